@@ -1,5 +1,5 @@
-// Runs a fuzz target on every file named on the command line, so that a corpus is a plain test where
-// libFuzzer is not linked.
+// Runs a fuzz target on every file named on the command line, so that a corpus is a plain test
+// where libFuzzer is not linked.
 
 #include <cstddef>
 #include <cstdint>

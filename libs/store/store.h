@@ -18,6 +18,15 @@ namespace capstan::store {
 // Identifies a lease; 0 means none.
 using LeaseId = int64_t;
 
+// Bounds that every adapter keeps to; beyond them calls get INVALID_ARGUMENT. Keys are not empty and
+// do not begin with the byte 0xff.
+inline constexpr size_t kMaxKeyBytes = 4096;
+inline constexpr size_t kMaxValueBytes = 1 << 20;
+inline constexpr size_t kMaxTxnOps = 128;
+inline constexpr size_t kMaxTxnBytes = 3 << 19;  // 1.5 MiB
+inline constexpr int64_t kDefaultRangeLimit = 1000;
+inline constexpr int64_t kMaxRangeLimit = 10000;
+
 // A key as of some revision.
 struct KeyValue {
   std::string key;
@@ -48,7 +57,7 @@ struct RangeResult {
   std::vector<KeyValue> kvs;
   // True if the limit cut the range: go on from `kvs.back().key + '\0'` at `revision`.
   bool more = false;
-  // Revision at which the range was read.
+  // Revision at which the range was read; that of an empty store is 1.
   int64_t revision = 0;
 };
 
@@ -82,7 +91,8 @@ struct Delete {
 using Op = std::variant<Put, Delete, RangeRequest>;
 
 // If all compares hold, does `then`, else `otherwise`; atomically. A branch must not put or delete
-// the same key twice. At most 128 operations and 1.5 MiB.
+// the same key twice. A RangeRequest in a branch sees what the branch did before it. At most 128
+// operations and 1.5 MiB.
 struct TxnRequest {
   std::vector<Compare> compares;
   std::vector<Op> then;
@@ -108,7 +118,8 @@ struct WatchEvent {
   KeyValue kv;
 };
 
-// All events of one or more whole revisions, in order.
+// All events of one or more whole revisions, in order. The first batch comes at once, also when it is
+// empty, so that a watcher knows where it starts.
 struct WatchBatch {
   // The watcher has now seen everything up to and including this revision. A batch without events
   // is a progress notification.
@@ -120,7 +131,8 @@ struct WatchRequest {
   // [key, end), or the one key.
   std::string key;
   std::string end;
-  // First revision wanted; 0 means what comes after the newest committed one.
+  // First revision wanted, also one that is not there yet; 0 means what comes after the newest
+  // committed one.
   int64_t start_revision = 0;
 };
 
@@ -171,13 +183,14 @@ class Store {
   virtual void RevokeLease(LeaseId lease, DoneCallback done) = 0;
 
   // Forgets history before `revision`: ranges at, and watches from, an older one get COMPACTED.
+  // Of a revision that is forgotten already: OK; of one that is not there yet: FUTURE_REVISION.
   virtual void Compact(int64_t revision, DoneCallback done) = 0;
 
   // Changes when the store is restored from a backup; see DESIGN.md §4.
   virtual int64_t incarnation() const = 0;
 };
 
-// The end of the range of all keys that begin with `prefix`.
+// The end of the range of all keys that begin with `prefix`; for "", that of all keys.
 std::string PrefixEnd(const std::string& prefix);
 
 }  // namespace capstan::store

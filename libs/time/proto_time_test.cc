@@ -1,0 +1,26 @@
+#include "libs/time/proto_time.h"
+
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+
+namespace capstan {
+namespace {
+
+TEST(ProtoTimeTest, GoesThereAndBack) {
+  for (const absl::Duration d : {absl::ZeroDuration(), absl::Nanoseconds(-1), absl::Seconds(-2.5),
+                                 absl::Hours(24) + absl::Nanoseconds(7)}) {
+    EXPECT_EQ(ToDuration(ToProto(d)), d);
+    const absl::Time t = absl::UnixEpoch() + d;
+    EXPECT_EQ(ToTime(ToProto(t)), t);
+    EXPECT_GE(ToProto(t).nanos(), 0);
+  }
+}
+
+TEST(ProtoTimeTest, ClampsInfinities) {
+  EXPECT_EQ(ToProto(absl::InfiniteFuture()).seconds(), 253'402'300'799);
+  EXPECT_EQ(ToProto(absl::InfinitePast()).seconds(), -62'135'596'800);
+  EXPECT_EQ(ToProto(absl::InfiniteDuration()).seconds(), 315'576'000'000);
+}
+
+}  // namespace
+}  // namespace capstan

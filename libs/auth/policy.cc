@@ -1,0 +1,92 @@
+#include "libs/auth/policy.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/time.h"
+#include "libs/auth/access_rules.h"
+#include "libs/auth/roles.h"
+
+namespace capstan::auth {
+namespace {
+
+constexpr absl::string_view kPersonPrefix = "person/";
+
+// True if `path` or one of the `…/` above it is in `denied`.
+bool MatchesPath(const absl::flat_hash_set<std::string>& denied, absl::string_view path,
+                 size_t first_slash) {
+  if (denied.contains(path)) return true;
+  for (size_t slash = path.find('/', first_slash); slash != absl::string_view::npos;
+       slash = path.find('/', slash + 1)) {
+    if (denied.contains(path.substr(0, slash + 1))) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Policy::Policy(const credentials::v1::PolicySnapshot& snapshot, BootTime received)
+    : revision_(snapshot.revision()),
+      expires_(received + absl::Seconds(snapshot.valid_seconds())),
+      denied_ids_(snapshot.denied_ids().begin(), snapshot.denied_ids().end()),
+      denied_serials_(snapshot.denied_serials().begin(), snapshot.denied_serials().end()) {
+  for (const credentials::v1::RoleBinding& binding : snapshot.role_bindings()) {
+    absl::string_view member = binding.member();
+    if (!absl::ConsumePrefix(&member, kPersonPrefix)) continue;
+    bindings_[member].push_back({std::string(ProjectOf(binding.name())), binding.role()});
+  }
+}
+
+bool Policy::IsDenied(const SpiffeId& id, absl::string_view serial) const {
+  if (!serial.empty() && denied_serials_.contains(serial)) return true;
+  if (denied_ids_.empty()) return false;
+  const std::string full = id.ToString();
+  const std::string path = id.Path();
+  return MatchesPath(denied_ids_, full, full.size() - path.size()) ||
+         MatchesPath(denied_ids_, path, 0);
+}
+
+bool Policy::Gives(absl::string_view person, absl::string_view permission,
+                   absl::string_view project) const {
+  const auto it = bindings_.find(person);
+  if (it == bindings_.end()) return false;
+  const bool any_project =
+      project.empty() && ScopeOf(permission) == PermissionScope::kAnyProject;
+  for (const Binding& binding : it->second) {
+    if (!RoleGives(binding.role, permission)) continue;
+    if (binding.project.empty() || any_project) return true;
+    if (!project.empty() && binding.project == project) return true;
+  }
+  return false;
+}
+
+std::vector<std::string> Policy::ProjectsWith(absl::string_view person,
+                                              absl::string_view permission,
+                                              bool* everywhere) const {
+  *everywhere = false;
+  std::vector<std::string> result;
+  const auto it = bindings_.find(person);
+  if (it == bindings_.end()) return result;
+  for (const Binding& binding : it->second) {
+    if (!RoleGives(binding.role, permission)) continue;
+    if (binding.project.empty()) {
+      *everywhere = true;
+    } else {
+      result.push_back(binding.project);
+    }
+  }
+  return result;
+}
+
+void PolicyHolder::Set(std::shared_ptr<const Policy> policy) {
+  absl::MutexLock lock(&mutex_);
+  policy_.swap(policy);
+}
+
+std::shared_ptr<const Policy> PolicyHolder::Get() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return policy_;
+}
+
+}  // namespace capstan::auth

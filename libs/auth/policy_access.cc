@@ -1,0 +1,146 @@
+#include "libs/auth/policy_access.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "libs/status/error.h"
+#include "libs/status/status_macros.h"
+
+namespace capstan::auth {
+namespace {
+
+using type::v1::AccessRule;
+
+AccessRule::Caller CallerKind(const Caller& caller) {
+  if (!caller.id.has_value()) return AccessRule::CALLER_ANONYMOUS;
+  switch (caller.id->kind) {
+    case SpiffeId::Kind::kPerson:
+      return AccessRule::CALLER_PERSON;
+    case SpiffeId::Kind::kService:
+      return AccessRule::CALLER_SERVICE;
+    case SpiffeId::Kind::kExecutor:
+      return AccessRule::CALLER_EXECUTOR;
+    case SpiffeId::Kind::kNode:
+      return AccessRule::CALLER_NODE;
+    case SpiffeId::Kind::kTask:
+      return AccessRule::CALLER_TASK;
+    case SpiffeId::Kind::kServiceAccount:
+      break;
+  }
+  return AccessRule::CALLER_UNSPECIFIED;
+}
+
+// One text for everything that is refused, so that it tells nothing about what exists.
+absl::Status Denied(const Caller& caller) {
+  return status::PermissionDenied(caller.permission.empty() ? caller.method : caller.permission,
+                                  caller.resource);
+}
+
+absl::Status Unauthenticated(absl::string_view reason, absl::string_view message) {
+  return status::Error(absl::StatusCode::kUnauthenticated, reason, message);
+}
+
+}  // namespace
+
+PolicyAccess::PolicyAccess(std::string trust_domain, const PolicyHolder* policy,
+                           const Clock* clock, audit::AuditSink* audit)
+    : trust_domain_(std::move(trust_domain)), policy_(policy), clock_(clock), denials_(audit) {}
+
+PolicyAccess::~PolicyAccess() { denials_.Flush(BootTime::InfiniteFuture()); }
+
+void PolicyAccess::FlushDenials() { denials_.Flush(clock_->Read().boot); }
+
+absl::StatusOr<Caller> PolicyAccess::Authorize(const Peer& peer, absl::string_view method,
+                                               const google::protobuf::Message* request) {
+  const Now now = clock_->Read();
+  Caller caller;
+  caller.method = std::string(method);
+  const AccessRule* rule = rules_.Find(method);
+  if (rule != nullptr) {
+    caller.permission = rule->permission();
+    caller.audited = rule->audited();
+    if (request != nullptr && !rule->resource_field().empty()) {
+      caller.resource = ResourceOf(*request, rule->resource_field());
+    }
+  }
+  absl::Status refusal;
+  if (!peer.spiffe_id.empty()) {
+    caller.serial = peer.serial;
+    caller.not_after = peer.not_after;
+    absl::StatusOr<SpiffeId> id = SpiffeId::Parse(peer.spiffe_id);
+    if (id.ok()) {
+      caller.id = *std::move(id);
+    } else {
+      refusal = Unauthenticated("UNKNOWN_IDENTITY", "The certificate's SPIFFE id is not Capstan's.");
+    }
+  }
+  if (refusal.ok()) refusal = rule == nullptr ? Denied(caller) : Decide(*rule, caller, now);
+  if (!refusal.ok()) {
+    Audit(caller, refusal, now);
+    return refusal;
+  }
+  return caller;
+}
+
+absl::Status PolicyAccess::Recheck(const Caller& caller) {
+  const Now now = clock_->Read();
+  const AccessRule* rule = rules_.Find(caller.method);
+  const absl::Status refusal = rule == nullptr ? Denied(caller) : Decide(*rule, caller, now);
+  if (!refusal.ok()) Audit(caller, refusal, now);
+  return refusal;
+}
+
+absl::Status PolicyAccess::Decide(const AccessRule& rule, const Caller& caller, Now now) const {
+  const AccessRule::Caller kind = CallerKind(caller);
+  const bool admitted =
+      std::find(rule.callers().begin(), rule.callers().end(), kind) != rule.callers().end();
+  if (!caller.id.has_value()) {
+    if (admitted) return absl::OkStatus();
+    return Unauthenticated("NO_IDENTITY", "This method needs a client certificate.");
+  }
+  if (caller.id->trust_domain != trust_domain_) {
+    return Unauthenticated("UNKNOWN_IDENTITY", "The certificate is of another trust domain.");
+  }
+  if (caller.not_after <= now.wall) {
+    return Unauthenticated("SVID_EXPIRED", "The client certificate has expired.");
+  }
+  const std::shared_ptr<const Policy> policy = policy_->Get();
+  if (policy != nullptr && policy->IsDenied(*caller.id, caller.serial)) return Denied(caller);
+  if (!admitted) return Denied(caller);
+  if (kind == AccessRule::CALLER_SERVICE &&
+      std::find(rule.services().begin(), rule.services().end(), caller.id->service) ==
+          rule.services().end()) {
+    return Denied(caller);
+  }
+  if (kind == AccessRule::CALLER_PERSON) return CheckPerson(caller, now);
+  return absl::OkStatus();
+}
+
+absl::Status PolicyAccess::CheckPerson(const Caller& caller, Now now) const {
+  const std::shared_ptr<const Policy> policy = policy_->Get();
+  if (policy == nullptr || now.boot >= policy->expires()) {
+    return status::Error(absl::StatusCode::kUnavailable, "POLICY_EXPIRED",
+                         "The access policy known here is too old to decide from; this service "
+                         "has not heard from the credentials service.");
+  }
+  // A rule without a permission admits every person, e.g. to renew the own identity.
+  if (caller.permission.empty()) return absl::OkStatus();
+  if (!policy->Gives(caller.id->person, caller.permission, ProjectOf(caller.resource))) {
+    return Denied(caller);
+  }
+  return absl::OkStatus();
+}
+
+void PolicyAccess::Audit(const Caller& caller, const absl::Status& refusal, Now now) {
+  audit::AuditEntry entry;
+  entry.principal = caller.Name();
+  entry.act = caller.method;
+  entry.resource = caller.resource.substr(0, 1024);
+  entry.outcome_code = static_cast<int>(refusal.code());
+  const std::string reason = status::Reason(refusal);
+  entry.message = reason.empty() ? "refused" : reason;
+  denials_.Record(std::move(entry), now.boot);
+}
+
+}  // namespace capstan::auth

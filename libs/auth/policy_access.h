@@ -1,0 +1,53 @@
+#ifndef CAPSTAN_LIBS_AUTH_POLICY_ACCESS_H_
+#define CAPSTAN_LIBS_AUTH_POLICY_ACCESS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "libs/audit/audit_sink.h"
+#include "libs/auth/access.h"
+#include "libs/auth/access_rules.h"
+#include "libs/auth/denial_log.h"
+#include "libs/auth/policy.h"
+#include "libs/auth/principal.h"
+#include "libs/time/clock.h"
+
+namespace capstan::auth {
+
+// Access as production decides it: by the rules in the descriptors and the policy in force.
+//
+// Services, executors, nodes and Tasks need only a certificate that is valid and not denied, so
+// that leases, stops and health go on while credentials is down. People are checked against role
+// bindings, and refused once the policy has expired.
+class PolicyAccess final : public Access {
+ public:
+  // The pointers must outlive it. `trust_domain` is the only one admitted.
+  PolicyAccess(std::string trust_domain, const PolicyHolder* policy, const Clock* clock,
+               audit::AuditSink* audit);
+  // Writes what was counted and not yet recorded.
+  ~PolicyAccess() override;
+
+  absl::StatusOr<Caller> Authorize(const Peer& peer, absl::string_view method,
+                                   const google::protobuf::Message* request) override;
+  absl::Status Recheck(const Caller& caller) override;
+
+  // Writes the repeats of refusals whose window is over; call it about once a minute.
+  void FlushDenials();
+
+ private:
+  absl::Status Decide(const type::v1::AccessRule& rule, const Caller& caller, Now now) const;
+  absl::Status CheckPerson(const Caller& caller, Now now) const;
+  void Audit(const Caller& caller, const absl::Status& refusal, Now now);
+
+  const std::string trust_domain_;
+  const PolicyHolder* const policy_;
+  const Clock* const clock_;
+  AccessRules rules_;
+  DenialLog denials_;
+};
+
+}  // namespace capstan::auth
+
+#endif  // CAPSTAN_LIBS_AUTH_POLICY_ACCESS_H_

@@ -122,14 +122,15 @@ class MemoryStore::Body : public std::enable_shared_from_this<MemoryStore::Body>
     image_->map.Apply(txn, [](LeaseId) { return true; }).IgnoreError();
     image_->leases.erase(lease);
     expiries_.erase(lease);
+    ArmExpiry();
     WakeWatchers();
   }
 
   void ArmExpiry() {
+    if (expiry_timer_ != 0) strand_->Cancel(std::exchange(expiry_timer_, 0));
     if (expiries_.empty()) return;
     BootTime first = BootTime::InfiniteFuture();
     for (const auto& [lease, expiry] : expiries_) first = std::min(first, expiry);
-    if (expiry_timer_ != 0) strand_->Cancel(expiry_timer_);
     expiry_timer_ = strand_->RunAt(first, [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->Expire();
     });
@@ -144,7 +145,6 @@ class MemoryStore::Body : public std::enable_shared_from_this<MemoryStore::Body>
       if (expiry <= now) dead.push_back(lease);
     }
     for (const LeaseId lease : dead) DropLease(lease);
-    ArmExpiry();
   }
 
   void AddWatcher(const std::shared_ptr<Watcher>& watcher) {

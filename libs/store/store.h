@@ -29,8 +29,8 @@ inline constexpr int64_t kMaxRangeLimit = 10000;
 
 // A key as of some revision.
 struct KeyValue {
-  std::string key;
-  std::string value;
+  std::string key{};
+  std::string value{};
   // Revision of the transaction that created the key (after its last deletion), and of the last
   // that changed it.
   int64_t create_revision = 0;
@@ -45,8 +45,8 @@ struct KeyValue {
 
 // Keys in [key, end), in byte order; with an empty `end` the one key.
 struct RangeRequest {
-  std::string key;
-  std::string end;
+  std::string key{};
+  std::string end{};
   // At most this many; 0 means 1,000, and more than 10,000 is taken as 10,000.
   int64_t limit = 0;
   // As of this revision; 0 means the newest committed one.
@@ -54,7 +54,7 @@ struct RangeRequest {
 };
 
 struct RangeResult {
-  std::vector<KeyValue> kvs;
+  std::vector<KeyValue> kvs{};
   // True if the limit cut the range: go on from `kvs.back().key + '\0'` at `revision`.
   bool more = false;
   // Revision at which the range was read; that of an empty store is 1.
@@ -66,26 +66,26 @@ struct RangeResult {
 struct Compare {
   enum class Target { kVersion, kCreateRevision, kModRevision, kValue };
   enum class Op { kEqual, kNotEqual, kLess, kGreater };
-  std::string key;
+  std::string key{};
   Target target = Target::kModRevision;
   Op op = Op::kEqual;
   // For all targets but kValue.
   int64_t number = 0;
   // For kValue.
-  std::string value;
+  std::string value{};
 };
 
 struct Put {
-  std::string key;
+  std::string key{};
   // At most 64 KiB for hot records; the store itself takes up to 1 MiB.
-  std::string value;
+  std::string value{};
   LeaseId lease = 0;
 };
 
 // Deletes [key, end), or the one key.
 struct Delete {
-  std::string key;
-  std::string end;
+  std::string key{};
+  std::string end{};
 };
 
 using Op = std::variant<Put, Delete, RangeRequest>;
@@ -94,9 +94,9 @@ using Op = std::variant<Put, Delete, RangeRequest>;
 // the same key twice. A RangeRequest in a branch sees what the branch did before it. At most 128
 // operations and 1.5 MiB.
 struct TxnRequest {
-  std::vector<Compare> compares;
-  std::vector<Op> then;
-  std::vector<Op> otherwise;
+  std::vector<Compare> compares{};
+  std::vector<Op> then{};
+  std::vector<Op> otherwise{};
 };
 
 struct TxnResult {
@@ -106,7 +106,7 @@ struct TxnResult {
   // that is there, makes exactly one new revision.
   int64_t revision = 0;
   // For each RangeRequest of the branch, in order.
-  std::vector<RangeResult> ranges;
+  std::vector<RangeResult> ranges{};
   // Keys deleted by the branch.
   int64_t deleted = 0;
 };
@@ -115,7 +115,7 @@ struct WatchEvent {
   enum class Type { kPut, kDelete };
   Type type = Type::kPut;
   // For kDelete only key and mod_revision (that of the deletion) are set.
-  KeyValue kv;
+  KeyValue kv{};
 };
 
 // All events of one or more whole revisions, in order. The first batch comes at once, also when it is
@@ -124,13 +124,13 @@ struct WatchBatch {
   // The watcher has now seen everything up to and including this revision. A batch without events
   // is a progress notification.
   int64_t revision = 0;
-  std::vector<WatchEvent> events;
+  std::vector<WatchEvent> events{};
 };
 
 struct WatchRequest {
   // [key, end), or the one key.
-  std::string key;
-  std::string end;
+  std::string key{};
+  std::string end{};
   // First revision wanted, also one that is not there yet; 0 means what comes after the newest
   // committed one.
   int64_t start_revision = 0;

@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/barrier.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "libs/log/testing_sink.h"
@@ -76,10 +76,11 @@ TEST_F(GroupsTest, AFailedStartStopsWhatWasStartedAndSaysWhich) {
 }
 
 TEST_F(GroupsTest, SiblingsStopAtTheSameTime) {
-  absl::BlockingCounter both(2);
-  const auto meet = [&both](BootTime) {
-    both.DecrementCount();
-    both.Wait();  // Would never return if siblings were stopped one after the other.
+  absl::Barrier* const both = new absl::Barrier(2);
+  const auto meet = [both](BootTime) {
+    // Would never return if siblings were stopped one after the other. Exactly one of those who met
+    // is told to delete the barrier.
+    if (both->Block()) delete both;
   };
   groups_.Add({Part{"a", nullptr, meet}, Part{"b", nullptr, meet}});
   ASSERT_TRUE(groups_.Start(absl::Seconds(1)).ok());

@@ -42,12 +42,12 @@ class Groups {
   // Before Start only.
   void Add(std::vector<Part> siblings);
 
-  // Starts everything. If a part fails, stops those already started, within `drain`, and returns the
-  // part's error with its name.
+  // Starts everything. If a part fails, stops those already started, within `drain`, and returns
+  // the part's error with its name.
   absl::Status Start(absl::Duration drain);
 
-  // Asks for the end; the first cause is kept, OK meaning that all is well. From any thread, but not
-  // from a signal handler.
+  // Asks for the end; the first cause is kept, OK meaning that all is well. From any thread, but
+  // not from a signal handler.
   void RequestStop(absl::Status cause);
 
   // Blocks until RequestStop was called; returns its cause.

@@ -24,8 +24,7 @@ absl::StatusOr<std::unique_ptr<SignalThread>> SignalThread::Create(
   const sigset_t set = ToSet(signals);
   const int error = pthread_sigmask(SIG_BLOCK, &set, nullptr);
   if (error != 0) return absl::ErrnoToStatus(error, "blocking signals");
-  return std::unique_ptr<SignalThread>(
-      new SignalThread(std::move(signals), std::move(on_signal)));
+  return std::unique_ptr<SignalThread>(new SignalThread(std::move(signals), std::move(on_signal)));
 }
 
 SignalThread::SignalThread(std::vector<int> signals, std::function<void(int)> on_signal)

@@ -53,7 +53,9 @@ TEST(SignalThreadTest, TakesSignalsOfTheProcess) {
 
 TEST(SignalThreadTest, EndingItIsNotSeenAsASignal) {
   Received received;
-  { auto thread = SignalThread::Create({SIGTERM}, [&](int s) { received.Add(s); }); }
+  {
+    auto thread = SignalThread::Create({SIGTERM}, [&](int s) { received.Add(s); });
+  }
   EXPECT_TRUE(received.signals().empty());
 }
 
@@ -71,7 +73,9 @@ TEST(SignalThreadTest, ChildrenCanBeSignalledAfterUnblocking) {
   EXPECT_TRUE(WIFSIGNALED(status));
 }
 
-TEST(SignalThreadTest, NeedsSignals) { EXPECT_FALSE(SignalThread::Create({}, [](int) {}).ok()); }
+TEST(SignalThreadTest, NeedsSignals) {
+  EXPECT_FALSE(SignalThread::Create({}, [](int) {}).ok());
+}
 
 }  // namespace
 }  // namespace capstan::lifecycle

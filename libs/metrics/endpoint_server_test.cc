@@ -43,7 +43,8 @@ std::string Exchange(int port, const std::string& request) {
 }
 
 std::string Get(int port, const std::string& path) {
-  return Exchange(port, absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+  return Exchange(port,
+                  absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
 }
 
 TEST(EndpointServerTest, ServesMetricsHealthAndReadiness) {

@@ -68,8 +68,7 @@ Registry::~Registry() = default;
 
 std::string Registry::FullName(absl::string_view name) const { return absl::StrCat(prefix_, name); }
 
-Counter Registry::AddCounter(absl::string_view name, absl::string_view help,
-                             const Labels& labels) {
+Counter Registry::AddCounter(absl::string_view name, absl::string_view help, const Labels& labels) {
   const std::string full_name = FullName(name);
   RequireValid(full_name, /*is_counter=*/true);
   auto& family = Register(prometheus::BuildCounter(), full_name, help, *registry_);

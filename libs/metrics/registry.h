@@ -61,9 +61,9 @@ class Histogram {
 // Upper bounds for durations from 100 µs to 100 s, three to a decade.
 std::vector<double> LatencyBuckets();
 
-// Makes and keeps the metrics of one service. Thread-safe. Asking twice for the same name and labels
-// gives the same series. A name that breaks the rule, or one name used for two kinds, is a mistake
-// of the caller's and aborts the process at start-up, with the name.
+// Makes and keeps the metrics of one service. Thread-safe. Asking twice for the same name and
+// labels gives the same series. A name that breaks the rule, or one name used for two kinds, is a
+// mistake of the caller's and aborts the process at start-up, with the name.
 class Registry {
  public:
   // `service` as in the metric names, e.g. `scheduler`.

@@ -16,8 +16,8 @@ namespace capstan::resource {
 // - the one path `*`: all fields, so that those not set in `source` are cleared;
 // - else each path, `a.b`, whole; one not set in `source` is cleared.
 // Paths in `output_only`, and below one, are passed over. A path that does not exist, or that goes
-// through a repeated field or a map, is INVALID_ARGUMENT with a violation of `update_mask`, and then
-// `target` is unchanged. The messages must be of the same type.
+// through a repeated field or a map, is INVALID_ARGUMENT with a violation of `update_mask`, and
+// then `target` is unchanged. The messages must be of the same type.
 absl::Status ApplyFieldMask(const google::protobuf::FieldMask& mask,
                             const google::protobuf::Message& source,
                             const std::set<std::string>& output_only,

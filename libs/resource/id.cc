@@ -34,8 +34,7 @@ bool IsValidUuid4(absl::string_view uuid) {
     }
   }
   const char variant = uuid[19];
-  return uuid[14] == '4' &&
-         (variant == '8' || variant == '9' || variant == 'a' || variant == 'b');
+  return uuid[14] == '4' && (variant == '8' || variant == '9' || variant == 'a' || variant == 'b');
 }
 
 absl::Status ValidateRequestId(absl::string_view request_id) {

@@ -21,8 +21,9 @@ TEST(IdTest, FollowsTheRule) {
 TEST(IdTest, RequestIdIsEmptyOrUuid4) {
   EXPECT_TRUE(ValidateRequestId("").ok());
   EXPECT_TRUE(ValidateRequestId("f47ac10b-58cc-4372-a567-0e02b2c3d479").ok());
-  for (const char* id : {"f47ac10b-58cc-1372-a567-0e02b2c3d479", "F47AC10B-58CC-4372-A567-0E02B2C3D479",
-                         "f47ac10b-58cc-4372-c567-0e02b2c3d479", "x", "f47ac10b58cc4372a5670e02b2c3d479"}) {
+  for (const char* id :
+       {"f47ac10b-58cc-1372-a567-0e02b2c3d479", "F47AC10B-58CC-4372-A567-0E02B2C3D479",
+        "f47ac10b-58cc-4372-c567-0e02b2c3d479", "x", "f47ac10b58cc4372a5670e02b2c3d479"}) {
     const absl::Status status = ValidateRequestId(id);
     ASSERT_EQ(status::GetFieldViolations(status).size(), 1u) << id;
     EXPECT_EQ(status::GetFieldViolations(status)[0].field, "request_id");

@@ -62,8 +62,7 @@ PageTokens::PageTokens(absl::string_view key) : key_(key) {}
 
 std::string PageTokens::Mac(absl::string_view position, absl::string_view arguments) const {
   // The length keeps (position, arguments) from being cut elsewhere.
-  const std::string input =
-      absl::StrCat("page:", position.size(), ":", position, arguments);
+  const std::string input = absl::StrCat("page:", position.size(), ":", position, arguments);
   unsigned char mac[EVP_MAX_MD_SIZE];
   unsigned int length = 0;
   HMAC(EVP_sha256(), key_.data(), static_cast<int>(key_.size()),

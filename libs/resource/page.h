@@ -11,8 +11,8 @@
 
 namespace capstan::resource {
 
-// 0 becomes 100, more than 1,000 becomes 1,000, a negative size is INVALID_ARGUMENT with a violation
-// of `page_size`.
+// 0 becomes 100, more than 1,000 becomes 1,000, a negative size is INVALID_ARGUMENT with a
+// violation of `page_size`.
 absl::StatusOr<int> EffectivePageSize(int32_t requested);
 
 // What may not change between the pages of one list: the request without its page_size and

@@ -26,11 +26,12 @@ TEST(PageTest, SizesAreDefaultedCoercedAndRefused) {
 TEST(PageTest, TokensGoRoundAndAreUrlSafe) {
   const PageTokens tokens("0123456789abcdef0123456789abcdef");
   const std::string arguments = PageArguments(Request());
-  for (const std::string& position : {std::string(), std::string("/a/b"), std::string("\0\xff\x10", 3)}) {
+  for (const std::string& position :
+       {std::string(), std::string("/a/b"), std::string("\0\xff\x10", 3)}) {
     const std::string token = tokens.Seal(position, arguments);
-    EXPECT_EQ(token.find_first_not_of(
-                  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"),
-              std::string::npos);
+    EXPECT_EQ(
+        token.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"),
+        std::string::npos);
     EXPECT_EQ(tokens.Open(token, arguments).value(), position);
   }
   EXPECT_EQ(tokens.Open("", arguments).value(), "");
@@ -44,8 +45,9 @@ TEST(PageTest, PageSizeMayChangeButNoOtherArgument) {
   request.set_page_token(token);
   EXPECT_TRUE(tokens.Open(token, PageArguments(request)).ok());
   request.set_filter("state=QUEUED");
-  EXPECT_EQ(status::GetFieldViolations(tokens.Open(token, PageArguments(request)).status())[0].field,
-            "page_token");
+  EXPECT_EQ(
+      status::GetFieldViolations(tokens.Open(token, PageArguments(request)).status())[0].field,
+      "page_token");
 }
 
 TEST(PageTest, EveryChangedBitIsRefused) {

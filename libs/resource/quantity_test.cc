@@ -14,18 +14,27 @@ namespace {
 
 TEST(QuantityTest, ParsesWholeUnits) {
   const std::vector<std::pair<const char*, int64_t>> cases = {
-      {"0", 0},           {"1", 1},
-      {"+5", 5},          {"4Gi", int64_t{4} << 30},
-      {"256Mi", 256 << 20}, {"1.5Gi", int64_t{3} << 29},
-      {"1k", 1000},       {"2M", 2'000'000},
-      {"1e3", 1000},      {"1E3", 1000},
+      {"0", 0},
+      {"1", 1},
+      {"+5", 5},
+      {"4Gi", int64_t{4} << 30},
+      {"256Mi", 256 << 20},
+      {"1.5Gi", int64_t{3} << 29},
+      {"1k", 1000},
+      {"2M", 2'000'000},
+      {"1e3", 1000},
+      {"1E3", 1000},
       {"1E", 1'000'000'000'000'000'000},
-      {"12e-1k", -1},     {"1000m", 1},
-      {".5k", 500},       {"5.", 5},
-      {"0.000000001G", 1}, {"1e-3k", -1},
+      {"12e-1k", -1},
+      {"1000m", 1},
+      {".5k", 500},
+      {"5.", 5},
+      {"0.000000001G", 1},
+      {"1e-3k", -1},
       {"9223372036854775807", std::numeric_limits<int64_t>::max()},
       {"7.5Ei", int64_t{15} << 59},
-      {"0e60", 0},        {"100e-2", 1}};
+      {"0e60", 0},
+      {"100e-2", 1}};
   for (const auto& [text, expected] : cases) {
     const auto parsed = ParseQuantity(text);
     if (expected < 0) {
@@ -46,10 +55,27 @@ TEST(QuantityTest, ParsesThousandths) {
 }
 
 TEST(QuantityTest, RefusesInsteadOfRoundingOrOverflowing) {
-  for (const char* text :
-       {"", "-1", "abc", "1.2.3", "1Kib", "1 Gi", "4gi", "0.1", "1m", "9223372036854775808", "8Ei",
-        "1e99", "1e", "e3", ".", "1e-70", "99999999999999999999999999999999999999999", "0x10",
-        "1e+", "1ee3", "inf"}) {
+  for (const char* text : {"",
+                           "-1",
+                           "abc",
+                           "1.2.3",
+                           "1Kib",
+                           "1 Gi",
+                           "4gi",
+                           "0.1",
+                           "1m",
+                           "9223372036854775808",
+                           "8Ei",
+                           "1e99",
+                           "1e",
+                           "e3",
+                           ".",
+                           "1e-70",
+                           "99999999999999999999999999999999999999999",
+                           "0x10",
+                           "1e+",
+                           "1ee3",
+                           "inf"}) {
     const auto parsed = ParseQuantity(text);
     EXPECT_EQ(status::Reason(parsed.status()), "INVALID_QUANTITY") << text;
   }

@@ -1,0 +1,236 @@
+#include "services/data_loader/adapters/directory_site.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "libs/status/error.h"
+#include "libs/status/status_macros.h"
+#include "services/data_loader/adapters/bundle_receiver.h"
+#include "services/data_loader/adapters/output_copy.h"
+#include "services/data_loader/core/manifest.h"
+#include "services/data_loader/core/part_plan.h"
+
+namespace capstan::data_loader {
+namespace {
+
+namespace pb = ::capstan::dataloader::v1;
+
+constexpr absl::Duration kReportInterval = absl::Milliseconds(500);
+
+std::string Hex(const std::string& digest) {
+  return std::string(absl::StripPrefix(digest, "sha256:"));
+}
+
+std::string StagingFolder(const std::string& job_uid, int64_t generation) {
+  return absl::StrCat("outputs/", job_uid, "/staging-", generation);
+}
+
+// Folders directly below `folder`; none if it is absent.
+std::vector<std::string> Folders(const SafeRoot& root, const std::string& folder) {
+  std::vector<std::string> names;
+  absl::StatusOr<UniqueFd> fd = root.OpenFile(folder, O_RDONLY | O_DIRECTORY);
+  if (!fd.ok()) return names;
+  DIR* dir = ::fdopendir(fd->get());
+  if (dir == nullptr) return names;
+  fd->Release();
+  while (const dirent* entry = ::readdir(dir)) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != ".." && entry->d_type == DT_DIR) names.push_back(name);
+  }
+  ::closedir(dir);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DirectorySite>> DirectorySite::Open(const std::string& directory,
+                                                                   LoadOptions options, int threads,
+                                                                   Random random, Strand* strand) {
+  if (::mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) {
+    return ErrnoStatus(errno, "mkdir", directory);
+  }
+  CAPSTAN_ASSIGN_OR_RETURN(SafeRoot root, SafeRoot::Open(directory));
+  // No one is receiving yet: what is here was left by a process that is gone.
+  CAPSTAN_RETURN_IF_ERROR(root.RemoveTree("staging/bundles"));
+  for (const char* folder : {"versions", "bundles", "outputs"}) {
+    CAPSTAN_RETURN_IF_ERROR(root.MakeDirectories(folder, 0755));
+  }
+  for (const char* folder : {"staging", "staging/loads", "staging/bundles"}) {
+    CAPSTAN_RETURN_IF_ERROR(root.MakeDirectories(folder, 0700));
+  }
+  return std::unique_ptr<DirectorySite>(
+      new DirectorySite(std::move(root), std::move(options), threads, random, strand));
+}
+
+DirectorySite::DirectorySite(SafeRoot root, LoadOptions options, int threads, Random random,
+                             Strand* strand)
+    : root_(std::move(root)),
+      options_(std::move(options)),
+      strand_(strand),
+      reports_(std::make_shared<LoadReports>()),
+      random_(random) {
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Loop(); });
+}
+
+DirectorySite::~DirectorySite() {
+  stop_ = true;
+  {
+    absl::MutexLock lock(&mutex_);
+    queue_.clear();
+  }
+  // Wakes the threads that wait for work: each takes one empty task and sees `stop_`.
+  for (size_t i = 0; i < threads_.size(); ++i) Enqueue([] {});
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void DirectorySite::SetLoadReports(LoadReports reports) { *reports_ = std::move(reports); }
+
+void DirectorySite::Enqueue(Work work) {
+  absl::MutexLock lock(&mutex_);
+  queue_.push_back(std::move(work));
+}
+
+void DirectorySite::Loop() {
+  while (!stop_) {
+    Work work;
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(
+          +[](std::deque<Work>* queue) { return !queue->empty(); }, &queue_));
+      work = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    std::move(work)();
+  }
+}
+
+std::string DirectorySite::NewId() {
+  absl::MutexLock lock(&mutex_);
+  return random_.Uuid4();
+}
+
+void DirectorySite::StartLoad(const data_loader::StartLoad& load) {
+  Enqueue([this, load] { RunOneLoad(load); });
+}
+
+void DirectorySite::RunOneLoad(const data_loader::StartLoad& load) {
+  RateEstimator rate;
+  int64_t total = 0;
+  BootTime last_report = BootTime::InfinitePast();
+  const auto post = [this](auto call) {
+    strand_->Post([reports = reports_, call = std::move(call)]() mutable { call(*reports); });
+  };
+  const auto planned = [&](int64_t total_bytes) {
+    total = total_bytes;
+    post([name = load.load, total_bytes](LoadReports& r) { r.planned(name, total_bytes); });
+  };
+  const auto progressed = [&](int64_t loaded, int64_t read) {
+    const BootTime now = strand_->clock().Read().boot;
+    rate.Add(now, loaded);
+    if (now - last_report < kReportInterval) return;
+    last_report = now;
+    post([name = load.load, loaded, read, per_second = rate.BytesPerSecond(),
+          eta = rate.Eta(total)](LoadReports& r) {
+      r.progressed(name, loaded, read, per_second, eta);
+    });
+  };
+  const auto publishing = [&] {
+    post([name = load.load](LoadReports& r) { r.publishing(name); });
+  };
+  absl::StatusOr<Published> result =
+      RunLoad(root_, load, options_, LoadListener{planned, progressed, publishing}, stop_);
+  // A load that was stopped with the process is taken up by the next one.
+  if (absl::IsCancelled(result.status())) return;
+  post([name = load.load, result = std::move(result)](LoadReports& r) mutable {
+    r.done(name, std::move(result));
+  });
+}
+
+std::string DirectorySite::VersionDirectory(const std::string& manifest_digest) const {
+  return absl::StrCat(root_.path(), "/versions/", Hex(manifest_digest));
+}
+
+std::string DirectorySite::BundleDirectory(const std::string& manifest_digest) const {
+  return absl::StrCat(root_.path(), "/bundles/", Hex(manifest_digest));
+}
+
+bool DirectorySite::HasBundle(const std::string& manifest_digest) const {
+  return root_.Stat(absl::StrCat("bundles/", Hex(manifest_digest))).ok();
+}
+
+absl::StatusOr<std::unique_ptr<BundleWriter>> DirectorySite::ReceiveBundle(
+    const pb::Manifest& manifest) {
+  return data_loader::ReceiveBundle(&root_, NewId(), manifest);
+}
+
+absl::StatusOr<std::string> DirectorySite::OpenStaging(const std::string& job_uid,
+                                                       int64_t generation) {
+  const std::string folder = StagingFolder(job_uid, generation);
+  CAPSTAN_RETURN_IF_ERROR(root_.MakeDirectories(folder, 0755));
+  for (const std::string& name : Folders(root_, absl::StrCat("outputs/", job_uid))) {
+    if (!absl::StartsWith(name, "staging-")) continue;
+    const std::string other = absl::StrCat("outputs/", job_uid, "/", name);
+    if (other != folder) RemoveFolder(other);
+  }
+  return absl::StrCat(root_.path(), "/", folder);
+}
+
+void DirectorySite::CopyOutput(const pb::CommitOutputRequest& request,
+                               absl::AnyInvocable<void(absl::StatusOr<StagedOutput>)> done) {
+  Enqueue([this, request, done = std::move(done)]() mutable {
+    absl::StatusOr<StagedOutput> staged = CopyOne(request);
+    strand_->Post([done = std::move(done), staged = std::move(staged)]() mutable {
+      std::move(done)(std::move(staged));
+    });
+  });
+}
+
+absl::StatusOr<StagedOutput> DirectorySite::CopyOne(const pb::CommitOutputRequest& request) {
+  const std::string staging = StagingFolder(request.job_uid(), request.generation());
+  absl::string_view below = request.staging_directory();
+  if (!absl::ConsumePrefix(&below, absl::StrCat(root_.path(), "/", staging, "/"))) {
+    return status::Error(absl::StatusCode::kInvalidArgument, "INVALID_FIELD",
+                         absl::StrCat("staging_directory: '", request.staging_directory(),
+                                      "' does not lie below the staging folder of generation ",
+                                      request.generation()));
+  }
+  const std::string folder =
+      absl::StrCat("outputs/", request.job_uid(), "/g", request.generation(), "-r", request.rank(),
+                   request.final() ? "-final-" : absl::StrCat("-s", request.checkpoint_step(), "-"),
+                   NewId().substr(0, 8));
+  CAPSTAN_ASSIGN_OR_RETURN(const pb::Manifest manifest,
+                           CopyAndHash(root_, absl::StrCat(staging, "/", below), folder, stop_));
+  StagedOutput staged;
+  staged.request = request;
+  staged.manifest_digest = ManifestDigest(manifest);
+  staged.total_bytes = TotalBytes(manifest);
+  staged.folder = folder;
+  staged.directory = absl::StrCat(root_.path(), "/", folder);
+  return staged;
+}
+
+void DirectorySite::CollectOutputs(std::set<std::string> kept) {
+  for (const std::string& job : Folders(root_, "outputs")) {
+    for (const std::string& name : Folders(root_, absl::StrCat("outputs/", job))) {
+      const std::string folder = absl::StrCat("outputs/", job, "/", name);
+      if (!absl::StartsWith(name, "staging-") && kept.count(folder) == 0) RemoveFolder(folder);
+    }
+  }
+}
+
+void DirectorySite::RemoveFolder(const std::string& folder) {
+  // What can't be removed now is found again by CollectOutputs at the next start.
+  Enqueue([this, folder] { root_.RemoveTree(folder).IgnoreError(); });
+}
+
+}  // namespace capstan::data_loader

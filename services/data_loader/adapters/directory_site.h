@@ -1,0 +1,77 @@
+#ifndef CAPSTAN_SERVICES_DATA_LOADER_ADAPTERS_DIRECTORY_SITE_H_
+#define CAPSTAN_SERVICES_DATA_LOADER_ADAPTERS_DIRECTORY_SITE_H_
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/synchronization/mutex.h"
+#include "libs/random/random.h"
+#include "libs/safe_path/safe_path.h"
+#include "libs/strand/strand.h"
+#include "services/data_loader/adapters/load_worker.h"
+#include "services/data_loader/ports/site.h"
+
+namespace capstan::data_loader {
+
+// A Site in a directory:
+//   versions/<digest>/, versions/<digest>.manifest   whole Dataset versions, read-only
+//   bundles/<digest>/, bundles/<digest>.manifest     whole Bundles, read-only
+//   outputs/<job uid>/staging-<generation>/          where Nodes stage what Tasks write
+//   outputs/<job uid>/<copy>/                        committed checkpoints and final outputs
+//   staging/loads/<id>/, staging/bundles/<id>/       what is not whole yet
+// Disk work runs on threads of its own. The destructor stops it; loads are taken up by the next start.
+class DirectorySite final : public Site {
+ public:
+  // Makes the directory's parts, and removes half-received Bundles. `strand` must outlive the site.
+  static absl::StatusOr<std::unique_ptr<DirectorySite>> Open(const std::string& directory,
+                                                             LoadOptions options, int threads,
+                                                             Random random, Strand* strand);
+  ~DirectorySite() override;
+
+  void SetLoadReports(LoadReports reports) override;
+  void StartLoad(const data_loader::StartLoad& load) override;
+  std::string VersionDirectory(const std::string& manifest_digest) const override;
+  std::string BundleDirectory(const std::string& manifest_digest) const override;
+  bool HasBundle(const std::string& manifest_digest) const override;
+  absl::StatusOr<std::unique_ptr<BundleWriter>> ReceiveBundle(
+      const capstan::dataloader::v1::Manifest& manifest) override;
+  absl::StatusOr<std::string> OpenStaging(const std::string& job_uid, int64_t generation) override;
+  void CopyOutput(const capstan::dataloader::v1::CommitOutputRequest& request,
+                  absl::AnyInvocable<void(absl::StatusOr<StagedOutput>)> done) override;
+  void CollectOutputs(std::set<std::string> kept) override;
+  void RemoveFolder(const std::string& folder) override;
+
+ private:
+  using Work = absl::AnyInvocable<void()>;
+
+  DirectorySite(SafeRoot root, LoadOptions options, int threads, Random random, Strand* strand);
+
+  void Enqueue(Work work);
+  void Loop();
+  // On a worker thread.
+  void RunOneLoad(const data_loader::StartLoad& load);
+  absl::StatusOr<StagedOutput> CopyOne(const capstan::dataloader::v1::CommitOutputRequest& request);
+  std::string NewId();
+
+  const SafeRoot root_;
+  const LoadOptions options_;
+  Strand* const strand_;
+  // Owned jointly with what is posted, which may outlive the site.
+  const std::shared_ptr<LoadReports> reports_;
+  std::atomic<bool> stop_ = false;
+  absl::Mutex mutex_;
+  Random random_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Work> queue_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace capstan::data_loader
+
+#endif  // CAPSTAN_SERVICES_DATA_LOADER_ADAPTERS_DIRECTORY_SITE_H_

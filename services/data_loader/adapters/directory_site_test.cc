@@ -1,0 +1,179 @@
+#include "services/data_loader/adapters/directory_site.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "gtest/gtest.h"
+#include "libs/digest/sha256.h"
+#include "libs/status/error.h"
+#include "libs/strand/thread_strand.h"
+#include "libs/time/system_clock.h"
+#include "services/data_loader/core/manifest.h"
+
+namespace capstan::data_loader {
+namespace {
+
+namespace pb = ::capstan::dataloader::v1;
+
+constexpr char kUid[] = "0b9d2a34-5c6d-4e7f-8a9b-0c1d2e3f4a5b";
+
+class DirectorySiteTest : public ::testing::Test {
+ protected:
+  DirectorySiteTest() : strand_("test", &clock_) {
+    std::string pattern = absl::StrCat(::testing::TempDir(), "/site.XXXXXX");
+    base_ = ::mkdtemp(pattern.data());
+    Reopen();
+  }
+  ~DirectorySiteTest() override { strand_.Stop(); }
+
+  void Reopen() {
+    site_.reset();
+    auto site = DirectorySite::Open(base_ + "/site", LoadOptions{}, 1, Random(1), &strand_);
+    ASSERT_TRUE(site.ok()) << site.status();
+    site_ = *std::move(site);
+  }
+
+  static void Write(const std::string& path, const std::string& content, mode_t mode = 0644) {
+    UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, mode));
+    ASSERT_TRUE(WriteAll(fd.get(), content, path).ok()) << path;
+  }
+  static std::string Read(const std::string& path) {
+    UniqueFd fd(::open(path.c_str(), O_RDONLY));
+    return *ReadAll(fd.get(), 1 << 20, path);
+  }
+
+  absl::StatusOr<StagedOutput> Copy(const std::string& directory, int64_t step) {
+    pb::CommitOutputRequest request;
+    request.set_job_uid(kUid);
+    request.set_generation(1);
+    request.set_checkpoint_step(step);
+    request.set_staging_directory(directory);
+    absl::Notification copied;
+    absl::StatusOr<StagedOutput> result = absl::UnknownError("");
+    site_->CopyOutput(request, [&](absl::StatusOr<StagedOutput> staged) {
+      result = std::move(staged);
+      copied.Notify();
+    });
+    copied.WaitForNotification();
+    return result;
+  }
+
+  pb::Manifest BundleManifest() {
+    pb::Manifest manifest;
+    for (const auto& [path, content] :
+         {std::pair("a.py", "print(1)"), std::pair("empty", ""), std::pair("z/b", "bb")}) {
+      pb::Manifest::File& file = *manifest.add_files();
+      file.set_path(path);
+      file.set_size_bytes(static_cast<int64_t>(std::string(content).size()));
+      file.set_sha256(Sha256::Of(content));
+    }
+    return manifest;
+  }
+
+  SystemClock clock_;
+  ThreadStrand strand_;
+  std::string base_;
+  std::unique_ptr<DirectorySite> site_;
+};
+
+TEST_F(DirectorySiteTest, ReportsALoadOnTheStrand) {
+  ASSERT_EQ(::mkdir((base_ + "/bucket").c_str(), 0755), 0);
+  Write(base_ + "/bucket/a", "abc");
+  site_.reset();
+  site_ = *DirectorySite::Open(base_ + "/site", LoadOptions{.allowed_source_roots = {base_}}, 1,
+                               Random(1), &strand_);
+  absl::Notification done;
+  absl::StatusOr<Published> result = absl::UnknownError("");
+  int64_t total = 0;
+  site_->SetLoadReports(Site::LoadReports{
+      .planned = [&](const std::string&, int64_t bytes) { total = bytes; },
+      .progressed = [](const std::string&, int64_t, int64_t, double,
+                       absl::optional<absl::Duration>) {},
+      .publishing = [](const std::string&) {},
+      .done =
+          [&](const std::string&, absl::StatusOr<Published> published) {
+            result = std::move(published);
+            done.Notify();
+          }});
+  site_->StartLoad({"projects/p/dataLoads/l", "file://" + base_ + "/bucket", {}, 0});
+  done.WaitForNotification();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(total, 3);
+  EXPECT_EQ(Read(site_->VersionDirectory(result->manifest_digest) + "/a"), "abc");
+}
+
+TEST_F(DirectorySiteTest, ReceivesABundleInAnyPieces) {
+  const pb::Manifest manifest = BundleManifest();
+  for (const size_t piece : {1u, 3u, 100u}) {
+    auto writer = site_->ReceiveBundle(manifest);
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    const std::string bytes = "print(1)bb";
+    for (size_t i = 0; i < bytes.size(); i += piece) {
+      ASSERT_TRUE((*writer)->Write(bytes.substr(i, piece)).ok());
+    }
+    ASSERT_TRUE((*writer)->Finish().ok());
+  }
+  const std::string digest = ManifestDigest(manifest);
+  EXPECT_TRUE(site_->HasBundle(digest));
+  EXPECT_EQ(Read(site_->BundleDirectory(digest) + "/z/b"), "bb");
+}
+
+TEST_F(DirectorySiteTest, BadBundlesLeaveNothing) {
+  const pb::Manifest manifest = BundleManifest();
+  auto writer = *site_->ReceiveBundle(manifest);
+  ASSERT_TRUE(writer->Write("print(1)b").ok());
+  EXPECT_EQ(status::Reason(writer->Finish().status()), "BUNDLE_MISMATCH");
+  writer = *site_->ReceiveBundle(manifest);
+  EXPECT_EQ(status::Reason(writer->Write("print(2)bb")), "BUNDLE_MISMATCH");
+  writer = *site_->ReceiveBundle(manifest);
+  EXPECT_EQ(status::Reason(writer->Write("print(1)bbb")), "BUNDLE_MISMATCH");
+  writer.reset();
+  EXPECT_FALSE(site_->HasBundle(ManifestDigest(manifest)));
+  auto root = SafeRoot::Open(base_ + "/site");
+  EXPECT_TRUE(root->ListFiles("")->empty());
+}
+
+TEST_F(DirectorySiteTest, CopiesOutputsAwayFromTheirWriters) {
+  const auto staging = site_->OpenStaging(kUid, 1);
+  ASSERT_TRUE(staging.ok());
+  ASSERT_EQ(::mkdir((*staging + "/0").c_str(), 0755), 0);
+  Write(*staging + "/0/model", "one");
+  UniqueFd held(::open((*staging + "/0/model").c_str(), O_WRONLY));
+  const absl::StatusOr<StagedOutput> staged = Copy(*staging + "/0", 5);
+  ASSERT_TRUE(staged.ok()) << staged.status();
+  ASSERT_TRUE(WriteAll(held.get(), "two", "model").ok());
+  EXPECT_EQ(Read(staged->directory + "/model"), "one");
+  EXPECT_EQ(staged->total_bytes, 3);
+
+  // Nothing outside the generation's staging folder, and no links.
+  EXPECT_EQ(status::Reason(Copy("/etc", 6).status()), "INVALID_FIELD");
+  EXPECT_FALSE(Copy(*staging + "/../../../../etc", 6).ok());
+  ASSERT_EQ(::symlink("/etc/passwd", (*staging + "/0/link").c_str()), 0);
+  EXPECT_EQ(status::Reason(Copy(*staging + "/0", 7).status()), "NOT_A_REGULAR_FILE");
+}
+
+TEST_F(DirectorySiteTest, OpeningAGenerationRemovesOlderStagingAndUnnamedCopies) {
+  const std::string old = *site_->OpenStaging(kUid, 1);
+  ASSERT_EQ(::mkdir((old + "/0").c_str(), 0755), 0);
+  Write(old + "/0/f", "x");
+  const StagedOutput kept = *Copy(old + "/0", 1);
+  const StagedOutput lost = *Copy(old + "/0", 2);
+  site_->OpenStaging(kUid, 2).status().IgnoreError();
+  site_->CollectOutputs({kept.folder});
+  // One thread takes the work in order: when this copy is answered, the removals are done.
+  ASSERT_FALSE(Copy(old + "/none", 3).ok());
+  EXPECT_NE(::access(old.c_str(), F_OK), 0);
+  EXPECT_NE(::access(lost.directory.c_str(), F_OK), 0);
+  EXPECT_EQ(::access(kept.directory.c_str(), F_OK), 0);
+}
+
+}  // namespace
+}  // namespace capstan::data_loader

@@ -1,0 +1,192 @@
+#include "services/data_loader/adapters/load_worker.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "libs/digest/sha256.h"
+#include "libs/status/error.h"
+
+namespace capstan::data_loader {
+namespace {
+
+class LoadWorkerTest : public ::testing::Test {
+ protected:
+  LoadWorkerTest() {
+    std::string pattern = absl::StrCat(::testing::TempDir(), "/load.XXXXXX");
+    base_ = ::mkdtemp(pattern.data());
+    for (const char* folder : {"site", "bucket", "bucket/d", "bucket/d/sub", "secret"}) {
+      EXPECT_EQ(::mkdir(absl::StrCat(base_, "/", folder).c_str(), 0755), 0);
+    }
+    auto site = SafeRoot::Open(base_ + "/site");
+    EXPECT_TRUE(site.ok());
+    site_.emplace(*std::move(site));
+    for (const char* folder : {"versions", "staging/loads"}) {
+      EXPECT_TRUE(site_->MakeDirectories(folder).ok());
+    }
+    options_.allowed_source_roots = {base_ + "/bucket"};
+    options_.part_bytes = 1000;
+    load_.load = "projects/p/dataLoads/l1";
+    load_.source_uri = "file://" + base_ + "/bucket/d/";
+  }
+
+  void Write(const std::string& path, const std::string& content) {
+    UniqueFd fd(::open(absl::StrCat(base_, "/", path).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644));
+    ASSERT_TRUE(WriteAll(fd.get(), content, path).ok());
+  }
+
+  std::string Read(const std::string& path) {
+    UniqueFd fd(::open(absl::StrCat(base_, "/", path).c_str(), O_RDONLY));
+    return *ReadAll(fd.get(), 1 << 20, path);
+  }
+
+  // `on_part` runs after each part with the bytes loaded so far.
+  absl::StatusOr<Published> Run(std::function<void(int64_t)> on_part = [](int64_t) {}) {
+    const auto planned = [](int64_t) {};
+    const auto progressed = [&](int64_t loaded, int64_t) { on_part(loaded); };
+    const auto publishing = [] {};
+    return RunLoad(*site_, load_, options_, LoadListener{planned, progressed, publishing}, stop_);
+  }
+
+  std::string base_;
+  std::optional<SafeRoot> site_;
+  LoadOptions options_;
+  StartLoad load_;
+  std::atomic<bool> stop_ = false;
+};
+
+TEST_F(LoadWorkerTest, PublishesTheWholeVersionReadOnly) {
+  Write("bucket/d/a", std::string(2500, 'a'));
+  Write("bucket/d/sub/b", "b");
+  Write("bucket/d/empty", "");
+  const absl::StatusOr<Published> done = Run();
+  ASSERT_TRUE(done.ok()) << done.status();
+  EXPECT_EQ(done->file_count, 3);
+  EXPECT_EQ(done->total_bytes, 2501);
+  EXPECT_EQ(done->source_bytes_read, 2501);
+  const std::string version = "site/versions/" + done->manifest_digest.substr(7);
+  EXPECT_EQ(Read(version + "/a"), std::string(2500, 'a'));
+  EXPECT_EQ(Read(version + "/sub/b"), "b");
+  struct ::stat st {};
+  ASSERT_EQ(::stat((base_ + "/" + version + "/a").c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 07777, 0444u);
+  EXPECT_FALSE(site_->Stat("staging/loads/l1").ok());
+  // The same content is the same version, loaded by whomever.
+  load_.load = "projects/q/dataLoads/l2";
+  EXPECT_EQ(Run()->manifest_digest, done->manifest_digest);
+}
+
+TEST_F(LoadWorkerTest, MissingObjectIsNamedAndNothingStays) {
+  Write("bucket/d/a", "a");
+  load_.objects = {"a", "train-7.npz"};
+  const absl::Status failed = Run().status();
+  EXPECT_EQ(status::Reason(failed), "OBJECT_NOT_FOUND");
+  EXPECT_TRUE(absl::StrContains(std::string(failed.message()), "/bucket/d/train-7.npz")) << failed;
+  EXPECT_FALSE(site_->Stat("staging/loads/l1").ok());
+  EXPECT_TRUE(site_->ListFiles("versions")->empty());
+}
+
+TEST_F(LoadWorkerTest, SourceChangedMidLoadIsRefused) {
+  Write("bucket/d/a", std::string(5000, 'a'));
+  options_.parallel_parts = 1;
+  const absl::Status changed =
+      Run([this](int64_t loaded) {
+        if (loaded == 2000) Write("bucket/d/a", std::string(5000, 'b'));
+      }).status();
+  EXPECT_EQ(status::Reason(changed), "SOURCE_CHANGED") << changed;
+  EXPECT_TRUE(site_->ListFiles("versions")->empty());
+}
+
+TEST_F(LoadWorkerTest, SourceReplacedAfterItsLastByteIsRefused) {
+  Write("bucket/d/a", std::string(1500, 'a'));
+  Write("bucket/d/b", "b");
+  options_.parallel_parts = 1;
+  const absl::Status changed =
+      Run([this](int64_t loaded) {
+        if (loaded != 1501) return;
+        Write("bucket/new", std::string(1500, 'a'));
+        ASSERT_EQ(::rename((base_ + "/bucket/new").c_str(), (base_ + "/bucket/d/a").c_str()), 0);
+      }).status();
+  EXPECT_EQ(status::Reason(changed), "SOURCE_CHANGED") << changed;
+}
+
+TEST_F(LoadWorkerTest, ResumedLoadReadsOnlyWhatIsMissing) {
+  Write("bucket/d/a", std::string(10'000, 'a'));
+  options_.parallel_parts = 1;
+  EXPECT_TRUE(absl::IsCancelled(Run([this](int64_t loaded) {
+                                  if (loaded == 6000) stop_ = true;
+                                }).status()));
+  stop_ = false;
+  int64_t first = -1;
+  const absl::StatusOr<Published> done = Run([&first](int64_t loaded) {
+    if (first < 0) first = loaded;
+  });
+  ASSERT_TRUE(done.ok()) << done.status();
+  EXPECT_EQ(first, 6000);
+  EXPECT_EQ(done->source_bytes_read, 10'000);
+}
+
+TEST_F(LoadWorkerTest, TornJournalTailIsCutOff) {
+  Write("bucket/d/a", std::string(10'000, 'a'));
+  options_.parallel_parts = 1;
+  Run([this](int64_t loaded) {
+    if (loaded == 6000) stop_ = true;
+  }).status().IgnoreError();
+  stop_ = false;
+  const std::string journal = base_ + "/site/staging/loads/l1/parts.journal";
+  ASSERT_EQ(::truncate(journal.c_str(), 5 * 16 + 7), 0);
+  int64_t first = -1;
+  ASSERT_TRUE(Run([&first](int64_t loaded) {
+                if (first < 0) first = loaded;
+              }).ok());
+  EXPECT_EQ(first, 5000);
+}
+
+TEST_F(LoadWorkerTest, SourcesOutsideTheAllowedFoldersAreRefused) {
+  Write("secret/key", "k");
+  for (const std::string& path : {base_ + "/secret/", std::string("/etc/"), base_ + "/bucketeer/",
+                                  base_ + "/bucket/../secret/"}) {
+    load_.source_uri = "file://" + path;
+    EXPECT_FALSE(Run().ok()) << path;
+  }
+  ASSERT_EQ(::symlink((base_ + "/secret").c_str(), (base_ + "/bucket/link").c_str()), 0);
+  load_.source_uri = "file://" + base_ + "/bucket/link/";
+  EXPECT_EQ(status::Reason(Run().status()), "UNSAFE_PATH");
+  ASSERT_EQ(::symlink((base_ + "/secret/key").c_str(), (base_ + "/bucket/d/key").c_str()), 0);
+  load_.source_uri = "file://" + base_ + "/bucket/d/";
+  EXPECT_EQ(status::Reason(Run().status()), "NOT_A_REGULAR_FILE");
+  load_.objects = {"key"};
+  EXPECT_FALSE(Run().ok());
+}
+
+TEST_F(LoadWorkerTest, CaseTwinsAreRefused) {
+  Write("bucket/d/Readme", "1");
+  Write("bucket/d/README", "2");
+  EXPECT_EQ(status::Reason(Run().status()), "UNSAFE_PATH");
+}
+
+TEST_F(LoadWorkerTest, KilledBetweenPublishingAndReportFindsItsVersion) {
+  Write("bucket/d/a", "abc");
+  const absl::StatusOr<Published> done = Run();
+  ASSERT_TRUE(done.ok());
+  // What a kill at that moment leaves: the version, and the load's folder with the digest.
+  ASSERT_TRUE(site_->MakeDirectories("staging/loads/l1/files").ok());
+  Write("site/staging/loads/l1/digest", done->manifest_digest);
+  ASSERT_EQ(::unlink((base_ + "/bucket/d/a").c_str()), 0);
+  const absl::StatusOr<Published> again = Run();
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->manifest_digest, done->manifest_digest);
+}
+
+}  // namespace
+}  // namespace capstan::data_loader

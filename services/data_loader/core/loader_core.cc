@@ -1,0 +1,522 @@
+#include "services/data_loader/core/loader_core.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "libs/digest/sha256.h"
+#include "libs/status/error.h"
+#include "libs/status/status_macros.h"
+#include "services/data_loader/core/dataset_request.h"
+#include "services/data_loader/core/manifest.h"
+#include "libs/time/proto_time.h"
+
+namespace capstan::data_loader {
+namespace {
+
+namespace pb = ::capstan::dataloader::v1;
+
+constexpr int kSchemaVersion = 1;
+constexpr absl::Duration kRequestLife = absl::Hours(24);
+
+bool IsFinal(const pb::DataLoad& load) {
+  return load.state() == pb::DataLoad::STATE_SUCCEEDED ||
+         load.state() == pb::DataLoad::STATE_FAILED;
+}
+
+template <typename Record>
+absl::Status Parse(const store::KeyValue& kv, Record& record) {
+  if (!record.ParseFromString(kv.value)) {
+    return status::Error(absl::StatusCode::kDataLoss, "RECORD_CORRUPT",
+                         absl::StrCat("record '", kv.key, "' can't be parsed"));
+  }
+  if (record.schema_version() > kSchemaVersion) {
+    return status::Error(
+        absl::StatusCode::kFailedPrecondition, "RECORD_TOO_NEW",
+        absl::StrCat("record '", kv.key, "' has schema version ", record.schema_version(),
+                     "; this program knows up to ", kSchemaVersion, ": run the newer one"));
+  }
+  return absl::OkStatus();
+}
+
+std::string Key(absl::string_view kind, const std::string& name) {
+  return absl::StrCat(kKeyPrefix, kind, "/", name);
+}
+
+std::string PinKey(const std::string& holder, const std::string& resource) {
+  return Key("pin", absl::StrCat(holder, "|", resource));
+}
+
+std::string ProjectOf(const std::string& name) {
+  // `projects/{p}/…`: callers have checked the form.
+  return name.substr(0, name.find('/', absl::string_view("projects/").size()));
+}
+
+// Records hold absolute folders, `<site root>/outputs/…`, for those who read them; the Site is told the
+// part below its root.
+std::string OutputFolder(const std::string& directory) {
+  return directory.substr(directory.rfind("/outputs/") + 1);
+}
+
+absl::Status Superseded(const std::string& name, int64_t asked, int64_t open) {
+  return status::Error(absl::StatusCode::kFailedPrecondition, "GENERATION_SUPERSEDED",
+                       absl::StrCat("generation ", asked, " of '", name, "' is closed: generation ",
+                                    open, " is open"),
+                       {{"generation", absl::StrCat(asked)}, {"open", absl::StrCat(open)}});
+}
+
+}  // namespace
+
+std::string DatasetKey(const std::string& name) { return Key("dataset", name); }
+std::string VersionKey(const std::string& name) { return Key("version", name); }
+std::string LoadKey(const std::string& name) { return Key("load", name); }
+std::string BundleKey(const std::string& name) { return Key("bundle", name); }
+std::string OutputKey(const std::string& name) { return Key("output", name); }
+
+absl::Status LoaderCore::Load(const store::KeyValue& kv) {
+  absl::string_view rest = kv.key;
+  if (!absl::ConsumePrefix(&rest, kKeyPrefix)) return absl::OkStatus();
+  const size_t slash = rest.find('/');
+  const absl::string_view kind = rest.substr(0, slash);
+  const std::string name(slash == absl::string_view::npos ? "" : rest.substr(slash + 1));
+  if (kind == "dataset") return Parse(kv, datasets_[name]);
+  if (kind == "version") return Parse(kv, versions_[name]);
+  if (kind == "load") return Parse(kv, loads_[name]);
+  if (kind == "bundle") return Parse(kv, bundles_[name]);
+  if (kind == "output") return Parse(kv, outputs_[name]);
+  if (kind == "request") return Parse(kv, requests_[name]);
+  if (kind == "pin") {
+    PinRecord pin;
+    CAPSTAN_RETURN_IF_ERROR(Parse(kv, pin));
+    pins_[name.substr(0, name.find('|'))].insert(pin.resource());
+  }
+  return absl::OkStatus();
+}
+
+Step LoaderCore::Resume() {
+  Step step;
+  std::vector<const LoadRecord*> open;
+  for (const auto& [name, record] : loads_) {
+    if (!IsFinal(record.load())) open.push_back(&record);
+  }
+  // What was under way goes first, then by age.
+  std::sort(open.begin(), open.end(), [](const LoadRecord* a, const LoadRecord* b) {
+    const bool a_queued = a->load().state() == pb::DataLoad::STATE_QUEUED;
+    const bool b_queued = b->load().state() == pb::DataLoad::STATE_QUEUED;
+    if (a_queued != b_queued) return b_queued;
+    const absl::Time a_time = ToTime(a->load().create_time());
+    const absl::Time b_time = ToTime(b->load().create_time());
+    return a_time != b_time ? a_time < b_time : a->load().name() < b->load().name();
+  });
+  for (const LoadRecord* record : open) queued_.push_back(record->load().name());
+  StartQueued(step);
+  return step;
+}
+
+void LoaderCore::PutLoad(const LoadRecord& record, Step& step) {
+  step.puts.push_back({LoadKey(record.load().name()), record.SerializeAsString()});
+}
+
+void LoaderCore::StartQueued(Step& step) {
+  while (!queued_.empty() && static_cast<int>(running_.size()) < config_.max_running_loads) {
+    const std::string name = queued_.front();
+    queued_.pop_front();
+    LoadRecord& record = loads_.at(name);
+    running_.insert(name);
+    record.mutable_load()->set_state(pb::DataLoad::STATE_PLANNING);
+    PutLoad(record, step);
+    const pb::Dataset& dataset = datasets_.at(record.load().dataset()).dataset();
+    step.after.push_back(StartLoad{name,
+                                   dataset.source_uri(),
+                                   {dataset.objects().begin(), dataset.objects().end()},
+                                   record.load().source_bytes_read()});
+  }
+}
+
+bool LoaderCore::Reaches(const std::string& cluster) const {
+  return cluster.empty() || config_.clusters.empty() ||
+         std::find(config_.clusters.begin(), config_.clusters.end(), cluster) !=
+             config_.clusters.end();
+}
+
+DecisionOr<pb::Dataset> LoaderCore::CreateDataset(const pb::CreateDatasetRequest& request,
+                                                  const std::string& uid, Now now) {
+  CAPSTAN_RETURN_IF_ERROR(CheckCreateDataset(request));
+  const std::string name = absl::StrCat(request.parent(), "/datasets/", request.dataset_id());
+  const std::string body_hash = Sha256::Of(DeterministicBytes(request));
+  Decision<pb::Dataset> decision;
+  for (auto it = requests_.begin(); it != requests_.end();) {
+    if (ToTime(it->second.expire_time()) > now.wall) {
+      ++it;
+      continue;
+    }
+    decision.step.deletes.push_back({Key("request", it->first), ""});
+    it = requests_.erase(it);
+  }
+  if (!request.request_id().empty()) {
+    const auto seen = requests_.find(request.request_id());
+    if (seen != requests_.end()) {
+      if (seen->second.body_hash() != body_hash) {
+        return status::Error(absl::StatusCode::kAlreadyExists, "REQUEST_ID_REUSED",
+                             absl::StrCat("request_id '", request.request_id(),
+                                          "' was used before with another body"));
+      }
+      decision.response = datasets_.at(seen->second.resource()).dataset();
+      return decision;
+    }
+  }
+  if (datasets_.count(name) != 0) {
+    return status::Error(absl::StatusCode::kAlreadyExists, "DATASET_EXISTS",
+                         absl::StrCat("dataset '", name, "' already exists"), {{"name", name}});
+  }
+  DatasetRecord record;
+  record.set_schema_version(kSchemaVersion);
+  pb::Dataset& dataset = *record.mutable_dataset();
+  dataset = request.dataset();
+  dataset.set_name(name);
+  dataset.set_uid(uid);
+  dataset.set_etag(absl::StrCat("\"", uid, "\""));
+  dataset.clear_latest_version();
+  *dataset.mutable_create_time() = ToProto(now.wall);
+  decision.step.puts.push_back({DatasetKey(name), record.SerializeAsString()});
+  if (!request.request_id().empty()) {
+    RequestRecord seen;
+    seen.set_schema_version(kSchemaVersion);
+    seen.set_body_hash(body_hash);
+    seen.set_resource(name);
+    *seen.mutable_expire_time() = ToProto(now.wall + kRequestLife);
+    decision.step.puts.push_back({Key("request", request.request_id()), seen.SerializeAsString()});
+    requests_[request.request_id()] = seen;
+  }
+  decision.response = dataset;
+  datasets_[name] = std::move(record);
+  return decision;
+}
+
+DecisionOr<pb::DataLoad> LoaderCore::EnsureLoad(const pb::EnsureDataLoadRequest& request,
+                                                const std::string& new_id, Now now) {
+  const auto found = datasets_.find(request.dataset());
+  if (found == datasets_.end()) return status::NotFound(request.dataset());
+  if (!Reaches(request.cluster())) {
+    return status::Error(absl::StatusCode::kFailedPrecondition, "SITE_NOT_REACHED",
+                         absl::StrCat("cluster '", request.cluster(), "' reaches no Site of this "
+                                      "data_loader"),
+                         {{"cluster", request.cluster()}});
+  }
+  DatasetRecord& dataset = found->second;
+  Decision<pb::DataLoad> decision;
+  if (!request.version().empty()) {
+    // A version is immutable: either a load has brought it, or it can't be made again by name.
+    const std::string version = absl::StrCat(request.dataset(), "/versions/", request.version());
+    for (const auto& [name, record] : loads_) {
+      if (record.load().version() == version &&
+          record.load().state() == pb::DataLoad::STATE_SUCCEEDED) {
+        decision.response = record.load();
+        return decision;
+      }
+    }
+    return status::NotFound(version);
+  }
+  if (!dataset.latest_load().empty()) {
+    const pb::DataLoad& load = loads_.at(dataset.latest_load()).load();
+    if (load.state() != pb::DataLoad::STATE_FAILED || !request.retry_failed()) {
+      decision.response = load;
+      return decision;
+    }
+  }
+  LoadRecord record;
+  record.set_schema_version(kSchemaVersion);
+  pb::DataLoad& load = *record.mutable_load();
+  load.set_name(absl::StrCat(ProjectOf(request.dataset()), "/dataLoads/", new_id));
+  load.set_dataset(request.dataset());
+  load.set_site(config_.site);
+  load.set_state(pb::DataLoad::STATE_QUEUED);
+  *load.mutable_create_time() = ToProto(now.wall);
+  const std::string name = load.name();
+  dataset.set_latest_load(name);
+  decision.step.puts.push_back({DatasetKey(request.dataset()), dataset.SerializeAsString()});
+  loads_[name] = std::move(record);
+  queued_.push_back(name);
+  StartQueued(decision.step);
+  if (loads_.at(name).load().state() == pb::DataLoad::STATE_QUEUED) {
+    PutLoad(loads_.at(name), decision.step);
+  }
+  decision.response = loads_.at(name).load();
+  return decision;
+}
+
+Step LoaderCore::LoadPlanned(const std::string& load, int64_t total_bytes) {
+  Step step;
+  if (running_.count(load) == 0) return step;
+  LoadRecord& record = loads_.at(load);
+  record.mutable_load()->set_state(pb::DataLoad::STATE_LOADING);
+  record.mutable_load()->set_total_bytes(total_bytes);
+  PutLoad(record, step);
+  return step;
+}
+
+Step LoaderCore::LoadProgressed(const std::string& load, int64_t loaded_bytes,
+                                int64_t source_bytes_read, double bytes_per_second,
+                                absl::optional<absl::Duration> eta) {
+  Step step;
+  if (running_.count(load) == 0) return step;
+  LoadRecord& record = loads_.at(load);
+  record.mutable_load()->set_loaded_bytes(loaded_bytes);
+  record.mutable_load()->set_source_bytes_read(source_bytes_read);
+  record.mutable_load()->set_bytes_per_second(bytes_per_second);
+  record.mutable_load()->clear_eta();
+  if (eta.has_value()) *record.mutable_load()->mutable_eta() = ToProto(*eta);
+  PutLoad(record, step);
+  return step;
+}
+
+Step LoaderCore::LoadPublishing(const std::string& load) {
+  Step step;
+  if (running_.count(load) == 0) return step;
+  LoadRecord& record = loads_.at(load);
+  record.mutable_load()->set_state(pb::DataLoad::STATE_PUBLISHING);
+  PutLoad(record, step);
+  return step;
+}
+
+Step LoaderCore::LoadPublished(const std::string& load, const std::string& manifest_digest,
+                               int64_t total_bytes, int64_t file_count, int64_t source_bytes_read,
+                               Now now) {
+  Step step;
+  if (running_.erase(load) == 0) return step;
+  LoadRecord& record = loads_.at(load);
+  pb::DataLoad& done = *record.mutable_load();
+  DatasetRecord& dataset = datasets_.at(done.dataset());
+  const std::string name = absl::StrCat(done.dataset(), "/versions/", VersionId(manifest_digest));
+  if (versions_.count(name) == 0) {
+    VersionRecord version;
+    version.set_schema_version(kSchemaVersion);
+    version.mutable_version()->set_name(name);
+    version.mutable_version()->set_manifest_digest(manifest_digest);
+    version.mutable_version()->set_total_bytes(total_bytes);
+    version.mutable_version()->set_file_count(file_count);
+    *version.mutable_version()->mutable_create_time() = ToProto(now.wall);
+    step.puts.push_back({VersionKey(name), version.SerializeAsString()});
+    versions_[name] = std::move(version);
+  }
+  dataset.mutable_dataset()->set_latest_version(name);
+  step.puts.push_back({DatasetKey(done.dataset()), dataset.SerializeAsString()});
+  done.set_state(pb::DataLoad::STATE_SUCCEEDED);
+  done.set_version(name);
+  done.set_total_bytes(total_bytes);
+  done.set_loaded_bytes(total_bytes);
+  done.set_source_bytes_read(source_bytes_read);
+  done.clear_eta();
+  *done.mutable_end_time() = ToProto(now.wall);
+  PutLoad(record, step);
+  StartQueued(step);
+  return step;
+}
+
+Step LoaderCore::LoadFailed(const std::string& load, const absl::Status& error, Now now) {
+  Step step;
+  if (running_.erase(load) == 0) return step;
+  LoadRecord& record = loads_.at(load);
+  pb::DataLoad& failed = *record.mutable_load();
+  failed.set_state(pb::DataLoad::STATE_FAILED);
+  const std::string reason = status::Reason(error);
+  failed.set_reason(reason.empty() ? "LOAD_FAILED" : reason);
+  failed.set_message(std::string(error.message()));
+  failed.clear_eta();
+  *failed.mutable_end_time() = ToProto(now.wall);
+  PutLoad(record, step);
+  StartQueued(step);
+  return step;
+}
+
+DecisionOr<std::string> LoaderCore::PinVersion(const pb::PinVersionRequest& request) {
+  const auto found = versions_.find(request.version());
+  if (found == versions_.end()) return status::NotFound(request.version());
+  Decision<std::string> decision;
+  if (pins_[request.holder()].insert(request.version()).second) {
+    PinRecord pin;
+    pin.set_schema_version(kSchemaVersion);
+    pin.set_resource(request.version());
+    decision.step.puts.push_back(
+        {PinKey(request.holder(), request.version()), pin.SerializeAsString()});
+  }
+  decision.response = found->second.version().manifest_digest();
+  return decision;
+}
+
+DecisionOr<std::string> LoaderCore::PinBundle(const pb::PinBundleRequest& request) {
+  const auto found = bundles_.find(request.name());
+  if (found == bundles_.end()) return status::NotFound(request.name());
+  Decision<std::string> decision;
+  if (pins_[request.holder()].insert(request.name()).second) {
+    PinRecord pin;
+    pin.set_schema_version(kSchemaVersion);
+    pin.set_resource(request.name());
+    decision.step.puts.push_back({PinKey(request.holder(), request.name()), pin.SerializeAsString()});
+  }
+  decision.response = found->second.bundle().digest();
+  return decision;
+}
+
+Step LoaderCore::ReleasePins(const std::string& holder) {
+  Step step;
+  const auto found = pins_.find(holder);
+  if (found == pins_.end()) return step;
+  for (const std::string& resource : found->second) {
+    step.deletes.push_back({PinKey(holder, resource), ""});
+  }
+  pins_.erase(found);
+  return step;
+}
+
+Decision<pb::Bundle> LoaderCore::BundleStored(const std::string& parent, const std::string& digest,
+                                              int64_t total_bytes, int64_t file_count, Now now) {
+  const std::string name =
+      absl::StrCat(parent, "/bundles/", absl::StripPrefix(digest, "sha256:"));
+  Decision<pb::Bundle> decision;
+  const auto [it, added] = bundles_.emplace(name, BundleRecord());
+  if (added) {
+    it->second.set_schema_version(kSchemaVersion);
+    pb::Bundle& bundle = *it->second.mutable_bundle();
+    bundle.set_name(name);
+    bundle.set_digest(digest);
+    bundle.set_total_bytes(total_bytes);
+    bundle.set_file_count(file_count);
+    *bundle.mutable_create_time() = ToProto(now.wall);
+    decision.step.puts.push_back({BundleKey(name), it->second.SerializeAsString()});
+  }
+  decision.response = it->second.bundle();
+  return decision;
+}
+
+DecisionOr<pb::OpenOutputResponse> LoaderCore::OpenOutput(const pb::OpenOutputRequest& request) {
+  CAPSTAN_RETURN_IF_ERROR(CheckOpenOutput(request));
+  const auto [it, added] = outputs_.emplace(request.name(), OutputRecord());
+  pb::Output& output = *it->second.mutable_output();
+  if (added) {
+    it->second.set_schema_version(kSchemaVersion);
+    output.set_name(request.name());
+    output.set_job_uid(request.job_uid());
+  }
+  if (output.job_uid() != request.job_uid()) {
+    return status::Error(absl::StatusCode::kFailedPrecondition, "OUTPUT_OF_ANOTHER_JOB",
+                         absl::StrCat("'", request.name(), "' belongs to another Job"));
+  }
+  if (request.generation() < output.generation()) {
+    return Superseded(request.name(), request.generation(), output.generation());
+  }
+  Decision<pb::OpenOutputResponse> decision;
+  if (request.generation() > output.generation()) {
+    output.set_generation(request.generation());
+    decision.step.puts.push_back({OutputKey(request.name()), it->second.SerializeAsString()});
+  }
+  const pb::Checkpoint* newest = nullptr;
+  for (const pb::Checkpoint& checkpoint : output.checkpoints()) {
+    if (newest == nullptr || checkpoint.step() > newest->step()) newest = &checkpoint;
+  }
+  if (newest != nullptr) *decision.response.mutable_resume_from() = *newest;
+  return decision;
+}
+
+absl::StatusOr<absl::optional<pb::CommitOutputResponse>> LoaderCore::CheckCommit(
+    const pb::CommitOutputRequest& request) const {
+  const auto found = outputs_.find(request.name());
+  if (found == outputs_.end() || found->second.output().job_uid() != request.job_uid()) {
+    return status::NotFound(request.name());
+  }
+  const pb::Output& output = found->second.output();
+  pb::CommitOutputResponse response;
+  if (request.what_case() == pb::CommitOutputRequest::kCheckpointStep) {
+    for (const pb::Checkpoint& checkpoint : output.checkpoints()) {
+      if (checkpoint.step() != request.checkpoint_step() ||
+          checkpoint.generation() != request.generation()) {
+        continue;
+      }
+      response.set_manifest_digest(checkpoint.manifest_digest());
+      response.set_directory(checkpoint.directory());
+      return absl::optional<pb::CommitOutputResponse>(response);
+    }
+  } else {
+    for (const pb::TaskOutput& done : output.task_outputs()) {
+      if (done.rank() != request.rank() || done.generation() != request.generation()) continue;
+      response.set_manifest_digest(done.manifest_digest());
+      response.set_directory(done.directory());
+      return absl::optional<pb::CommitOutputResponse>(response);
+    }
+  }
+  if (request.generation() != output.generation()) {
+    return Superseded(request.name(), request.generation(), output.generation());
+  }
+  return absl::optional<pb::CommitOutputResponse>();
+}
+
+DecisionOr<pb::CommitOutputResponse> LoaderCore::CommitOutput(const StagedOutput& staged, Now now) {
+  const pb::CommitOutputRequest& request = staged.request;
+  CAPSTAN_ASSIGN_OR_RETURN(const auto before, CheckCommit(request));
+  Decision<pb::CommitOutputResponse> decision;
+  if (before.has_value()) {
+    // A twin of this call won: its copy stands, this one goes.
+    decision.response = *before;
+    if (before->directory() != staged.directory) {
+      decision.step.after.push_back(RemoveFolder{staged.folder});
+    }
+    return decision;
+  }
+  OutputRecord& record = outputs_.at(request.name());
+  pb::Output& output = *record.mutable_output();
+  if (request.what_case() == pb::CommitOutputRequest::kCheckpointStep) {
+    // A step trained again after a restart replaces what an older generation committed for it and
+    // for later steps: history is what the resumed run continues from.
+    auto& checkpoints = *output.mutable_checkpoints();
+    for (int i = checkpoints.size() - 1; i >= 0; --i) {
+      if (checkpoints[i].step() < request.checkpoint_step()) continue;
+      decision.step.after.push_back(RemoveFolder{OutputFolder(checkpoints[i].directory())});
+      checkpoints.DeleteSubrange(i, 1);
+    }
+    while (checkpoints.size() >= config_.kept_checkpoints) {
+      decision.step.after.push_back(RemoveFolder{OutputFolder(checkpoints[0].directory())});
+      checkpoints.DeleteSubrange(0, 1);
+    }
+    pb::Checkpoint& checkpoint = *output.add_checkpoints();
+    checkpoint.set_step(request.checkpoint_step());
+    checkpoint.set_generation(request.generation());
+    checkpoint.set_directory(staged.directory);
+    checkpoint.set_manifest_digest(staged.manifest_digest);
+    checkpoint.set_total_bytes(staged.total_bytes);
+    *checkpoint.mutable_commit_time() = ToProto(now.wall);
+  } else {
+    auto& task_outputs = *output.mutable_task_outputs();
+    for (int i = task_outputs.size() - 1; i >= 0; --i) {
+      if (task_outputs[i].rank() != request.rank()) continue;
+      decision.step.after.push_back(RemoveFolder{OutputFolder(task_outputs[i].directory())});
+      task_outputs.DeleteSubrange(i, 1);
+    }
+    pb::TaskOutput& done = *output.add_task_outputs();
+    done.set_rank(request.rank());
+    done.set_generation(request.generation());
+    done.set_directory(staged.directory);
+    done.set_manifest_digest(staged.manifest_digest);
+    done.set_total_bytes(staged.total_bytes);
+    *done.mutable_commit_time() = ToProto(now.wall);
+  }
+  decision.step.puts.push_back({OutputKey(request.name()), record.SerializeAsString()});
+  decision.response.set_manifest_digest(staged.manifest_digest);
+  decision.response.set_directory(staged.directory);
+  return decision;
+}
+
+std::set<std::string> LoaderCore::OutputFolders() const {
+  std::set<std::string> folders;
+  for (const auto& [name, record] : outputs_) {
+    for (const pb::Checkpoint& checkpoint : record.output().checkpoints()) {
+      folders.insert(OutputFolder(checkpoint.directory()));
+    }
+    for (const pb::TaskOutput& done : record.output().task_outputs()) {
+      folders.insert(OutputFolder(done.directory()));
+    }
+  }
+  return folders;
+}
+
+}  // namespace capstan::data_loader

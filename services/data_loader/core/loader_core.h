@@ -1,0 +1,153 @@
+#ifndef CAPSTAN_SERVICES_DATA_LOADER_CORE_LOADER_CORE_H_
+#define CAPSTAN_SERVICES_DATA_LOADER_CORE_LOADER_CORE_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libs/store/store.h"
+#include "libs/time/clock.h"
+#include "proto/capstan/dataloader/v1/bundle.pb.h"
+#include "proto/capstan/dataloader/v1/dataset.pb.h"
+#include "services/data_loader/core/records.pb.h"
+
+namespace capstan::data_loader {
+
+// What the core is told at its making.
+struct LoaderConfig {
+  // The one Site of this data_loader, `sites/{s}`, and the Clusters that reach it; empty means all.
+  std::string site;
+  std::vector<std::string> clusters;
+  // Loads that run at once.
+  int max_running_loads = 2;
+  // Committed checkpoints kept for each Output; the newest is never dropped.
+  int kept_checkpoints = 8;
+};
+
+// Bring a Dataset to the Site; what was brought by an earlier attempt is taken up again.
+struct StartLoad {
+  std::string load;
+  std::string source_uri;
+  std::vector<std::string> objects;
+  // Read by earlier attempts.
+  int64_t source_bytes_read = 0;
+};
+// A committed folder that no record names any more, relative to the Site.
+struct RemoveFolder {
+  std::string folder;
+};
+using Effect = std::variant<StartLoad, RemoveFolder>;
+
+// What to store, then what to do.
+struct Step {
+  std::vector<store::Put> puts;
+  std::vector<store::Delete> deletes;
+  std::vector<Effect> after;
+};
+
+// A decision with its answer, which may be given once the step is stored.
+template <typename Response>
+struct Decision {
+  Step step;
+  Response response;
+};
+template <typename Response>
+using DecisionOr = absl::StatusOr<Decision<Response>>;
+
+// A finished copy of a Task's files, waiting to be agreed on.
+struct StagedOutput {
+  capstan::dataloader::v1::CommitOutputRequest request;
+  std::string manifest_digest;
+  int64_t total_bytes = 0;
+  // Absolute folder of the copy, and the same relative to the Site.
+  std::string directory;
+  std::string folder;
+};
+
+// The data_loader's state and decisions. Pure: rebuilt from records alone, in any order, and told the
+// time. Everything it decides is in the Step it returns; an error leaves it unchanged.
+class LoaderCore {
+ public:
+  explicit LoaderCore(LoaderConfig config) : config_(std::move(config)) {}
+
+  // Takes one stored record; the key decides which. Call for all of them, then Resume once.
+  absl::Status Load(const store::KeyValue& kv);
+  // Starts again what was under way.
+  Step Resume();
+
+  DecisionOr<capstan::dataloader::v1::Dataset> CreateDataset(
+      const capstan::dataloader::v1::CreateDatasetRequest& request, const std::string& uid, Now now);
+  // `new_id` names the load if one is made.
+  DecisionOr<capstan::dataloader::v1::DataLoad> EnsureLoad(
+      const capstan::dataloader::v1::EnsureDataLoadRequest& request, const std::string& new_id,
+      Now now);
+
+  // What the filler of the Site reports. Reports about a load that is already final are ignored.
+  Step LoadPlanned(const std::string& load, int64_t total_bytes);
+  Step LoadProgressed(const std::string& load, int64_t loaded_bytes, int64_t source_bytes_read,
+                      double bytes_per_second, absl::optional<absl::Duration> eta);
+  Step LoadPublishing(const std::string& load);
+  Step LoadPublished(const std::string& load, const std::string& manifest_digest,
+                     int64_t total_bytes, int64_t file_count, int64_t source_bytes_read, Now now);
+  Step LoadFailed(const std::string& load, const absl::Status& error, Now now);
+
+  // The pinned version's manifest digest.
+  DecisionOr<std::string> PinVersion(const capstan::dataloader::v1::PinVersionRequest& request);
+  // The pinned Bundle's digest.
+  DecisionOr<std::string> PinBundle(const capstan::dataloader::v1::PinBundleRequest& request);
+  Step ReleasePins(const std::string& holder);
+
+  Decision<capstan::dataloader::v1::Bundle> BundleStored(const std::string& parent,
+                                                         const std::string& digest,
+                                                         int64_t total_bytes, int64_t file_count,
+                                                         Now now);
+
+  // Raises the Output's generation; refuses to lower it, and another Job's uid.
+  DecisionOr<capstan::dataloader::v1::OpenOutputResponse> OpenOutput(
+      const capstan::dataloader::v1::OpenOutputRequest& request);
+  // Whether a commit may begin, or the answer if it was made before. Decides nothing for good.
+  absl::StatusOr<absl::optional<capstan::dataloader::v1::CommitOutputResponse>> CheckCommit(
+      const capstan::dataloader::v1::CommitOutputRequest& request) const;
+  // The compare-and-set on the generation. The loser's copy is removed by the caller.
+  DecisionOr<capstan::dataloader::v1::CommitOutputResponse> CommitOutput(const StagedOutput& staged,
+                                                                         Now now);
+
+  // Folders below `outputs/` of the Site that a record names, relative to the Site.
+  std::set<std::string> OutputFolders() const;
+
+ private:
+  void PutLoad(const LoadRecord& record, Step& step);
+  // Starts queued loads up to the bound.
+  void StartQueued(Step& step);
+  bool Reaches(const std::string& cluster) const;
+
+  const LoaderConfig config_;
+  std::map<std::string, DatasetRecord> datasets_;
+  std::map<std::string, VersionRecord> versions_;
+  std::map<std::string, LoadRecord> loads_;
+  std::map<std::string, BundleRecord> bundles_;
+  std::map<std::string, OutputRecord> outputs_;
+  std::map<std::string, RequestRecord> requests_;
+  std::map<std::string, std::set<std::string>> pins_;
+  std::deque<std::string> queued_;
+  std::set<std::string> running_;
+};
+
+// Keys of the records; also for readers of the committed state.
+inline constexpr char kKeyPrefix[] = "/capstan/data_loader/v1/";
+std::string DatasetKey(const std::string& name);
+std::string VersionKey(const std::string& name);
+std::string LoadKey(const std::string& name);
+std::string BundleKey(const std::string& name);
+std::string OutputKey(const std::string& name);
+
+}  // namespace capstan::data_loader
+
+#endif  // CAPSTAN_SERVICES_DATA_LOADER_CORE_LOADER_CORE_H_

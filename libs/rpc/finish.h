@@ -1,0 +1,35 @@
+#ifndef CAPSTAN_LIBS_RPC_FINISH_H_
+#define CAPSTAN_LIBS_RPC_FINISH_H_
+
+#include <utility>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+
+namespace capstan::rpc {
+
+// The right to end one call, once, from any thread. Move-only. If it is destroyed without having
+// been used, as when a stopping strand drops its tasks, the call ends with UNAVAILABLE, so that a
+// client never waits for nothing.
+class Finish {
+ public:
+  explicit Finish(absl::AnyInvocable<void(const absl::Status&)> end) : end_(std::move(end)) {}
+  Finish(Finish&& other) noexcept : end_(std::exchange(other.end_, nullptr)) {}
+  Finish& operator=(Finish&&) = delete;
+  ~Finish() {
+    if (end_) end_(absl::UnavailableError("The server is stopping."));
+  }
+
+  // Later uses are ignored.
+  void operator()(const absl::Status& status) {
+    absl::AnyInvocable<void(const absl::Status&)> end = std::exchange(end_, nullptr);
+    if (end) end(status);
+  }
+
+ private:
+  absl::AnyInvocable<void(const absl::Status&)> end_;
+};
+
+}  // namespace capstan::rpc
+
+#endif  // CAPSTAN_LIBS_RPC_FINISH_H_

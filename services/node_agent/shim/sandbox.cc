@@ -1,0 +1,351 @@
+#include "services/node_agent/shim/sandbox.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <linux/keyctl.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "libs/safe_path/safe_path.h"
+#include "libs/status/status_macros.h"
+
+namespace capstan::node_agent {
+namespace {
+
+using capstan::nodeagent::v1::ShimSpec;
+
+// A copy of a mount and those below it, attached nowhere yet.
+absl::StatusOr<UniqueFd> CloneTree(const std::string& path, bool read_only, bool devices = false) {
+  UniqueFd tree(open_tree(AT_FDCWD, path.c_str(),
+                          OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE));
+  if (!tree.valid()) return ErrnoStatus(errno, "open_tree", path);
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_NOSUID;
+  if (read_only) attributes.attr_set |= MOUNT_ATTR_RDONLY;
+  if (!devices) attributes.attr_set |= MOUNT_ATTR_NODEV;
+  if (mount_setattr(tree.get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes,
+                    sizeof attributes) != 0) {
+    return ErrnoStatus(errno, "mount_setattr", path);
+  }
+  return tree;
+}
+
+absl::Status Attach(const UniqueFd& tree, const UniqueFd& target, absl::string_view name) {
+  if (move_mount(tree.get(), "", target.get(), "",
+                 MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0) {
+    return ErrnoStatus(errno, "move_mount", name);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MountFresh(const char* type, const std::string& target, unsigned long flags,
+                        const char* options) {
+  if (mount(type, target.c_str(), type, flags | MS_NOSUID, options) != 0) {
+    return ErrnoStatus(errno, absl::StrCat("mount ", type), target);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MakeReadOnly(const std::string& path) {
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_RDONLY;
+  if (mount_setattr(AT_FDCWD, path.c_str(), 0, &attributes, sizeof attributes) != 0) {
+    return ErrnoStatus(errno, "mount_setattr", path);
+  }
+  return absl::OkStatus();
+}
+
+// Opens a path as it would be seen with `root` as the root folder, so that a link of the machine's
+// does not lead out of it.
+UniqueFd OpenInRoot(const UniqueFd& root, const std::string& path) {
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
+  return UniqueFd(
+      static_cast<int>(syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof how)));
+}
+
+bool IsDirectory(const UniqueFd& fd) {
+  struct stat st;
+  return fstat(fd.get(), &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+// The target of a mount, made where it is absent: a folder, or an empty file.
+absl::StatusOr<UniqueFd> OpenTarget(const UniqueFd& root, const std::string& path, bool directory) {
+  std::vector<std::string> parts = absl::StrSplit(path, '/', absl::SkipEmpty());
+  if (parts.empty()) return absl::InvalidArgumentError("a mount's target cannot be the root");
+  std::string done;
+  UniqueFd parent = OpenInRoot(root, "/");
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i] == "." || parts[i] == "..") {
+      return absl::InvalidArgumentError(absl::StrCat("mount target ", path, ": `..` in it"));
+    }
+    absl::StrAppend(&done, "/", parts[i]);
+    UniqueFd next = OpenInRoot(root, done);
+    if (!next.valid()) {
+      const bool make_directory = directory || i + 1 < parts.size();
+      const int made = make_directory ? mkdirat(parent.get(), parts[i].c_str(), 0755)
+                                      : mknodat(parent.get(), parts[i].c_str(), S_IFREG | 0644, 0);
+      if (made != 0) return ErrnoStatus(errno, "make mount target", done);
+      next = OpenInRoot(root, done);
+      if (!next.valid()) return ErrnoStatus(errno, "open mount target", done);
+    }
+    parent = std::move(next);
+  }
+  return parent;
+}
+
+class RootBuilder {
+ public:
+  RootBuilder(const ShimSpec& spec, const std::string& root) : spec_(spec), root_(root) {}
+
+  absl::Status Build() {
+    if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+      return ErrnoStatus(errno, "make mounts private", "/");
+    }
+    // Everything is copied before anything is covered: sources may lie below /tmp or hidden folders.
+    CAPSTAN_RETURN_IF_ERROR(CloneSources());
+    CAPSTAN_RETURN_IF_ERROR(MountFresh("tmpfs", root_, MS_NODEV, "mode=0755,size=1m"));
+    root_fd_ = UniqueFd(open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!root_fd_.valid()) return ErrnoStatus(errno, "open", root_);
+    CAPSTAN_RETURN_IF_ERROR(AttachMachine());
+    CAPSTAN_RETURN_IF_ERROR(MountSystem());
+    CAPSTAN_RETURN_IF_ERROR(Hide());
+    for (int i = 0; i < spec_.mounts_size(); ++i) {
+      const ShimSpec::Mount& mount = spec_.mounts(i);
+      CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd target, OpenTarget(root_fd_, mount.target(),
+                                                                 IsDirectory(mounts_[i])));
+      CAPSTAN_RETURN_IF_ERROR(Attach(mounts_[i], target, mount.target()));
+    }
+    for (const std::string& path : read_only_later_) CAPSTAN_RETURN_IF_ERROR(MakeReadOnly(path));
+    return Enter();
+  }
+
+ private:
+  struct Entry {
+    std::string name;
+    // Of a link; else `tree` is set.
+    std::string link;
+    UniqueFd tree;
+  };
+
+  std::string In(absl::string_view path) const { return absl::StrCat(root_, path); }
+
+  absl::Status CloneSources() {
+    for (const ShimSpec::Mount& mount : spec_.mounts()) {
+      CAPSTAN_ASSIGN_OR_RETURN(UniqueFd tree, CloneTree(mount.source(), mount.read_only()));
+      mounts_.push_back(std::move(tree));
+    }
+    static constexpr const char* kDevices[] = {"null", "zero", "full", "random", "urandom"};
+    for (const char* name : kDevices) {
+      CAPSTAN_ASSIGN_OR_RETURN(UniqueFd tree,
+                               CloneTree(absl::StrCat("/dev/", name), false, true));
+      devices_.emplace_back(name, std::move(tree));
+    }
+    // Names are resolved by way of /run on many machines.
+    char* resolved = realpath("/etc/resolv.conf", nullptr);
+    if (resolved != nullptr && absl::StartsWith(resolved, "/run/")) {
+      resolver_path_ = resolved;
+      CAPSTAN_ASSIGN_OR_RETURN(resolver_, CloneTree(resolver_path_, true));
+    }
+    free(resolved);
+    return CloneMachine();
+  }
+
+  absl::Status CloneMachine() {
+    DIR* dir = opendir("/");
+    if (dir == nullptr) return ErrnoStatus(errno, "opendir", "/");
+    std::vector<std::string> names;
+    while (const dirent* entry = readdir(dir)) names.push_back(entry->d_name);
+    closedir(dir);
+    for (const std::string& name : names) {
+      if (name == "." || name == ".." || name == "proc" || name == "dev" || name == "run" ||
+          name == "tmp") {
+        continue;
+      }
+      const std::string path = absl::StrCat("/", name);
+      struct stat st;
+      if (lstat(path.c_str(), &st) != 0) continue;
+      Entry entry;
+      entry.name = name;
+      if (S_ISLNK(st.st_mode)) {
+        char link[PATH_MAX];
+        const ssize_t size = readlink(path.c_str(), link, sizeof link);
+        if (size <= 0) continue;
+        entry.link.assign(link, static_cast<size_t>(size));
+      } else if (S_ISDIR(st.st_mode)) {
+        CAPSTAN_ASSIGN_OR_RETURN(entry.tree, CloneTree(path, true));
+      } else {
+        continue;
+      }
+      machine_.push_back(std::move(entry));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AttachMachine() {
+    for (const Entry& entry : machine_) {
+      const std::string path = absl::StrCat("/", entry.name);
+      if (!entry.tree.valid()) {
+        if (symlink(entry.link.c_str(), In(path).c_str()) != 0) {
+          return ErrnoStatus(errno, "symlink", path);
+        }
+        continue;
+      }
+      CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd target, OpenTarget(root_fd_, path, true));
+      CAPSTAN_RETURN_IF_ERROR(Attach(entry.tree, target, path));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status MakeFolder(absl::string_view path, mode_t mode) {
+    if (mkdir(In(path).c_str(), mode) != 0 && errno != EEXIST) {
+      return ErrnoStatus(errno, "mkdir", path);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status MountSystem() {
+    CAPSTAN_RETURN_IF_ERROR(MakeFolder("/proc", 0555));
+    CAPSTAN_RETURN_IF_ERROR(MountFresh("proc", In("/proc"), MS_NODEV | MS_NOEXEC, nullptr));
+    CAPSTAN_RETURN_IF_ERROR(MakeFolder("/tmp", 0755));
+    CAPSTAN_RETURN_IF_ERROR(MountFresh("tmpfs", In("/tmp"), MS_NODEV, "mode=1777"));
+    if (access(In("/var/tmp").c_str(), F_OK) == 0) {
+      CAPSTAN_RETURN_IF_ERROR(MountFresh("tmpfs", In("/var/tmp"), MS_NODEV, "mode=1777"));
+    }
+    CAPSTAN_RETURN_IF_ERROR(MakeFolder("/run", 0755));
+    CAPSTAN_RETURN_IF_ERROR(MountFresh("tmpfs", In("/run"), MS_NODEV, "mode=0755,size=1m"));
+    read_only_later_.push_back(In("/run"));
+    if (resolver_.valid()) {
+      CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd target, OpenTarget(root_fd_, resolver_path_, false));
+      CAPSTAN_RETURN_IF_ERROR(Attach(resolver_, target, resolver_path_));
+    }
+    // Other Tasks' names are to be read there.
+    if (access(In("/sys/fs/cgroup").c_str(), F_OK) == 0) {
+      CAPSTAN_RETURN_IF_ERROR(
+          MountFresh("tmpfs", In("/sys/fs/cgroup"), MS_NODEV | MS_RDONLY, "mode=0555,size=4k"));
+    }
+    return MountDevices();
+  }
+
+  absl::Status MountDevices() {
+    CAPSTAN_RETURN_IF_ERROR(MakeFolder("/dev", 0755));
+    CAPSTAN_RETURN_IF_ERROR(MountFresh("tmpfs", In("/dev"), MS_NOEXEC, "mode=0755,size=1m"));
+    for (const auto& [name, tree] : devices_) {
+      const std::string path = absl::StrCat("/dev/", name);
+      CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd target, OpenTarget(root_fd_, path, false));
+      CAPSTAN_RETURN_IF_ERROR(Attach(tree, target, path));
+    }
+    static constexpr std::pair<const char*, const char*> kLinks[] = {
+        {"/proc/self/fd", "/dev/fd"},
+        {"/proc/self/fd/0", "/dev/stdin"},
+        {"/proc/self/fd/1", "/dev/stdout"},
+        {"/proc/self/fd/2", "/dev/stderr"}};
+    for (const auto& [to, from] : kLinks) {
+      if (symlink(to, In(from).c_str()) != 0) return ErrnoStatus(errno, "symlink", from);
+    }
+    CAPSTAN_RETURN_IF_ERROR(MakeFolder("/dev/shm", 0755));
+    CAPSTAN_RETURN_IF_ERROR(
+        MountFresh("tmpfs", In("/dev/shm"), MS_NODEV | MS_NOEXEC, "mode=1777"));
+    read_only_later_.push_back(In("/dev"));
+    return absl::OkStatus();
+  }
+
+  absl::Status Hide() {
+    for (const std::string& path : spec_.hidden_paths()) {
+      const UniqueFd target = OpenInRoot(root_fd_, path);
+      // Not to be seen already, for instance below /tmp.
+      if (!target.valid()) continue;
+      const std::string through_fd = absl::StrCat("/proc/self/fd/", target.get());
+      if (!IsDirectory(target)) {
+        if (mount("/dev/null", through_fd.c_str(), nullptr, MS_BIND, nullptr) != 0) {
+          return ErrnoStatus(errno, "hide", path);
+        }
+        continue;
+      }
+      CAPSTAN_RETURN_IF_ERROR(MountFresh("tmpfs", through_fd, MS_NODEV, "mode=0755,size=1m"));
+      // The path as it is now, free of links, for when the mounts below it have been made.
+      char real[PATH_MAX];
+      const ssize_t size = readlink(through_fd.c_str(), real, sizeof real - 1);
+      if (size <= 0) return ErrnoStatus(errno, "readlink", path);
+      read_only_later_.emplace_back(real, static_cast<size_t>(size));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Enter() {
+    if (chdir(root_.c_str()) != 0) return ErrnoStatus(errno, "chdir", root_);
+    CAPSTAN_RETURN_IF_ERROR(MakeReadOnly("."));
+    // With both paths alike the old root comes to lie on the new one, from where it is taken away.
+    if (syscall(SYS_pivot_root, ".", ".") != 0) return ErrnoStatus(errno, "pivot_root", root_);
+    if (umount2(".", MNT_DETACH) != 0) return ErrnoStatus(errno, "detach old root", root_);
+    if (chdir("/") != 0) return ErrnoStatus(errno, "chdir", "/");
+    return absl::OkStatus();
+  }
+
+  const ShimSpec& spec_;
+  const std::string root_;
+  UniqueFd root_fd_;
+  std::vector<UniqueFd> mounts_;
+  std::vector<std::pair<std::string, UniqueFd>> devices_;
+  std::vector<Entry> machine_;
+  std::string resolver_path_;
+  UniqueFd resolver_;
+  std::vector<std::string> read_only_later_;
+};
+
+absl::Status ClearCapabilities() {
+  for (int capability = 0; prctl(PR_CAPBSET_READ, capability) >= 0; ++capability) {
+    // EPERM where the process has no right over its bounding set; no_new_privs then stands alone.
+    if (prctl(PR_CAPBSET_DROP, capability) != 0 && errno != EPERM) {
+      return ErrnoStatus(errno, "drop from bounding set", absl::StrCat(capability));
+    }
+  }
+  prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status EnterPrivateRoot(const ShimSpec& spec, const std::string& root) {
+  return RootBuilder(spec, root).Build();
+}
+
+absl::Status DropRights(const ShimSpec& spec) {
+  const rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  // The platform's session keyring is not the Task's.
+  syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr, 0, 0, 0);
+  CAPSTAN_RETURN_IF_ERROR(ClearCapabilities());
+  if (spec.unix_uid() > 0) {
+    const uid_t uid = static_cast<uid_t>(spec.unix_uid());
+    if (setgroups(0, nullptr) != 0) return ErrnoStatus(errno, "setgroups", "");
+    if (setresgid(uid, uid, uid) != 0) return ErrnoStatus(errno, "setresgid", absl::StrCat(uid));
+    if (setresuid(uid, uid, uid) != 0) return ErrnoStatus(errno, "setresuid", absl::StrCat(uid));
+  }
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct none[2]{};
+  if (syscall(SYS_capset, &header, none) != 0) return ErrnoStatus(errno, "capset", "");
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return ErrnoStatus(errno, "no_new_privs", "");
+  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return ErrnoStatus(errno, "set undumpable", "");
+  return absl::OkStatus();
+}
+
+}  // namespace capstan::node_agent

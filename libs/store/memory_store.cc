@@ -14,8 +14,7 @@
 namespace capstan::store {
 namespace {
 
-// Of one piece of history that a watch is fed.
-constexpr size_t kWatchBatchBytes = 1 << 20;
+constexpr size_t kWatchBatchEvents = 1000;
 
 // What a watch has seen. Touched only on the strand, but for `cancelled`.
 struct Watcher {
@@ -174,7 +173,7 @@ class MemoryStore::Body : public std::enable_shared_from_this<MemoryStore::Body>
     if (watcher->cancelled) return;
     if (closed_) return EndWatch(watcher, ClosedError());
     const WatchRequest& request = watcher->request;
-    auto batch = image_->map.Events(request.key, request.end, watcher->next, kWatchBatchBytes);
+    auto batch = image_->map.Events(request.key, request.end, watcher->next, kWatchBatchEvents);
     if (!batch.ok()) return EndWatch(watcher, batch.status());
     watcher->next = std::max(watcher->next, batch->revision + 1);
     if (batch->revision < image_->map.revision()) Wake(watcher);

@@ -124,11 +124,10 @@ absl::StatusOr<TxnResult> MvccMap::Apply(const TxnRequest& request,
 }
 
 absl::StatusOr<WatchBatch> MvccMap::Events(const std::string& key, const std::string& end,
-                                           int64_t from, size_t max_bytes) const {
+                                           int64_t from, size_t max_events) const {
   if (from < compacted_) return CompactedError(from, compacted_);
   WatchBatch batch;
   batch.revision = std::max(from - 1, revision_);
-  size_t bytes = 0;
   for (auto it = changes_.lower_bound(from); it != changes_.end(); ++it) {
     for (const std::string& changed : it->second) {
       if (!InRange(key, end, changed)) continue;
@@ -140,10 +139,9 @@ absl::StatusOr<WatchBatch> MvccMap::Events(const std::string& key, const std::st
         event.kv.key = changed;
         event.kv.mod_revision = it->first;
       }
-      bytes += sizeof(event) + event.kv.key.size() + event.kv.value.size();
       batch.events.push_back(std::move(event));
     }
-    if (bytes > max_bytes) {
+    if (batch.events.size() >= max_events) {
       batch.revision = it->first;
       break;
     }

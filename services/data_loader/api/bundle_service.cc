@@ -1,0 +1,115 @@
+#include "services/data_loader/api/bundle_service.h"
+
+#include <string>
+#include <utility>
+
+#include "libs/resource/name.h"
+#include "libs/rpc/unary.h"
+#include "libs/status/error.h"
+#include "services/data_loader/api/check_name.h"
+#include "services/data_loader/api/respond.h"
+#include "services/data_loader/api/upload_reactor.h"
+#include "services/data_loader/core/dataset_request.h"
+
+namespace capstan::data_loader {
+namespace {
+
+namespace pb = ::capstan::dataloader::v1;
+
+absl::Status CheckCommitOutput(const pb::CommitOutputRequest& request) {
+  pb::OpenOutputRequest open;
+  open.set_name(request.name());
+  open.set_job_uid(request.job_uid());
+  open.set_generation(request.generation());
+  absl::Status checked = CheckOpenOutput(open);
+  if (!checked.ok()) return checked;
+  status::FieldErrors errors;
+  if (request.rank() < 0) errors.Add("rank", "is negative");
+  if (request.what_case() == pb::CommitOutputRequest::WHAT_NOT_SET) {
+    errors.Add("what", "is absent; expected checkpoint_step or final");
+  }
+  if (request.checkpoint_step() < 0) errors.Add("checkpoint_step", "is negative");
+  if (request.staging_directory().empty()) errors.Add("staging_directory", "is empty");
+  return errors.ToStatus();
+}
+
+}  // namespace
+
+grpc::ServerReadReactor<pb::UploadBundleRequest>* BundleService::UploadBundle(
+    grpc::CallbackServerContext* context, pb::Bundle* response) {
+  return MakeUploadReactor(deps_, site_, disk_, context, response);
+}
+
+grpc::ServerUnaryReactor* BundleService::GetBundle(grpc::CallbackServerContext* context,
+                                                   const pb::GetBundleRequest* request,
+                                                   pb::Bundle* response) {
+  return rpc::HandleUnary(
+      context, deps_.access, "/capstan.dataloader.v1.BundleService/GetBundle", request, response,
+      [](const pb::GetBundleRequest& r) {
+        return CheckName<resource::BundleName>("name", r.name());
+      },
+      [this](const rpc::Call&, const pb::GetBundleRequest& request, pb::Bundle* response,
+             rpc::Finish finish) {
+        deps_.state->GetBundle(request.name(), RespondWith(response, std::move(finish)));
+      });
+}
+
+grpc::ServerUnaryReactor* BundleService::PinBundle(grpc::CallbackServerContext* context,
+                                                   const pb::PinBundleRequest* request,
+                                                   pb::PinVersionResponse* response) {
+  return rpc::HandleUnary(
+      context, deps_.access, "/capstan.dataloader.v1.BundleService/PinBundle", request, response,
+      [](const pb::PinBundleRequest& r) {
+        return CheckName<resource::BundleName>("name", r.name());
+      },
+      [this](const rpc::Call&, const pb::PinBundleRequest& request,
+             pb::PinVersionResponse* response, rpc::Finish finish) {
+        deps_.strand->Post([this, &request, response, finish = std::move(finish)]() mutable {
+          deps_.engine->PinBundle(request, RespondWith(response, std::move(finish)));
+        });
+      });
+}
+
+grpc::ServerUnaryReactor* OutputService::OpenOutput(grpc::CallbackServerContext* context,
+                                                    const pb::OpenOutputRequest* request,
+                                                    pb::OpenOutputResponse* response) {
+  return rpc::HandleUnary(
+      context, deps_.access, "/capstan.dataloader.v1.OutputService/OpenOutput", request, response,
+      CheckOpenOutput,
+      [this](const rpc::Call&, const pb::OpenOutputRequest& request,
+             pb::OpenOutputResponse* response, rpc::Finish finish) {
+        deps_.strand->Post([this, &request, response, finish = std::move(finish)]() mutable {
+          deps_.engine->OpenOutput(request, RespondWith(response, std::move(finish)));
+        });
+      });
+}
+
+grpc::ServerUnaryReactor* OutputService::CommitOutput(grpc::CallbackServerContext* context,
+                                                      const pb::CommitOutputRequest* request,
+                                                      pb::CommitOutputResponse* response) {
+  return rpc::HandleUnary(
+      context, deps_.access, "/capstan.dataloader.v1.OutputService/CommitOutput", request, response,
+      CheckCommitOutput,
+      [this](const rpc::Call&, const pb::CommitOutputRequest& request,
+             pb::CommitOutputResponse* response, rpc::Finish finish) {
+        deps_.strand->Post([this, &request, response, finish = std::move(finish)]() mutable {
+          deps_.engine->CommitOutput(request, RespondWith(response, std::move(finish)));
+        });
+      });
+}
+
+grpc::ServerUnaryReactor* OutputService::GetOutput(grpc::CallbackServerContext* context,
+                                                   const pb::GetOutputRequest* request,
+                                                   pb::Output* response) {
+  return rpc::HandleUnary(
+      context, deps_.access, "/capstan.dataloader.v1.OutputService/GetOutput", request, response,
+      [](const pb::GetOutputRequest& r) {
+        return CheckName<resource::OutputName>("name", r.name());
+      },
+      [this](const rpc::Call&, const pb::GetOutputRequest& request, pb::Output* response,
+             rpc::Finish finish) {
+        deps_.state->GetOutput(request.name(), RespondWith(response, std::move(finish)));
+      });
+}
+
+}  // namespace capstan::data_loader

@@ -1,0 +1,235 @@
+#include "services/data_loader/engine.h"
+
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "libs/status/error.h"
+
+namespace capstan::data_loader {
+namespace {
+
+namespace pb = ::capstan::dataloader::v1;
+
+constexpr absl::Duration kReloadDelay = absl::Seconds(1);
+constexpr int64_t kPage = 1000;
+
+}  // namespace
+
+Engine::Engine(LoaderConfig config, store::Store* store, Site* site, Strand* strand, Random random,
+               log::Logger* logger)
+    : config_(std::move(config)),
+      store_(store),
+      site_(site),
+      strand_(strand),
+      random_(random),
+      logger_(logger) {}
+
+void Engine::Start(absl::AnyInvocable<void(absl::Status)> ready) {
+  ready_ = std::move(ready);
+  SetReports();
+  ReadFrom(kKeyPrefix, 0, std::make_unique<LoaderCore>(config_));
+}
+
+void Engine::ReadFrom(std::string key, int64_t revision, std::unique_ptr<LoaderCore> core) {
+  store::RangeRequest request;
+  request.key = std::move(key);
+  request.end = store::PrefixEnd(kKeyPrefix);
+  request.limit = kPage;
+  request.revision = revision;
+  store_->Range(std::move(request), [this, alive = std::weak_ptr<char>(alive_),
+                                     core = std::move(core)](
+                                        absl::StatusOr<store::RangeResult> page) mutable {
+    if (alive.expired()) return;
+    if (!page.ok()) return Reload(page.status());
+    for (const store::KeyValue& kv : page->kvs) {
+      const absl::Status loaded = core->Load(kv);
+      if (loaded.ok()) continue;
+      // A record that this program can't read is for an operator to look at: going on without it
+      // could hand out what it forbids.
+      logger_->Error("stored record refused", {{"error", loaded}});
+      if (ready_) std::exchange(ready_, nullptr)(loaded);
+      return;
+    }
+    if (page->more) {
+      return ReadFrom(page->kvs.back().key + '\0', page->revision, std::move(core));
+    }
+    Ready(std::move(core));
+  });
+}
+
+void Engine::Ready(std::unique_ptr<LoaderCore> core) {
+  core_ = std::move(core);
+  queue_ = std::make_unique<store::CommitQueue>(store_, strand_, absl::nullopt);
+  Step step = core_->Resume();
+  site_->CollectOutputs(core_->OutputFolders());
+  Submit(std::move(step), [](absl::Status) {});
+  if (ready_) std::exchange(ready_, nullptr)(absl::OkStatus());
+}
+
+void Engine::Reload(const absl::Status& why) {
+  logger_->Warning("reading the store again", {{"error", why}});
+  core_.reset();
+  queue_.reset();
+  strand_->RunAfter(kReloadDelay, [this, alive = std::weak_ptr<char>(alive_)] {
+    if (alive.expired()) return;
+    ReadFrom(kKeyPrefix, 0, std::make_unique<LoaderCore>(config_));
+  });
+}
+
+absl::Status Engine::NotReady() const {
+  return status::WithRetryDelay(
+      status::Error(absl::StatusCode::kUnavailable, "NOT_READY", "the data_loader reads its store"),
+      kReloadDelay);
+}
+
+void Engine::SetReports() {
+  const std::weak_ptr<char> alive = alive_;
+  const auto report = [this, alive](auto decide) {
+    if (alive.expired() || core_ == nullptr) return;
+    Submit(decide(*core_), [](absl::Status) {});
+  };
+  site_->SetLoadReports(Site::LoadReports{
+      .planned =
+          [report](const std::string& load, int64_t total) {
+            report([&](LoaderCore& core) { return core.LoadPlanned(load, total); });
+          },
+      .progressed =
+          [report](const std::string& load, int64_t loaded, int64_t read, double rate,
+                   absl::optional<absl::Duration> eta) {
+            report([&](LoaderCore& core) {
+              return core.LoadProgressed(load, loaded, read, rate, eta);
+            });
+          },
+      .publishing =
+          [report](const std::string& load) {
+            report([&](LoaderCore& core) { return core.LoadPublishing(load); });
+          },
+      .done =
+          [this, report](const std::string& load, absl::StatusOr<Published> result) {
+            const Now now = strand_->clock().Read();
+            if (!result.ok()) {
+              logger_->Warning("load failed", {{"load", load}, {"error", result.status()}});
+            }
+            report([&](LoaderCore& core) {
+              return result.ok() ? core.LoadPublished(load, result->manifest_digest,
+                                                      result->total_bytes, result->file_count,
+                                                      result->source_bytes_read, now)
+                                 : core.LoadFailed(load, result.status(), now);
+            });
+          }});
+}
+
+void Engine::CarryOut(const std::vector<Effect>& effects) {
+  for (const Effect& effect : effects) {
+    if (const auto* start = std::get_if<StartLoad>(&effect)) {
+      site_->StartLoad(*start);
+    } else {
+      site_->RemoveFolder(std::get<RemoveFolder>(effect).folder);
+    }
+  }
+}
+
+void Engine::Submit(Step step, absl::AnyInvocable<void(absl::Status)> stored) {
+  queue_->Submit(std::move(step.puts), std::move(step.deletes),
+                 [this, after = std::move(step.after),
+                  stored = std::move(stored)](absl::StatusOr<int64_t> revision) mutable {
+                   if (revision.ok()) CarryOut(after);
+                   stored(revision.status());
+                   if (!revision.ok() && core_ != nullptr) Reload(revision.status());
+                 });
+}
+
+template <typename T, typename R, typename Finish>
+void Engine::Conclude(DecisionOr<T> decision, Answer<R> answer, Finish finish) {
+  if (!decision.ok()) return answer(decision.status());
+  Submit(std::move(decision->step),
+         [response = std::move(decision->response), answer = std::move(answer),
+          finish = std::move(finish)](absl::Status stored) mutable {
+           if (!stored.ok()) return answer(stored);
+           answer(finish(std::move(response)));
+         });
+}
+
+void Engine::CreateDataset(const pb::CreateDatasetRequest& request, Answer<pb::Dataset> answer) {
+  if (core_ == nullptr) return answer(NotReady());
+  Conclude(core_->CreateDataset(request, random_.Uuid4(), strand_->clock().Read()),
+           std::move(answer), [](pb::Dataset dataset) { return dataset; });
+}
+
+void Engine::EnsureLoad(const pb::EnsureDataLoadRequest& request, Answer<pb::DataLoad> answer) {
+  if (core_ == nullptr) return answer(NotReady());
+  // An id begins with a letter; a UUID may not.
+  const std::string id = absl::StrCat("load-", random_.Uuid4());
+  Conclude(core_->EnsureLoad(request, id, strand_->clock().Read()), std::move(answer),
+           [](pb::DataLoad load) { return load; });
+}
+
+void Engine::PinVersion(const pb::PinVersionRequest& request,
+                        Answer<pb::PinVersionResponse> answer) {
+  if (core_ == nullptr) return answer(NotReady());
+  Conclude(core_->PinVersion(request), std::move(answer), [this](const std::string& digest) {
+    pb::PinVersionResponse response;
+    response.set_directory(site_->VersionDirectory(digest));
+    return response;
+  });
+}
+
+void Engine::PinBundle(const pb::PinBundleRequest& request,
+                       Answer<pb::PinVersionResponse> answer) {
+  if (core_ == nullptr) return answer(NotReady());
+  Conclude(core_->PinBundle(request), std::move(answer), [this](const std::string& digest) {
+    pb::PinVersionResponse response;
+    response.set_directory(site_->BundleDirectory(digest));
+    return response;
+  });
+}
+
+void Engine::ReleasePins(const std::string& holder, Answer<pb::ReleasePinsResponse> answer) {
+  if (core_ == nullptr) return answer(NotReady());
+  Conclude(DecisionOr<pb::ReleasePinsResponse>({core_->ReleasePins(holder), {}}), std::move(answer),
+           [](pb::ReleasePinsResponse response) { return response; });
+}
+
+void Engine::BundleReceived(const std::string& parent, const Published& published,
+                            Answer<pb::Bundle> answer) {
+  if (core_ == nullptr) return answer(NotReady());
+  Conclude(DecisionOr<pb::Bundle>(core_->BundleStored(parent, published.manifest_digest,
+                                                      published.total_bytes, published.file_count,
+                                                      strand_->clock().Read())),
+           std::move(answer), [](pb::Bundle bundle) { return bundle; });
+}
+
+void Engine::OpenOutput(const pb::OpenOutputRequest& request,
+                        Answer<pb::OpenOutputResponse> answer) {
+  if (core_ == nullptr) return answer(NotReady());
+  Conclude(core_->OpenOutput(request), std::move(answer),
+           [this, request](
+               pb::OpenOutputResponse response) -> absl::StatusOr<pb::OpenOutputResponse> {
+             absl::StatusOr<std::string> staging =
+                 site_->OpenStaging(request.job_uid(), request.generation());
+             if (!staging.ok()) return staging.status();
+             response.set_staging_root(*std::move(staging));
+             return response;
+           });
+}
+
+void Engine::CommitOutput(const pb::CommitOutputRequest& request,
+                          Answer<pb::CommitOutputResponse> answer) {
+  if (core_ == nullptr) return answer(NotReady());
+  absl::StatusOr<absl::optional<pb::CommitOutputResponse>> before = core_->CheckCommit(request);
+  if (!before.ok()) return answer(before.status());
+  if (before->has_value()) return answer(**std::move(before));
+  site_->CopyOutput(request, [this, alive = std::weak_ptr<char>(alive_), answer = std::move(answer)](
+                                 absl::StatusOr<StagedOutput> staged) mutable {
+    if (alive.expired()) return;
+    if (!staged.ok()) return answer(staged.status());
+    // A copy that no record comes to name is collected when the engine is ready again.
+    if (core_ == nullptr) return answer(NotReady());
+    auto decision = core_->CommitOutput(*staged, strand_->clock().Read());
+    if (!decision.ok()) site_->RemoveFolder(staged->folder);
+    Conclude(std::move(decision), std::move(answer),
+             [](pb::CommitOutputResponse response) { return response; });
+  });
+}
+
+}  // namespace capstan::data_loader

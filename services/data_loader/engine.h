@@ -1,0 +1,82 @@
+#ifndef CAPSTAN_SERVICES_DATA_LOADER_ENGINE_H_
+#define CAPSTAN_SERVICES_DATA_LOADER_ENGINE_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libs/log/log.h"
+#include "libs/random/random.h"
+#include "libs/store/commit_queue.h"
+#include "libs/store/store.h"
+#include "libs/strand/strand.h"
+#include "services/data_loader/core/loader_core.h"
+#include "services/data_loader/ports/site.h"
+
+namespace capstan::data_loader {
+
+// The data_loader's strand: owns the core, stores what it decides, then acts and answers. Methods are
+// called on the strand; each answers once, on the strand, after what it says is durable. Until the
+// store has been read, and again after a failed commit until it has been read anew, calls are
+// answered with UNAVAILABLE.
+class Engine {
+ public:
+  template <typename T>
+  using Answer = absl::AnyInvocable<void(absl::StatusOr<T>)>;
+
+  // All pointers must outlive the engine; `store` calls back on `strand`.
+  Engine(LoaderConfig config, store::Store* store, Site* site, Strand* strand, Random random,
+         log::Logger* logger);
+
+  // Reads the store and takes up what was under way; answers once the engine is ready.
+  void Start(absl::AnyInvocable<void(absl::Status)> ready);
+
+  void CreateDataset(const capstan::dataloader::v1::CreateDatasetRequest& request,
+                     Answer<capstan::dataloader::v1::Dataset> answer);
+  void EnsureLoad(const capstan::dataloader::v1::EnsureDataLoadRequest& request,
+                  Answer<capstan::dataloader::v1::DataLoad> answer);
+  void PinVersion(const capstan::dataloader::v1::PinVersionRequest& request,
+                  Answer<capstan::dataloader::v1::PinVersionResponse> answer);
+  void PinBundle(const capstan::dataloader::v1::PinBundleRequest& request,
+                 Answer<capstan::dataloader::v1::PinVersionResponse> answer);
+  void ReleasePins(const std::string& holder,
+                   Answer<capstan::dataloader::v1::ReleasePinsResponse> answer);
+  void BundleReceived(const std::string& parent, const Published& published,
+                      Answer<capstan::dataloader::v1::Bundle> answer);
+  void OpenOutput(const capstan::dataloader::v1::OpenOutputRequest& request,
+                  Answer<capstan::dataloader::v1::OpenOutputResponse> answer);
+  void CommitOutput(const capstan::dataloader::v1::CommitOutputRequest& request,
+                    Answer<capstan::dataloader::v1::CommitOutputResponse> answer);
+
+ private:
+  void ReadFrom(std::string key, int64_t revision, std::unique_ptr<LoaderCore> core);
+  void Ready(std::unique_ptr<LoaderCore> core);
+  // Drops the core and reads the store again after a while.
+  void Reload(const absl::Status& why);
+  void SetReports();
+  void CarryOut(const std::vector<Effect>& effects);
+  void Submit(Step step, absl::AnyInvocable<void(absl::Status)> stored);
+  // Stores the decision's step, carries it out, and answers with `finish(response)`.
+  template <typename T, typename R, typename Finish>
+  void Conclude(DecisionOr<T> decision, Answer<R> answer, Finish finish);
+  absl::Status NotReady() const;
+
+  const LoaderConfig config_;
+  store::Store* const store_;
+  Site* const site_;
+  Strand* const strand_;
+  Random random_;
+  log::Logger* const logger_;
+  absl::AnyInvocable<void(absl::Status)> ready_;
+  std::unique_ptr<LoaderCore> core_;
+  std::unique_ptr<store::CommitQueue> queue_;
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+};
+
+}  // namespace capstan::data_loader
+
+#endif  // CAPSTAN_SERVICES_DATA_LOADER_ENGINE_H_

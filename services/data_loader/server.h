@@ -1,0 +1,74 @@
+#ifndef CAPSTAN_SERVICES_DATA_LOADER_SERVER_H_
+#define CAPSTAN_SERVICES_DATA_LOADER_SERVER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/security/server_credentials.h"
+#include "libs/auth/access.h"
+#include "libs/log/log.h"
+#include "libs/store/store.h"
+#include "libs/strand/strand.h"
+#include "libs/time/clock.h"
+
+namespace capstan::data_loader {
+
+struct ServerConfig {
+  // `host:port`; port 0 takes a free one.
+  std::string address = "127.0.0.1:0";
+  // The Site's name and directory, and the Clusters whose Nodes reach it; empty means all.
+  std::string site = "sites/shared";
+  std::string site_directory;
+  std::vector<std::string> clusters;
+  // Folders below which `file://` sources may lie.
+  std::vector<std::string> allowed_source_roots;
+  // Threads for loads and copies of outputs.
+  int disk_threads = 4;
+  // Secret of the page tokens, at least 16 bytes; kept over restarts.
+  std::string page_token_key;
+};
+
+// What the server is given; all must outlive it.
+struct ServerDeps {
+  const Clock* clock = nullptr;
+  // On which `store` calls back.
+  Strand* strand = nullptr;
+  store::Store* store = nullptr;
+  auth::Access* access = nullptr;
+  log::Logger* logger = nullptr;
+  std::shared_ptr<grpc::ServerCredentials> credentials;
+  // Of ids.
+  uint64_t seed = 0;
+};
+
+// The whole data_loader in one process.
+class Server {
+ public:
+  // Reads the store, takes up what was under way, and serves. Blocks for the store; not to be called
+  // on the strand.
+  static absl::StatusOr<std::unique_ptr<Server>> Create(const ServerConfig& config,
+                                                        const ServerDeps& deps);
+  ~Server();
+
+  int port() const;
+  // For tests with a FakeAccess.
+  std::shared_ptr<grpc::Channel> InProcessChannelForTest();
+  // Lets open calls end until `grace` is over; loads stop and are taken up by the next start.
+  // The destructor does it with no grace. Not to be called on the strand.
+  void Drain(absl::Duration grace);
+
+ private:
+  struct Parts;
+  explicit Server(std::unique_ptr<Parts> parts);
+  const std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace capstan::data_loader
+
+#endif  // CAPSTAN_SERVICES_DATA_LOADER_SERVER_H_

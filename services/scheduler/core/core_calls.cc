@@ -1,0 +1,331 @@
+// The beginning of a term, and the calls of people and services.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "libs/status/error.h"
+#include "services/scheduler/core/keys.h"
+#include "services/scheduler/core/proto_time.h"
+#include "services/scheduler/core/render.h"
+#include "services/scheduler/core/scheduler_core.h"
+
+namespace capstan::scheduler {
+
+using capstan::scheduler::v1::Job;
+using capstan::scheduler::v1::Node;
+using capstan::type::v1::TaskObservation;
+
+namespace {
+
+constexpr char kDefaultQueue[] = "default";
+// Expired request ids forgotten with each new one.
+constexpr int kForgottenRequests = 8;
+
+std::string QueueIdOf(absl::string_view name) {
+  absl::ConsumePrefix(&name, "queues/");
+  return std::string(name);
+}
+
+absl::Status FieldError(absl::string_view field, absl::string_view description) {
+  status::FieldErrors errors;
+  errors.Add(field, description);
+  return errors.ToStatus();
+}
+
+}  // namespace
+
+void SchedulerCore::On(const LeadershipGained& event) {
+  leading_ = true;
+  token_ = event.token;
+  for (const auto& [id, cluster] : model_.clusters) {
+    leases_.AddCluster(id, now_.boot);
+    clusters_unheard_.insert(id);
+  }
+  for (const auto& [id, node] : model_.nodes) {
+    const bool given_up = node.state() == Node::STATE_GIVEN_UP;
+    leases_.AddNode(id, node.observation().silent(), given_up, now_.boot);
+    if (given_up) given_up_.insert(id);
+  }
+  for (const auto& [key, request] : model_.requests) {
+    requests_by_time_.emplace(FromProto(request.create_time()), key);
+  }
+  for (store::Delete& stale : garbage_) {
+    Write write;
+    write.deletes.push_back(std::move(stale));
+    other_writes_.push_back(std::move(write));
+  }
+  garbage_.clear();
+  if (model_.queues.count(kDefaultQueue) == 0) {
+    rec::QueueRecord& record = model_.queues[kDefaultQueue];
+    record.set_schema_version(1);
+    record.mutable_queue()->set_name(absl::StrCat("queues/", kDefaultQueue));
+    record.mutable_queue()->set_uid(kDefaultQueue);
+    record.mutable_queue()->set_etag(EtagOf(1));
+    record.mutable_queue()->set_weight(100);
+    *record.mutable_queue()->mutable_create_time() = ToProto(now_.wall);
+    Write write;
+    write.puts.push_back(PutQueue(kDefaultQueue, record));
+    other_writes_.push_back(std::move(write));
+  }
+  for (const auto& [id, release] : model_.pin_releases) {
+    effects_.push_back(ReleasePins{release.job_uid(), release.generation()});
+  }
+  for (auto& [uid, job] : model_.jobs) {
+    next_submit_sequence_ = std::max(next_submit_sequence_, job.spec.submit_sequence() + 1);
+    if (job.live()) {
+      usage_.Update(uid, &job);
+      WatchGang(job);
+      Advance(&job);
+      continue;
+    }
+    if (job.state.state() != Job::STATE_QUEUED) continue;
+    if (job.state.reason() == "AWAITING_DATA") {
+      AskForData(&job);
+    } else if (job.state.reason() == "BACK_OFF") {
+      retry_at_[uid] = now_.boot + FromProto(job.state.back_off());
+    } else {
+      waiting_.insert(OrderOf(job));
+      fresh_.insert(OrderOf(job));
+    }
+  }
+}
+
+absl::StatusOr<std::string> SchedulerCore::Replayed(const std::string& key,
+                                                    const std::string& body_hash) const {
+  auto it = model_.requests.find(key);
+  if (it == model_.requests.end()) return std::string();
+  const rec::RequestRecord& request = it->second;
+  if (now_.wall - FromProto(request.create_time()) > config_.request_id_ttl) return std::string();
+  if (request.body_hash() == body_hash) return request.made();
+  return status::Error(absl::StatusCode::kAlreadyExists, "REQUEST_ID_REUSED",
+                       "this request_id was used with another body within the last 24 h; use a "
+                       "fresh UUID for a new request",
+                       {{"made", request.made()}});
+}
+
+void SchedulerCore::RememberRequest(const std::string& key, const std::string& body_hash,
+                                    const std::string& made, std::vector<store::Put>* puts,
+                                    std::vector<store::Delete>* deletes) {
+  auto forget = [this](std::multimap<absl::Time, std::string>::iterator it) {
+    model_.requests.erase(it->second);
+    return requests_by_time_.erase(it);
+  };
+  auto known = model_.requests.find(key);
+  if (known != model_.requests.end()) {
+    auto [it, end] = requests_by_time_.equal_range(FromProto(known->second.create_time()));
+    while (it != end && it->second != key) ++it;
+    if (it != end) forget(it);
+  }
+  for (int i = 0; i < kForgottenRequests && !requests_by_time_.empty(); ++i) {
+    auto oldest = requests_by_time_.begin();
+    if (now_.wall - oldest->first <= config_.request_id_ttl) break;
+    deletes->push_back({oldest->second, ""});
+    forget(oldest);
+  }
+  rec::RequestRecord& record = model_.requests[key];
+  record.set_schema_version(1);
+  record.set_body_hash(body_hash);
+  record.set_made(made);
+  *record.mutable_create_time() = ToProto(now_.wall);
+  requests_by_time_.emplace(FromProto(record.create_time()), key);
+  puts->push_back(PutRequest(key, record));
+}
+
+absl::Status SchedulerCore::CheckNewJob(const CreateJob& event, const std::string& name) const {
+  auto queue = model_.queues.find(QueueIdOf(event.spec.queue()));
+  if (queue == model_.queues.end()) {
+    return FieldError("job.spec.queue", absl::StrCat("`", event.spec.queue(),
+                                                     "` does not exist; `capstan queue list` "
+                                                     "shows those that do"));
+  }
+  const auto& projects = queue->second.queue().projects();
+  if (!projects.empty() &&
+      std::find(projects.begin(), projects.end(), event.project) == projects.end()) {
+    return FieldError("job.spec.queue", absl::StrCat("`", event.spec.queue(), "` does not admit ",
+                                                     event.project));
+  }
+  if (model_.FindJobByName(name) != nullptr) {
+    return status::Error(absl::StatusCode::kAlreadyExists, "JOB_EXISTS",
+                         absl::StrCat(name, " exists already; choose another id"),
+                         {{"job", name}});
+  }
+  if (model_.jobs.size() >= config_.max_jobs) {
+    return status::WithRetryDelay(
+        status::Error(absl::StatusCode::kResourceExhausted, "TOO_MANY_JOBS",
+                      absl::StrCat("the scheduler keeps ", model_.jobs.size(),
+                                   " Jobs, its limit; submit again later")),
+        absl::Minutes(1));
+  }
+  return absl::OkStatus();
+}
+
+void SchedulerCore::On(const CreateJob& event) {
+  const std::string key = RequestKey(
+      "jobs", absl::StripPrefix(event.project, "projects/"), event.request_id);
+  if (!event.request_id.empty()) {
+    absl::StatusOr<std::string> made = Replayed(key, event.body_hash);
+    if (!made.ok()) {
+      replies_.push_back(ReplyJob{event.call, made.status()});
+      return;
+    }
+    if (!made->empty() && FindJob(*made) != nullptr) {
+      job_replies_[event.call] = *made;
+      return;
+    }
+  }
+  const std::string name =
+      absl::StrCat(event.project, "/jobs/",
+                   event.job_id.empty() ? absl::StrCat("job-", event.uid) : event.job_id);
+  const absl::Status status = CheckNewJob(event, name);
+  if (!status.ok()) {
+    replies_.push_back(ReplyJob{event.call, status});
+    return;
+  }
+  JobEntry job;
+  job.spec.set_schema_version(1);
+  job.spec.set_name(name);
+  job.spec.set_uid(event.uid);
+  job.spec.set_submitter(event.submitter);
+  *job.spec.mutable_create_time() = ToProto(now_.wall);
+  job.spec.set_submit_sequence(next_submit_sequence_);
+  *job.spec.mutable_spec() = event.spec;
+  job.state.set_schema_version(1);
+  if (event.validate_only) {
+    replies_.push_back(ReplyJob{event.call, RenderJob(job)});
+    return;
+  }
+  ++next_submit_sequence_;
+  model_.job_uids[name] = event.uid;
+  JobEntry& stored = model_.jobs[event.uid] = std::move(job);
+  DirtyJob& dirty = Touch(stored);
+  dirty.spec = true;
+  if (!event.request_id.empty()) {
+    RememberRequest(key, event.body_hash, event.uid, &dirty.more_puts, &dirty.more_deletes);
+  }
+  job_replies_[event.call] = event.uid;
+  if (stored.spec.spec().datasets().empty()) {
+    Enqueue(&stored);
+  } else {
+    for (int i = 0; i < stored.spec.spec().datasets_size(); ++i) stored.state.add_datasets();
+    AskForData(&stored);
+  }
+}
+
+void SchedulerCore::On(const CancelJob& event) {
+  auto uid = model_.job_uids.find(event.name);
+  JobEntry* job = uid == model_.job_uids.end() ? nullptr : FindJob(uid->second);
+  if (job == nullptr) {
+    replies_.push_back(ReplyJob{event.call, status::NotFound(event.name)});
+    return;
+  }
+  if (!event.etag.empty() && event.etag != EtagOf(job->state.version())) {
+    replies_.push_back(ReplyJob{
+        event.call, status::Error(absl::StatusCode::kAborted, "ETAG_MISMATCH",
+                                  absl::StrCat(event.name, " has changed since; read it again"),
+                                  {{"job", event.name}})});
+    return;
+  }
+  job_replies_[event.call] = job->uid();
+  if (job->final() || job->state.cancel_requested()) return;
+  job->state.set_cancel_requested(true);
+  Touch(*job);
+  if (!job->live()) {
+    Finish(job, Job::STATE_CANCELLED, "CANCELLED", "cancelled before it was placed");
+  } else if (job->state.state() == Job::STATE_STOPPING) {
+    SetState(job, Job::STATE_STOPPING, "CANCELLED", "cancelled; its Tasks are being ended");
+  } else {
+    StopGang(job, capstan::type::v1::Stop::REASON_CANCELLED);
+    Advance(job);
+  }
+}
+
+void SchedulerCore::On(const CreateQueue& event) {
+  const std::string key = RequestKey("queues", "-", event.request_id);
+  if (!event.request_id.empty()) {
+    absl::StatusOr<std::string> made = Replayed(key, event.body_hash);
+    if (!made.ok()) {
+      replies_.push_back(ReplyQueue{event.call, made.status()});
+      return;
+    }
+    auto known = model_.queues.find(*made);
+    if (known != model_.queues.end()) {
+      replies_.push_back(ReplyQueue{event.call, known->second.queue()});
+      return;
+    }
+  }
+  const std::string name = absl::StrCat("queues/", event.queue_id);
+  if (model_.queues.count(event.queue_id) > 0) {
+    replies_.push_back(ReplyQueue{
+        event.call, status::Error(absl::StatusCode::kAlreadyExists, "QUEUE_EXISTS",
+                                  absl::StrCat(name, " exists already"), {{"queue", name}})});
+    return;
+  }
+  rec::QueueRecord& record = model_.queues[event.queue_id];
+  record.set_schema_version(1);
+  capstan::scheduler::v1::Queue& queue = *record.mutable_queue();
+  queue.set_name(name);
+  queue.set_uid(event.uid);
+  queue.set_etag(EtagOf(1));
+  queue.set_weight(event.queue.weight() == 0 ? 100 : event.queue.weight());
+  *queue.mutable_projects() = event.queue.projects();
+  *queue.mutable_create_time() = ToProto(now_.wall);
+  Write write;
+  write.puts.push_back(PutQueue(event.queue_id, record));
+  if (!event.request_id.empty()) {
+    RememberRequest(key, event.body_hash, event.queue_id, &write.puts, &write.deletes);
+  }
+  other_writes_.push_back(std::move(write));
+  replies_.push_back(ReplyQueue{event.call, queue});
+}
+
+void SchedulerCore::ReplyWithNode(CallId call, const NodeId& id) {
+  if (model_.nodes.count(id) == 0) {
+    replies_.push_back(ReplyNode{call, status::NotFound(id.Name())});
+  } else {
+    node_replies_[call] = id;
+  }
+}
+
+void SchedulerCore::On(const CordonNode& event) {
+  const NodeId id{event.cluster, event.node};
+  ReplyWithNode(event.call, id);
+  auto it = model_.nodes.find(id);
+  if (it == model_.nodes.end()) return;
+  for (capstan::scheduler::v1::Cordon& cordon : *it->second.mutable_cordons()) {
+    if (cordon.owner() != event.owner) continue;
+    if (cordon.reason() != event.reason) {
+      cordon.set_reason(event.reason);
+      dirty_nodes_.insert(id);
+    }
+    return;
+  }
+  capstan::scheduler::v1::Cordon& cordon = *it->second.add_cordons();
+  cordon.set_owner(event.owner);
+  cordon.set_reason(event.reason);
+  *cordon.mutable_create_time() = ToProto(now_.wall);
+  dirty_nodes_.insert(id);
+}
+
+void SchedulerCore::On(const UncordonNode& event) {
+  const NodeId id{event.cluster, event.node};
+  ReplyWithNode(event.call, id);
+  auto it = model_.nodes.find(id);
+  if (it == model_.nodes.end()) return;
+  auto* cordons = it->second.mutable_cordons();
+  for (int i = 0; i < cordons->size(); ++i) {
+    if (cordons->Get(i).owner() != event.owner) continue;
+    cordons->DeleteSubrange(i, 1);
+    dirty_nodes_.insert(id);
+    room_changed_ = true;
+    return;
+  }
+}
+
+void SchedulerCore::On(const ConfirmSilence& event) {
+  leases_.Confirm();
+  GiveUpSilent();
+  replies_.push_back(ReplyEmpty{event.call, absl::OkStatus()});
+}
+
+}  // namespace capstan::scheduler

@@ -1,0 +1,49 @@
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_CORE_CONFIG_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_CORE_CONFIG_H_
+
+#include <cstddef>
+
+#include "absl/time/time.h"
+
+namespace capstan::scheduler {
+
+// Limits of the core (DESIGN.md §4). The defaults are the production values; the floors of
+// fence_after apply outside tests.
+struct CoreConfig {
+  // An executor, or a Node, not heard for this long takes no new Placements.
+  absl::Duration suspect_after = absl::Seconds(15);
+  // fence_after of a Job that names none, and the bounds of one that does.
+  absl::Duration default_fence_after = absl::Minutes(15);
+  absl::Duration min_fence_after = absl::Minutes(1);
+  absl::Duration max_fence_after = absl::Hours(24);
+  // Fixed part of the margin between fence_after and replace_after; see ReplaceAfter.
+  absl::Duration replace_margin = absl::Seconds(30);
+  // A gang in PREPARE without any progress for this long is undone.
+  absl::Duration prepare_timeout = absl::Minutes(10);
+
+  // The observer is suspected when, within the window, more than `freeze_percent` and at least
+  // so many executors, or Nodes, fall silent.
+  absl::Duration freeze_window = absl::Minutes(5);
+  int freeze_percent = 20;
+  int freeze_min_executors = 3;
+  int freeze_min_nodes = 10;
+
+  // Jobs kept in all; a CreateJob beyond it is shed.
+  size_t max_jobs = 200'000;
+  // How long a request id is remembered.
+  absl::Duration request_id_ttl = absl::Hours(24);
+  // A generation that ran at least this long ends a streak of uncounted restarts.
+  absl::Duration streak_reset_after = absl::Minutes(1);
+  // Bytes of one DesiredTasks message.
+  size_t max_desired_bytes = 900 * 1024;
+
+  // Time without confirmation after which a gang may run elsewhere: fence_after and a margin that
+  // covers two clocks of 1,000 ppm each and the fixed part.
+  absl::Duration ReplaceAfter(absl::Duration fence_after) const {
+    return fence_after + fence_after / 500 + replace_margin;
+  }
+};
+
+}  // namespace capstan::scheduler
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_CORE_CONFIG_H_

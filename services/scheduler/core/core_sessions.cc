@@ -1,0 +1,315 @@
+// What executors say, and what they are told.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "libs/status/error.h"
+#include "services/scheduler/core/gang_state.h"
+#include "services/scheduler/core/proto_time.h"
+#include "services/scheduler/core/scheduler_core.h"
+#include "services/scheduler/core/validate.h"
+
+namespace capstan::scheduler {
+
+using capstan::scheduler::v1::Node;
+using capstan::type::v1::DesiredTask;
+using capstan::type::v1::DesiredTasks;
+using capstan::type::v1::FencingToken;
+using capstan::type::v1::NodeObservation;
+using capstan::type::v1::ObservationsAck;
+using capstan::type::v1::SessionDown;
+using capstan::type::v1::TaskEnd;
+using capstan::type::v1::TaskKey;
+using capstan::type::v1::TaskObservation;
+
+namespace {
+
+bool Higher(const FencingToken& a, const FencingToken& b) {
+  return std::make_pair(a.store_incarnation(), a.leader_epoch()) >
+         std::make_pair(b.store_incarnation(), b.leader_epoch());
+}
+
+}  // namespace
+
+void SchedulerCore::On(const HelloReceived& event) {
+  const std::string& cluster = event.hello.cluster();
+  if (!IsResourceId(cluster)) {
+    effects_.push_back(CloseSession{
+        event.session, status::Error(absl::StatusCode::kInvalidArgument, "INVALID_CLUSTER",
+                                     absl::StrCat("`", cluster, "` is no cluster id"))});
+    return;
+  }
+  if (Higher(event.hello.highest_token(), token_)) {
+    // Someone with a higher token has spoken to it: we are deposed and do not know it yet, or our
+    // store is older than what the executor has seen.
+    effects_.push_back(CloseSession{
+        event.session,
+        status::Error(absl::StatusCode::kFailedPrecondition, "STALE_LEADER",
+                      "the executor has obeyed a leader with a higher fencing token")});
+    return;
+  }
+  auto old = sessions_.find(cluster);
+  if (old != sessions_.end()) {
+    effects_.push_back(CloseSession{
+        old->second.id, status::Error(absl::StatusCode::kAborted, "SESSION_REPLACED",
+                                      "a newer session of the same cluster has begun")});
+    session_clusters_.erase(old->second.id);
+    sessions_.erase(old);
+  }
+  const bool known = model_.clusters.count(cluster) > 0;
+  rec::ClusterRecord& record = model_.clusters[cluster];
+  if (!known || record.incarnation() != event.hello.incarnation()) {
+    record.set_schema_version(1);
+    record.set_incarnation(event.hello.incarnation());
+    record.set_journal_sequence(0);
+    dirty_clusters_.insert(cluster);
+  }
+  if (!known) leases_.AddCluster(cluster, now_.boot);
+  Session& session = sessions_[cluster];
+  session.id = event.session;
+  session.snapshot_due = true;
+  session_clusters_[event.session] = cluster;
+  Heard(cluster);
+  if (!known) ClustersChanged();
+}
+
+SchedulerCore::Session* SchedulerCore::FindSession(SessionId id, std::string* cluster) {
+  auto it = session_clusters_.find(id);
+  if (it == session_clusters_.end()) return nullptr;
+  *cluster = it->second;
+  return &sessions_[it->second];
+}
+
+void SchedulerCore::Heard(const std::string& cluster) {
+  const bool was_silent = leases_.ClusterSilent(cluster);
+  leases_.Heard(cluster, now_.boot);
+  if (was_silent || clusters_unheard_.erase(cluster) > 0) RefreshNodeStates(cluster);
+}
+
+void SchedulerCore::On(const RenewalReceived& event) {
+  std::string cluster;
+  if (FindSession(event.session, &cluster) == nullptr) return;
+  Heard(cluster);
+  // A leader whose lease may have run out no longer speaks for the scheduler.
+  if (now_.boot >= event.leader_until) return;
+  SendDown send;
+  send.session = event.session;
+  send.send_before = event.leader_until;
+  auto& answer = *send.message.mutable_renewal_answer();
+  answer.set_sequence(event.sequence);
+  *answer.mutable_confirmation_age() = ToProto(absl::ZeroDuration());
+  *answer.mutable_token() = token_;
+  effects_.push_back(std::move(send));
+}
+
+void SchedulerCore::On(const SessionClosed& event) {
+  auto it = session_clusters_.find(event.session);
+  if (it == session_clusters_.end()) return;
+  sessions_.erase(it->second);
+  session_clusters_.erase(it);
+}
+
+void SchedulerCore::On(const ObservationsReceived& event) {
+  std::string cluster;
+  Session* session = FindSession(event.session, &cluster);
+  if (session == nullptr) return;
+  Heard(cluster);
+  SendDown send;
+  send.session = event.session;
+  ObservationsAck& ack = *send.message.mutable_observations_ack();
+  const int64_t sequence = event.observations.journal_sequence();
+  for (const NodeObservation& node : event.observations.nodes()) {
+    ObserveNode(cluster, node, session, &ack);
+  }
+  for (const TaskObservation& task : event.observations.tasks()) {
+    ObserveTask(cluster, task, session);
+  }
+  if (event.observations.sync_complete() && !session->synced) CompleteSync(cluster, session);
+  rec::ClusterRecord& record = model_.clusters[cluster];
+  if (sequence > record.journal_sequence()) {
+    record.set_journal_sequence(sequence);
+    dirty_clusters_.insert(cluster);
+  }
+  ack.set_journal_sequence(sequence);
+  effects_.push_back(std::move(send));
+}
+
+void SchedulerCore::ObserveNode(const std::string& cluster, const NodeObservation& observation,
+                                Session* session, ObservationsAck* ack) {
+  if (!IsResourceId(observation.node())) return;
+  const NodeId id{cluster, observation.node()};
+  const bool known = model_.nodes.count(id) > 0;
+  rec::NodeRecord& record = model_.nodes[id];
+  record.set_schema_version(1);
+  *record.mutable_observation() = observation;
+  *record.mutable_observe_time() = ToProto(now_.wall);
+  dirty_nodes_.insert(id);
+  if (!known) leases_.AddNode(id, observation.silent(), /*given_up=*/false, now_.boot);
+  leases_.ReportNode(id, observation.silent(), now_.boot);
+  draining_.erase(id);
+  room_changed_ = true;
+  if (observation.silent()) {
+    SilenceNode(id, session);
+    return;
+  }
+  session->nodes_heard.insert(id);
+  record.set_state(Node::STATE_ACTIVE);
+  given_up_.erase(id);
+  ack->add_returned_nodes(observation.node());
+}
+
+void SchedulerCore::SilenceNode(const NodeId& id, Session* session) {
+  session->nodes_heard.erase(id);
+  rec::NodeRecord& record = model_.nodes[id];
+  record.mutable_observation()->set_silent(true);
+  leases_.ReportNode(id, /*silent=*/true, now_.boot);
+  if (record.state() != Node::STATE_GIVEN_UP) record.set_state(Node::STATE_SILENT);
+  dirty_nodes_.insert(id);
+}
+
+void SchedulerCore::ObserveTask(const std::string& cluster, const TaskObservation& observation,
+                                Session* session) {
+  const TaskKey& key = observation.key();
+  JobEntry* job = FindJob(key.job_uid());
+  const int rank = job == nullptr ? -1 : RankOf(job->spec.spec(), key.group(), key.index());
+  const bool current = rank >= 0 && job->live() &&
+                       job->gang->head.generation() == key.generation() &&
+                       job->gang->node(rank) == NodeId{cluster, observation.node()};
+  if (rank >= 0 && job->live() && job->gang->head.generation() == key.generation() && !current) {
+    return;  // said of a Node that the Task was never placed on: a STOP would hit the real one
+  }
+  if (current) {
+    if (!session->synced) session->tasks_named.insert({key.job_uid(), rank});
+    const TaskObservation::State before = job->gang->tasks[rank].state();
+    if (ApplyObservation(observation, rank, &*job->gang)) {
+      TouchTask(*job, rank);
+      const TaskObservation::State after = job->gang->tasks[rank].state();
+      if (before != after) TellTask(*job, rank);
+      if (after == TaskObservation::STATE_ENDED) {
+        room_changed_ = true;
+        Touch(*job).gang = true;
+        if (observation.end().cause() == TaskEnd::CAUSE_STOPPED &&
+            job->gang->head.phase() != rec::GangHeadRecord::PHASE_STOPPING) {
+          draining_.insert(job->gang->node(rank));
+        }
+      }
+      auto deadline = prepare_deadline_.find(job->uid());
+      if (deadline != prepare_deadline_.end()) {
+        deadline->second = now_.boot + config_.prepare_timeout;
+      }
+      Advance(job);
+    }
+  }
+  if (observation.state() == TaskObservation::STATE_ENDED) {
+    // Its end is stored with this step, or was before, or is of no interest to anyone.
+    forgotten_[cluster].push_back(key);
+  } else if (!current || !job->live() || job->gang->ended(rank)) {
+    strays_[cluster].push_back(StopStray(key, observation.node(), job));
+  }
+}
+
+void SchedulerCore::CompleteSync(const std::string& cluster, Session* session) {
+  session->synced = true;
+  room_changed_ = true;
+  // A Node that is missing from a whole report is unknown to an executor that has lost its store. It
+  // is counted as silent from here: such an executor renews a Node only after the acknowledgement of
+  // its first report of it.
+  for (auto it = model_.nodes.lower_bound({cluster, ""});
+       it != model_.nodes.end() && it->first.cluster == cluster; ++it) {
+    if (session->nodes_heard.count(it->first) == 0 && !it->second.observation().silent()) {
+      SilenceNode(it->first, session);
+    }
+  }
+  // An executor that hears the Node and does not name a Task it once reported there has no such Task.
+  // Of a Node it does not hear it cannot know.
+  for (auto& [uid, job] : model_.jobs) {
+    if (!job.live() || job.gang->head.cluster() != cluster) continue;
+    bool changed = false;
+    for (int rank = 0; rank < static_cast<int>(job.gang->tasks.size()); ++rank) {
+      if (job.gang->tasks[rank].state() == TaskObservation::STATE_UNSPECIFIED ||
+          job.gang->ended(rank) || session->tasks_named.count({uid, rank}) > 0 ||
+          session->nodes_heard.count(job.gang->node(rank)) == 0) {
+        continue;
+      }
+      EndTask(TaskEnd::CAUSE_LOST, "its executor no longer knows of it", rank, &*job.gang);
+      TouchTask(job, rank);
+      Touch(job).gang = true;
+      TellTask(job, rank);
+      changed = true;
+    }
+    if (changed) Advance(&job);
+  }
+  session->tasks_named.clear();
+}
+
+void SchedulerCore::RefreshNodeStates(const std::string& cluster) {
+  for (auto it = model_.nodes.lower_bound({cluster, ""});
+       it != model_.nodes.end() && it->first.cluster == cluster; ++it) {
+    const NodeId& id = it->first;
+    Node::State state = Node::STATE_ACTIVE;
+    if (leases_.NodeSilent(id)) {
+      state = given_up_.count(id) > 0 ? Node::STATE_GIVEN_UP : Node::STATE_SILENT;
+    } else {
+      given_up_.erase(id);
+    }
+    if (it->second.state() == state) continue;
+    it->second.set_state(state);
+    dirty_nodes_.insert(id);
+    room_changed_ = true;
+  }
+}
+
+void SchedulerCore::SendDesired(const std::string& cluster) {
+  Session& session = sessions_[cluster];
+  std::vector<DesiredTask> tasks;
+  auto add = [&](const JobEntry& job) {
+    if (!job.live() || job.gang->head.cluster() != cluster) return;
+    const RendezvousTable table = TableOf(*job.gang);
+    for (int rank = 0; rank < static_cast<int>(job.gang->tasks.size()); ++rank) {
+      if (!job.gang->ended(rank)) tasks.push_back(DesiredOf(job, rank, table));
+    }
+  };
+  if (session.snapshot_due) {
+    for (const auto& [uid, job] : model_.jobs) add(job);
+  } else {
+    for (const std::string& uid : resend_) add(*FindJob(uid));
+    for (DesiredTask& stray : strays_[cluster]) tasks.push_back(std::move(stray));
+  }
+  if (tasks.empty() && forgotten_[cluster].empty() && !session.snapshot_due) return;
+  SendChunks(session.id, session.snapshot_due, std::move(tasks), std::move(forgotten_[cluster]));
+  session.snapshot_due = false;
+}
+
+void SchedulerCore::SendChunks(SessionId session, bool snapshot, std::vector<DesiredTask> tasks,
+                               std::vector<TaskKey> forgotten) {
+  SendDown send;
+  size_t bytes = 0;
+  auto begin = [&] {
+    send = SendDown();
+    send.session = session;
+    DesiredTasks& desired = *send.message.mutable_desired();
+    *desired.mutable_token() = token_;
+    desired.set_snapshot(snapshot);
+    bytes = 0;
+  };
+  auto make_room = [&](size_t more) {
+    if (bytes > 0 && bytes + more > config_.max_desired_bytes) {
+      effects_.push_back(std::move(send));
+      begin();
+    }
+    bytes += more;
+  };
+  begin();
+  for (DesiredTask& task : tasks) {
+    make_room(task.ByteSizeLong() + 8);
+    *send.message.mutable_desired()->add_tasks() = std::move(task);
+  }
+  for (TaskKey& key : forgotten) {
+    make_room(key.ByteSizeLong() + 8);
+    *send.message.mutable_desired()->add_forgotten() = std::move(key);
+  }
+  send.message.mutable_desired()->set_sync_complete(snapshot);
+  effects_.push_back(std::move(send));
+}
+
+}  // namespace capstan::scheduler

@@ -1,0 +1,384 @@
+#include "services/scheduler/core/explain.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "services/scheduler/core/placement.h"
+#include "services/scheduler/core/proto_time.h"
+#include "services/scheduler/core/retry.h"
+
+namespace capstan::scheduler {
+namespace {
+
+using capstan::scheduler::v1::ExplainJobResponse;
+using capstan::scheduler::v1::Job;
+using capstan::scheduler::v1::Node;
+using capstan::type::v1::NodeObservation;
+using capstan::type::v1::TaskObservation;
+
+constexpr int kMaxNodeFits = 20;
+
+std::string TrimmedDecimal(double value) {
+  std::string text = absl::StrFormat("%.3f", value);
+  while (text.back() == '0') text.pop_back();
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
+std::string FormatAmount(absl::string_view resource, int64_t amount) {
+  if (resource == "cpu") return FormatCpu(amount);
+  if (resource == "memory") return FormatBytes(amount);
+  return absl::StrCat(amount);
+}
+
+// `1 node lacks`, `3 nodes lack`, of so many.
+std::string NodesOf(int count, int total, absl::string_view one, absl::string_view many) {
+  return absl::StrCat(count, " of ", total, total == 1 ? " node " : " nodes ",
+                      count == 1 ? one : many);
+}
+
+// Amount of a resource in `amounts`.
+int64_t AmountOf(const Amounts& amounts, const std::string& resource) {
+  if (resource == "cpu") return amounts.cpu_millis;
+  if (resource == "memory") return amounts.memory_bytes;
+  auto it = amounts.accelerators.find(resource.substr(resource.find(':') + 1));
+  return it == amounts.accelerators.end() ? 0 : it->second;
+}
+
+std::vector<std::string> ResourcesOf(const Amounts& each) {
+  std::vector<std::string> names = {"cpu", "memory"};
+  for (const auto& [name, count] : each.accelerators) {
+    names.push_back(absl::StrCat("accelerator:", name));
+  }
+  return names;
+}
+
+// As many Tasks of the gang as fit into one Cluster, and what is left then.
+struct PartialFit {
+  int placed = 0;
+  // What the first Task that does not fit asks.
+  Amounts next;
+  // Eligible Nodes and what they have free after that.
+  std::vector<std::pair<NodeId, Amounts>> left;
+};
+
+PartialFit FitWhatFits(const GangRequest& gang, const std::vector<NodeCapacity>& nodes,
+                       const std::string& cluster) {
+  PartialFit fit;
+  for (const NodeCapacity& node : nodes) {
+    if (node.id.cluster == cluster && Admits(node, gang)) fit.left.push_back({node.id, node.free});
+  }
+  for (const GangRequest::Group& group : gang.groups) {
+    int64_t wanted = group.replicas;
+    for (auto& [id, free] : fit.left) {
+      const int64_t take = free.Fits(group.each, wanted);
+      free.Subtract(group.each, take);
+      wanted -= take;
+      fit.placed += static_cast<int>(take);
+    }
+    if (wanted > 0) {
+      fit.next = group.each;
+      return fit;
+    }
+  }
+  return fit;
+}
+
+void AddCount(absl::string_view type, int count, int total, absl::string_view one,
+              absl::string_view many, const std::vector<NodeId>& which,
+              ExplainJobResponse* response) {
+  if (count == 0) return;
+  ExplainJobResponse::Constraint& constraint = *response->add_constraints();
+  constraint.set_type(std::string(type));
+  constraint.set_nodes(count);
+  constraint.set_message(NodesOf(count, total, one, many));
+  for (const NodeId& id : which) {
+    if (constraint.node_fits_size() == kMaxNodeFits) break;
+    constraint.add_node_fits()->set_node(id.Name());
+  }
+}
+
+void AddResources(const PartialFit& fit, int task_count, ExplainJobResponse* response) {
+  for (const std::string& resource : ResourcesOf(fit.next)) {
+    const int64_t asked = AmountOf(fit.next, resource);
+    std::vector<std::pair<int64_t, NodeId>> lacking;
+    int64_t most = 0;
+    for (const auto& [id, free] : fit.left) {
+      const int64_t have = std::max<int64_t>(AmountOf(free, resource), 0);
+      most = std::max(most, have);
+      if (have < asked) lacking.push_back({asked - have, id});
+    }
+    if (lacking.empty()) continue;
+    std::sort(lacking.begin(), lacking.end());
+    ExplainJobResponse::Constraint& constraint = *response->add_constraints();
+    constraint.set_type(resource);
+    constraint.set_nodes(static_cast<int>(lacking.size()));
+    constraint.set_lacking(lacking.front().first);
+    constraint.set_requested(asked);
+    constraint.set_available(most);
+    constraint.set_message(absl::StrCat(
+        fit.placed > 0
+            ? absl::StrCat("after ", fit.placed, " of ", task_count, " Tasks, ")
+            : "",
+        NodesOf(static_cast<int>(lacking.size()), static_cast<int>(fit.left.size()), "lacks ",
+                "lack "),
+        resource, ": a Task asks ", FormatAmount(resource, asked), ", at most ",
+        FormatAmount(resource, most), " free"));
+    for (const auto& [amount, id] : lacking) {
+      if (constraint.node_fits_size() == kMaxNodeFits) break;
+      ExplainJobResponse::NodeFit& node = *constraint.add_node_fits();
+      node.set_node(id.Name());
+      node.set_lacking(amount);
+      node.set_available(asked - amount);
+    }
+  }
+  // What most Nodes lack decides most.
+  std::stable_sort(response->mutable_constraints()->begin(),
+                   response->mutable_constraints()->end(),
+                   [](const auto& a, const auto& b) { return a.nodes() > b.nodes(); });
+}
+
+void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings,
+                 ExplainJobResponse* response) {
+  const GangRequest gang = GangRequest::From(job);
+  const int total = static_cast<int>(standings.size());
+  if (total == 0) {
+    response->set_summary("no node is known yet");
+    return;
+  }
+  std::vector<NodeCapacity> nodes;
+  std::set<std::string> clusters;
+  std::map<std::string, std::vector<NodeId>> out;
+  for (const NodeStanding& standing : standings) {
+    const NodeCapacity& capacity = standing.capacity;
+    nodes.push_back(capacity);
+    if (!gang.clusters.empty() && gang.clusters.count(capacity.id.cluster) == 0) {
+      out["cluster"].push_back(capacity.id);
+    } else if (standing.silent) {
+      out["silent"].push_back(capacity.id);
+    } else if (standing.cordoned) {
+      out["cordoned"].push_back(capacity.id);
+    } else if (standing.draining) {
+      out["draining"].push_back(capacity.id);
+    } else if (!Admits(capacity, gang)) {
+      out["isolation"].push_back(capacity.id);
+    } else {
+      clusters.insert(capacity.id.cluster);
+    }
+  }
+  PartialFit best;
+  for (const std::string& cluster : clusters) {
+    PartialFit fit = FitWhatFits(gang, nodes, cluster);
+    if (fit.placed > best.placed || best.left.empty()) best = std::move(fit);
+  }
+  const int task_count = TaskCount(job.spec.spec());
+  if (best.placed < task_count && !best.left.empty()) AddResources(best, task_count, response);
+  auto add = [&](absl::string_view type, absl::string_view one, absl::string_view many) {
+    const std::vector<NodeId>& which = out[std::string(type)];
+    AddCount(type, static_cast<int>(which.size()), total, one, many, which, response);
+  };
+  add("cordoned", "is cordoned", "are cordoned");
+  add("silent", "is silent", "are silent");
+  add("draining", "is shutting down", "are shutting down");
+  add("isolation", "runs another submitter's Tasks and cannot isolate them",
+      "run another submitter's Tasks and cannot isolate them");
+  add("cluster", "is in a cluster that the Job may not use",
+      "are in clusters that the Job may not use");
+  if (best.placed == task_count) {
+    response->set_summary("it fits and is about to be placed");
+    return;
+  }
+  std::vector<std::string> parts;
+  for (const auto& constraint : response->constraints()) parts.push_back(constraint.message());
+  response->set_summary(absl::StrJoin(parts, "; "));
+}
+
+std::string DescribeTask(const JobEntry& job, int rank) {
+  const auto [group, index] = GroupOf(job.spec.spec(), rank);
+  return absl::StrCat(job.spec.spec().task_groups(group).name(), "-", index, " on ",
+                      job.gang->node(rank).Name());
+}
+
+// Names the first Tasks whose state is below `state`.
+std::string MissingTasks(const JobEntry& job, TaskObservation::State state, int* count) {
+  std::vector<std::string> names;
+  *count = 0;
+  for (size_t rank = 0; rank < job.gang->tasks.size(); ++rank) {
+    const rec::TaskRecord& task = job.gang->tasks[rank];
+    if (task.state() >= state) continue;
+    ++*count;
+    if (names.size() == 3) continue;
+    std::string name = DescribeTask(job, static_cast<int>(rank));
+    if (!task.progress().empty()) absl::StrAppend(&name, " (", task.progress(), ")");
+    names.push_back(std::move(name));
+  }
+  return absl::StrCat(absl::StrJoin(names, ", "), *count > 3 ? ", …" : "");
+}
+
+void ExplainStopping(const JobEntry& job, const std::vector<NodeStanding>& standings,
+                     ExplainJobResponse* response) {
+  int missing = 0;
+  const std::string names = MissingTasks(job, TaskObservation::STATE_ENDED, &missing);
+  std::string summary = absl::StrCat("waits for the confirmed end of ", missing, " of ",
+                                     job.gang->tasks.size(), " Tasks: ", names);
+  std::vector<NodeId> silent;
+  for (const NodeStanding& standing : standings) {
+    if (!standing.silent) continue;
+    for (size_t rank = 0; rank < job.gang->tasks.size(); ++rank) {
+      if (!job.gang->ended(static_cast<int>(rank)) &&
+          job.gang->node(static_cast<int>(rank)) == standing.capacity.id) {
+        silent.push_back(standing.capacity.id);
+        break;
+      }
+    }
+  }
+  if (!silent.empty()) {
+    absl::StrAppend(&summary, "; ", silent.size(),
+                    silent.size() == 1 ? " of their Nodes is silent and is"
+                                       : " of their Nodes are silent and are",
+                    " given up only once its Tasks must have ended themselves (fence_after ",
+                    absl::FormatDuration(FromProto(job.spec.spec().fence_after())),
+                    " and a margin)");
+  }
+  AddCount("silent", static_cast<int>(silent.size()), static_cast<int>(standings.size()),
+           "is silent", "are silent", silent, response);
+  response->set_summary(summary);
+}
+
+void ExplainQueued(const JobEntry& job, const std::vector<NodeStanding>& nodes,
+                   ExplainJobResponse* response) {
+  if (job.state.reason() == "AWAITING_DATA") {
+    int ready = 0;
+    int64_t loaded = 0;
+    int64_t total = 0;
+    for (const rec::DatasetState& dataset : job.state.datasets()) {
+      if (dataset.ready()) ++ready;
+      loaded += dataset.loaded_bytes();
+      total += dataset.total_bytes();
+    }
+    std::string summary = absl::StrCat("waits for its data: ", ready, " of ",
+                                       job.state.datasets_size(), " datasets are ready");
+    if (total > 0) {
+      absl::StrAppend(&summary, ", ", FormatBytes(loaded), " of ", FormatBytes(total), " loaded");
+    }
+    if (job.state.data_cluster().empty()) {
+      absl::StrAppend(&summary, "; no cluster to bring it to is known yet");
+    }
+    response->set_summary(summary);
+    return;
+  }
+  if (job.state.reason() == "BACK_OFF") {
+    response->set_summary(absl::StrCat(
+        job.state.message(), "; waits until ",
+        absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", FromProto(job.state.retry_time()),
+                         absl::UTCTimeZone())));
+    return;
+  }
+  ExplainRoom(job, nodes, response);
+}
+
+}  // namespace
+
+std::string FormatCpu(int64_t millis) { return TrimmedDecimal(static_cast<double>(millis) / 1000); }
+
+std::string FormatBytes(int64_t bytes) {
+  static constexpr const char* kUnits[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi"};
+  double value = static_cast<double>(bytes);
+  int unit = 0;
+  while (value >= 1024 && unit < 5) {
+    value /= 1024;
+    ++unit;
+  }
+  std::string text = absl::StrFormat("%.2f", value);
+  while (text.back() == '0') text.pop_back();
+  if (text.back() == '.') text.pop_back();
+  return absl::StrCat(text, kUnits[unit]);
+}
+
+std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
+                                    const std::set<NodeId>& draining,
+                                    const std::set<NodeId>& unreported) {
+  std::vector<NodeStanding> standings;
+  standings.reserve(model.nodes.size());
+  for (const auto& [id, node] : model.nodes) {
+    NodeStanding standing;
+    const NodeUsage::Entry& used = usage.Get(id);
+    standing.capacity.id = id;
+    standing.capacity.free = Amounts::From(node.observation().allocatable());
+    standing.capacity.free.Subtract(used.allocated);
+    standing.silent = node.state() != Node::STATE_ACTIVE || unreported.count(id) > 0;
+    standing.cordoned = node.cordons_size() > 0;
+    standing.draining = draining.count(id) > 0;
+    for (int limitation : node.observation().limitations()) {
+      if (limitation == NodeObservation::LIMITATION_DRAINING) standing.draining = true;
+      if (limitation == NodeObservation::LIMITATION_UNISOLATED) standing.unisolated = true;
+    }
+    if (standing.unisolated && !used.jobs.empty()) {
+      standing.capacity.only_submitter = model.FindJob(*used.jobs.begin())->spec.submitter();
+    }
+    standing.capacity.eligible = !standing.silent && !standing.cordoned && !standing.draining;
+    standings.push_back(std::move(standing));
+  }
+  return standings;
+}
+
+bool GoesBefore(const JobEntry& a, const JobEntry& b) {
+  return std::make_pair(-a.spec.spec().priority(), a.spec.submit_sequence()) <
+         std::make_pair(-b.spec.spec().priority(), b.spec.submit_sequence());
+}
+
+bool WaitsForRoom(const JobEntry& job) {
+  return job.state.state() == Job::STATE_QUEUED && job.state.reason() != "AWAITING_DATA" &&
+         job.state.reason() != "BACK_OFF";
+}
+
+std::string RoomInWords(const JobEntry& job, const std::vector<NodeStanding>& nodes) {
+  ExplainJobResponse response;
+  ExplainRoom(job, nodes, &response);
+  return response.summary();
+}
+
+ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
+                              const std::vector<NodeStanding>& nodes) {
+  ExplainJobResponse response;
+  response.set_reason(job.state.reason());
+  int missing = 0;
+  switch (job.state.state()) {
+    case Job::STATE_QUEUED:
+      ExplainQueued(job, nodes, &response);
+      for (const auto& [uid, other] : model.jobs) {
+        if (WaitsForRoom(other) && uid != job.uid() && GoesBefore(other, job)) {
+          response.set_jobs_ahead(response.jobs_ahead() + 1);
+        }
+      }
+      break;
+    case Job::STATE_PREPARING: {
+      const std::string names = MissingTasks(job, TaskObservation::STATE_PREPARED, &missing);
+      response.set_summary(absl::StrCat("placed; waits for ", missing, " of ",
+                                        job.gang->tasks.size(), " Tasks to be prepared: ", names));
+      break;
+    }
+    case Job::STATE_STOPPING:
+      ExplainStopping(job, nodes, &response);
+      break;
+    case Job::STATE_RUNNING: {
+      std::set<NodeId> used;
+      for (size_t rank = 0; rank < job.gang->nodes.size(); ++rank) {
+        used.insert(job.gang->node(static_cast<int>(rank)));
+      }
+      response.set_summary(absl::StrCat("runs as generation ", job.state.generation(), " on ",
+                                        used.size(), used.size() == 1 ? " node" : " nodes"));
+      break;
+    }
+    default:
+      response.set_summary(job.state.message());
+      break;
+  }
+  return response;
+}
+
+}  // namespace capstan::scheduler

@@ -1,0 +1,53 @@
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_EXPLAIN_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_EXPLAIN_H_
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "proto/capstan/scheduler/v1/job_service.pb.h"
+#include "services/scheduler/core/model.h"
+#include "services/scheduler/core/placer.h"
+#include "services/scheduler/core/usage.h"
+
+namespace capstan::scheduler {
+
+// A Node with why it takes nothing.
+struct NodeStanding {
+  NodeCapacity capacity;
+  bool silent = false;
+  bool cordoned = false;
+  bool draining = false;
+  // It cannot keep strangers' Tasks apart.
+  bool unisolated = false;
+};
+
+// Standing of every Node, sorted by id. `draining` are Nodes known to be shutting down and
+// `unreported` ones not yet heard of in the executor's present session, both beside what the
+// records say.
+std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
+                                    const std::set<NodeId>& draining,
+                                    const std::set<NodeId>& unreported);
+
+// Order in which waiting Jobs are placed: priority, then submission.
+bool GoesBefore(const JobEntry& a, const JobEntry& b);
+// Waits for nothing but room.
+bool WaitsForRoom(const JobEntry& job);
+
+// Says why the Job is where it is. For one that waits for room: which constraint fails on how many
+// Nodes and by how much, after as many of its Tasks as fit have been put down.
+capstan::scheduler::v1::ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
+                                                      const std::vector<NodeStanding>& nodes);
+
+// The summary of the above for a Job that waits for room, without looking at other Jobs.
+std::string RoomInWords(const JobEntry& job, const std::vector<NodeStanding>& nodes);
+
+// `1.5`, `0.25`: thousandths of a core as cores.
+std::string FormatCpu(int64_t millis);
+// `256Mi`, `1.5Gi`: bytes with at most two decimals.
+std::string FormatBytes(int64_t bytes);
+
+}  // namespace capstan::scheduler
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_EXPLAIN_H_

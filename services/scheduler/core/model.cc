@@ -1,0 +1,175 @@
+#include "services/scheduler/core/model.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "services/scheduler/core/keys.h"
+
+namespace capstan::scheduler {
+namespace {
+
+using capstan::scheduler::v1::Job;
+using capstan::scheduler::v1::JobSpec;
+using capstan::type::v1::TaskObservation;
+
+// Map fields in key order, so that equal messages are equal bytes.
+std::string Serialise(const google::protobuf::Message& message) {
+  std::string out;
+  google::protobuf::io::StringOutputStream stream(&out);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  message.SerializeToCodedStream(&coded);
+  coded.Trim();
+  return out;
+}
+
+}  // namespace
+
+std::string NodeId::Name() const { return absl::StrCat("clusters/", cluster, "/nodes/", node); }
+
+bool Gang::ended(int rank) const { return tasks[rank].state() == TaskObservation::STATE_ENDED; }
+
+bool Gang::all_ended() const {
+  return std::all_of(tasks.begin(), tasks.end(), [](const rec::TaskRecord& task) {
+    return task.state() == TaskObservation::STATE_ENDED;
+  });
+}
+
+bool JobEntry::final() const {
+  return state.state() == Job::STATE_SUCCEEDED || state.state() == Job::STATE_FAILED ||
+         state.state() == Job::STATE_CANCELLED;
+}
+
+const JobEntry* Model::FindJob(absl::string_view uid) const {
+  auto it = jobs.find(std::string(uid));
+  return it == jobs.end() ? nullptr : &it->second;
+}
+
+const JobEntry* Model::FindJobByName(absl::string_view name) const {
+  auto it = job_uids.find(std::string(name));
+  return it == job_uids.end() ? nullptr : FindJob(it->second);
+}
+
+int TaskCount(const JobSpec& spec) {
+  int count = 0;
+  for (const auto& group : spec.task_groups()) count += group.replicas();
+  return count;
+}
+
+int RankOf(const JobSpec& spec, absl::string_view group, int index) {
+  int first = 0;
+  for (const auto& candidate : spec.task_groups()) {
+    if (group == absl::string_view(candidate.name())) {
+      return index >= 0 && index < candidate.replicas() ? first + index : -1;
+    }
+    first += candidate.replicas();
+  }
+  return -1;
+}
+
+std::pair<int, int> GroupOf(const JobSpec& spec, int rank) {
+  int group = 0;
+  while (rank >= spec.task_groups(group).replicas()) rank -= spec.task_groups(group++).replicas();
+  return {group, rank};
+}
+
+std::string ProjectOf(absl::string_view name) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(name, '/');
+  if (parts.size() < 2 || parts[0] != "projects" || parts[1].empty()) return "";
+  return absl::StrCat("projects/", parts[1]);
+}
+
+store::Put PutJobSpec(const JobEntry& job) {
+  return {JobSpecKey(job.uid()), Serialise(job.spec)};
+}
+
+store::Put PutJobState(const JobEntry& job) {
+  return {JobStateKey(job.uid()), Serialise(job.state)};
+}
+
+store::Put PutGangHead(const JobEntry& job) {
+  return {GangHeadKey(job.uid()), Serialise(job.gang->head)};
+}
+
+std::vector<store::Put> PutPlacements(const JobEntry& job) {
+  std::vector<store::Put> puts;
+  const std::vector<std::string>& nodes = job.gang->nodes;
+  for (size_t first = 0; first < nodes.size(); first += kPlacementsPerChunk) {
+    rec::PlacementChunkRecord chunk;
+    chunk.set_schema_version(1);
+    chunk.set_first_rank(static_cast<int>(first));
+    std::map<std::string, uint32_t> index;
+    const size_t end = std::min(nodes.size(), first + kPlacementsPerChunk);
+    for (size_t rank = first; rank < end; ++rank) {
+      auto [it, inserted] = index.emplace(nodes[rank], chunk.nodes_size());
+      if (inserted) chunk.add_nodes(nodes[rank]);
+      chunk.add_node_index(it->second);
+    }
+    puts.push_back({PlacementKey(job.uid(), job.gang->head.generation(),
+                                 static_cast<int>(first / kPlacementsPerChunk)),
+                    Serialise(chunk)});
+  }
+  return puts;
+}
+
+int TaskChunkOf(int rank) { return rank / kTasksPerChunk; }
+
+store::Put PutTaskChunk(const JobEntry& job, int chunk) {
+  rec::TaskChunkRecord record;
+  record.set_schema_version(1);
+  record.set_first_rank(chunk * kTasksPerChunk);
+  const int end = std::min<int>(job.gang->tasks.size(), (chunk + 1) * kTasksPerChunk);
+  for (int rank = chunk * kTasksPerChunk; rank < end; ++rank) {
+    *record.add_tasks() = job.gang->tasks[rank];
+  }
+  return {TaskKeyOf(job.uid(), job.gang->head.generation(), chunk), Serialise(record)};
+}
+
+store::Put PutNode(const NodeId& id, const rec::NodeRecord& node) {
+  return {NodeKey(id.cluster, id.node), Serialise(node)};
+}
+
+store::Put PutCluster(absl::string_view id, const rec::ClusterRecord& cluster) {
+  return {ClusterKey(id), Serialise(cluster)};
+}
+
+store::Put PutQueue(absl::string_view id, const rec::QueueRecord& queue) {
+  return {QueueKey(id), Serialise(queue)};
+}
+
+store::Put PutRequest(absl::string_view key, const rec::RequestRecord& request) {
+  return {std::string(key), Serialise(request)};
+}
+
+store::Put PutPinRelease(const rec::PinReleaseRecord& release) {
+  return {PinReleaseKey(release.job_uid(), release.generation()), Serialise(release)};
+}
+
+std::map<std::string, std::string> AllRecords(const Model& model) {
+  std::map<std::string, std::string> records;
+  auto add = [&records](store::Put put) {
+    records.emplace(std::move(put.key), std::move(put.value));
+  };
+  for (const auto& [uid, job] : model.jobs) {
+    add(PutJobSpec(job));
+    add(PutJobState(job));
+    if (!job.gang) continue;
+    add(PutGangHead(job));
+    for (store::Put& put : PutPlacements(job)) add(std::move(put));
+    for (int chunk = 0; chunk * kTasksPerChunk < static_cast<int>(job.gang->tasks.size());
+         ++chunk) {
+      add(PutTaskChunk(job, chunk));
+    }
+  }
+  for (const auto& [id, node] : model.nodes) add(PutNode(id, node));
+  for (const auto& [id, cluster] : model.clusters) add(PutCluster(id, cluster));
+  for (const auto& [id, queue] : model.queues) add(PutQueue(id, queue));
+  for (const auto& [key, request] : model.requests) add(PutRequest(key, request));
+  for (const auto& [id, release] : model.pin_releases) add(PutPinRelease(release));
+  return records;
+}
+
+}  // namespace capstan::scheduler

@@ -1,0 +1,89 @@
+#include "services/scheduler/core/render.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "services/scheduler/core/proto_time.h"
+
+namespace capstan::scheduler {
+
+using capstan::scheduler::v1::DataProgress;
+using capstan::scheduler::v1::Job;
+using capstan::scheduler::v1::Node;
+using capstan::scheduler::v1::TaskStatus;
+
+std::string EtagOf(int64_t version) { return absl::StrCat("\"", version, "\""); }
+
+Job RenderJob(const JobEntry& entry) {
+  Job job;
+  const rec::JobStateRecord& state = entry.state;
+  job.set_name(entry.spec.name());
+  job.set_uid(entry.uid());
+  job.set_etag(EtagOf(state.version()));
+  *job.mutable_spec() = entry.spec.spec();
+  job.set_state(state.state());
+  job.set_reason(state.reason());
+  job.set_message(state.message());
+  job.set_generation(state.generation());
+  job.set_counted_restarts(state.counted_restarts());
+  job.set_submitter(entry.spec.submitter());
+  *job.mutable_create_time() = entry.spec.create_time();
+  if (state.has_start_time()) *job.mutable_start_time() = state.start_time();
+  if (state.has_end_time()) *job.mutable_end_time() = state.end_time();
+  *job.mutable_update_time() = state.update_time();
+  if (state.has_retry_time()) *job.mutable_retry_time() = state.retry_time();
+  if (state.state() == Job::STATE_QUEUED && state.reason() == "AWAITING_DATA") {
+    DataProgress& progress = *job.mutable_data_progress();
+    absl::Duration eta = absl::ZeroDuration();
+    bool known = true;
+    for (const rec::DatasetState& dataset : state.datasets()) {
+      progress.set_loaded_bytes(progress.loaded_bytes() + dataset.loaded_bytes());
+      progress.set_total_bytes(progress.total_bytes() + dataset.total_bytes());
+      if (!dataset.data_load().empty()) progress.add_data_loads(dataset.data_load());
+      if (dataset.ready()) continue;
+      progress.set_bytes_per_second(progress.bytes_per_second() + dataset.bytes_per_second());
+      known = known && dataset.has_eta();
+      eta = std::max(eta, FromProto(dataset.eta()));
+    }
+    if (known) *progress.mutable_eta() = ToProto(eta);
+  }
+  if (!entry.gang) return job;
+  const Gang& gang = *entry.gang;
+  int rank = 0;
+  for (const auto& group : entry.spec.spec().task_groups()) {
+    for (int index = 0; index < group.replicas(); ++index, ++rank) {
+      const rec::TaskRecord& task = gang.tasks[rank];
+      TaskStatus& status = *job.add_tasks();
+      status.set_group(group.name());
+      status.set_index(index);
+      status.set_rank(rank);
+      status.set_node(gang.node(rank).Name());
+      status.set_state(task.state());
+      if (task.has_end()) *status.mutable_end() = task.end();
+      status.set_progress(task.progress());
+      status.set_pid(task.pid());
+    }
+  }
+  return job;
+}
+
+Node RenderNode(const NodeId& id, const rec::NodeRecord& record, const NodeUsage::Entry& usage) {
+  Node node;
+  node.set_name(id.Name());
+  node.set_state(record.state());
+  *node.mutable_allocatable() = record.observation().allocatable();
+  *node.mutable_allocated() = usage.allocated.ToResources();
+  *node.mutable_cordons() = record.cordons();
+  *node.mutable_labels() = record.observation().labels();
+  *node.mutable_limitations() = record.observation().limitations();
+  node.set_etag(EtagOf(record.version()));
+  *node.mutable_observe_time() = record.observe_time();
+  node.set_task_count(usage.task_count);
+  node.set_host(record.observation().host());
+  node.set_preflight_message(record.observation().preflight_message());
+  node.set_disk_free_bytes(record.observation().disk_free_bytes());
+  node.set_disk_total_bytes(record.observation().disk_total_bytes());
+  return node;
+}
+
+}  // namespace capstan::scheduler

@@ -1,0 +1,21 @@
+// From records to what the API shows.
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_RENDER_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_RENDER_H_
+
+#include "proto/capstan/scheduler/v1/job.pb.h"
+#include "proto/capstan/scheduler/v1/node.pb.h"
+#include "services/scheduler/core/model.h"
+#include "services/scheduler/core/usage.h"
+
+namespace capstan::scheduler {
+
+// RFC 7232 entity tag of a record's version, with quotes.
+std::string EtagOf(int64_t version);
+
+capstan::scheduler::v1::Job RenderJob(const JobEntry& job);
+capstan::scheduler::v1::Node RenderNode(const NodeId& id, const rec::NodeRecord& node,
+                                        const NodeUsage::Entry& usage);
+
+}  // namespace capstan::scheduler
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_RENDER_H_

@@ -1,0 +1,200 @@
+#include "services/scheduler/core/scheduler_core.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "libs/status/error.h"
+#include "libs/status/status_macros.h"
+#include "services/scheduler/core/gang_state.h"
+#include "services/scheduler/core/keys.h"
+#include "services/scheduler/core/placement.h"
+#include "services/scheduler/core/proto_time.h"
+#include "services/scheduler/core/render.h"
+
+namespace capstan::scheduler {
+
+using capstan::event::v1::JobEvent;
+using capstan::scheduler::v1::Job;
+
+absl::StatusOr<std::unique_ptr<SchedulerCore>> SchedulerCore::Load(
+    const CoreConfig& config, const std::vector<store::KeyValue>& records,
+    std::unique_ptr<Placer> placer) {
+  ModelBuilder builder;
+  for (const store::KeyValue& kv : records) {
+    CAPSTAN_RETURN_IF_ERROR(builder.Apply(kv.key, absl::string_view(kv.value)));
+  }
+  CAPSTAN_RETURN_IF_ERROR(builder.Resolve());
+  std::vector<store::Delete> garbage = builder.StaleChunks();
+  if (placer == nullptr) placer = std::make_unique<FirstFitPlacer>();
+  return std::unique_ptr<SchedulerCore>(
+      new SchedulerCore(config, builder.TakeModel(), std::move(garbage), std::move(placer)));
+}
+
+SchedulerCore::SchedulerCore(const CoreConfig& config, Model model,
+                             std::vector<store::Delete> garbage, std::unique_ptr<Placer> placer)
+    : config_(config),
+      placer_(std::move(placer)),
+      model_(std::move(model)),
+      garbage_(std::move(garbage)),
+      leases_(config) {}
+
+Step SchedulerCore::Apply(const Event& event, Now now) {
+  now_ = now;
+  if (!leading_ && !std::holds_alternative<LeadershipGained>(event)) return {};
+  std::visit([this](const auto& e) { On(e); }, event);
+  Round();
+  Flush();
+  Step step;
+  step.persist = std::move(other_writes_);
+  step.after = std::move(replies_);
+  std::move(effects_.begin(), effects_.end(), std::back_inserter(step.after));
+  other_writes_.clear();
+  replies_.clear();
+  effects_.clear();
+  return step;
+}
+
+absl::optional<BootTime> SchedulerCore::NextDeadline() const {
+  if (!leading_) return absl::nullopt;
+  // A round that was cut short.
+  if ((room_changed_ && !waiting_.empty()) || !fresh_.empty()) return BootTime::InfinitePast();
+  BootTime next = leases_.NextExpiry();
+  for (const auto& [uid, at] : retry_at_) next = std::min(next, at);
+  for (const auto& [uid, at] : prepare_deadline_) next = std::min(next, at);
+  next = std::min(next, NextGiveUp());
+  if (next == BootTime::InfiniteFuture()) return absl::nullopt;
+  return next;
+}
+
+SchedulerCore::OrderKey SchedulerCore::OrderOf(const JobEntry& job) const {
+  return {-job.spec.spec().priority(), job.spec.submit_sequence(), job.uid()};
+}
+
+JobEntry* SchedulerCore::FindJob(const std::string& uid) {
+  auto it = model_.jobs.find(uid);
+  return it == model_.jobs.end() ? nullptr : &it->second;
+}
+
+void SchedulerCore::TouchTask(const JobEntry& job, int rank) {
+  Touch(job).task_chunks.insert(TaskChunkOf(rank));
+}
+
+void SchedulerCore::SetState(JobEntry* job, Job::State state, const std::string& reason,
+                             const std::string& message) {
+  rec::JobStateRecord& record = job->state;
+  if (record.state() == state && record.reason() == reason && record.message() == message) return;
+  record.set_state(state);
+  record.set_reason(reason);
+  record.set_message(message);
+  if (reason != "BACK_OFF") {
+    record.clear_back_off();
+    record.clear_retry_time();
+  }
+  JobEvent& event = Touch(*job).events.emplace_back();
+  event.set_job(job->spec.name());
+  event.set_job_uid(job->uid());
+  event.set_generation(record.generation());
+  *event.mutable_event_time() = ToProto(now_.wall);
+  event.set_state(Job::State_Name(state).substr(sizeof("STATE_") - 1));
+  event.set_reason(reason);
+  event.set_message(message);
+}
+
+void SchedulerCore::TellTask(const JobEntry& job, int rank) {
+  JobEvent& event = Touch(job).events.emplace_back();
+  event.set_job(job.spec.name());
+  event.set_job_uid(job.uid());
+  event.set_generation(job.gang->head.generation());
+  *event.mutable_event_time() = ToProto(now_.wall);
+  event.set_state(Job::State_Name(job.state.state()).substr(sizeof("STATE_") - 1));
+  const rec::TaskRecord& task = job.gang->tasks[rank];
+  *event.mutable_task()->mutable_key() = KeyOf(job, rank);
+  event.mutable_task()->set_state(task.state());
+  event.mutable_task()->set_node(job.gang->nodes[rank]);
+  event.mutable_task()->set_host(task.host());
+  *event.mutable_task()->mutable_ports() = task.ports();
+  event.mutable_task()->set_pid(task.pid());
+  *event.mutable_task()->mutable_observe_time() = ToProto(now_.wall);
+  if (task.has_end()) {
+    *event.mutable_task()->mutable_end() = task.end();
+    event.set_message(absl::StrCat("task ", event.task().key().group(), "-",
+                                   event.task().key().index(), " ", EndInWords(task.end())));
+  }
+}
+
+void SchedulerCore::UpdateUsage() {
+  for (const auto& [uid, dirty] : dirty_jobs_) {
+    const JobEntry* job = FindJob(uid);
+    if (job->gang) usage_.Update(uid, job);
+  }
+}
+
+Write SchedulerCore::WriteOf(JobEntry* job, const DirtyJob& dirty) {
+  job->state.set_version(job->state.version() + 1);
+  *job->state.mutable_update_time() = ToProto(now_.wall);
+  Write write;
+  write.puts = dirty.more_puts;
+  write.deletes = dirty.more_deletes;
+  write.events = dirty.events;
+  if (dirty.spec) write.puts.push_back(PutJobSpec(*job));
+  if (dirty.placements) {
+    for (store::Put& put : PutPlacements(*job)) write.puts.push_back(std::move(put));
+  }
+  for (int chunk : dirty.task_chunks) write.puts.push_back(PutTaskChunk(*job, chunk));
+  if (dirty.gang) write.puts.push_back(PutGangHead(*job));
+  write.puts.push_back(PutJobState(*job));
+  if (dirty.dropped_generation > 0) {
+    for (const std::string& prefix : {PlacementPrefix(job->uid(), dirty.dropped_generation),
+                                      TaskPrefix(job->uid(), dirty.dropped_generation)}) {
+      write.deletes.push_back({prefix, store::PrefixEnd(prefix)});
+    }
+  }
+  return write;
+}
+
+void SchedulerCore::Flush() {
+  for (const NodeId& id : dirty_nodes_) {
+    rec::NodeRecord& node = model_.nodes[id];
+    node.set_version(node.version() + 1);
+    Write write;
+    write.puts.push_back(PutNode(id, node));
+    other_writes_.push_back(std::move(write));
+  }
+  dirty_nodes_.clear();
+  for (auto& [uid, dirty] : dirty_jobs_) {
+    JobEntry* job = FindJob(uid);
+    other_writes_.push_back(WriteOf(job, dirty));
+  }
+  UpdateUsage();
+  dirty_jobs_.clear();
+  // Last, since a journal position says that all before it is stored.
+  for (const std::string& id : dirty_clusters_) {
+    Write write;
+    write.puts.push_back(PutCluster(id, model_.clusters[id]));
+    other_writes_.push_back(std::move(write));
+  }
+  dirty_clusters_.clear();
+
+  for (const auto& [call, uid] : job_replies_) {
+    replies_.push_back(ReplyJob{call, RenderJob(*FindJob(uid))});
+  }
+  job_replies_.clear();
+  for (const auto& [call, id] : node_replies_) {
+    replies_.push_back(ReplyNode{call, RenderNode(id, model_.nodes[id], usage_.Get(id))});
+  }
+  node_replies_.clear();
+  std::vector<std::string> clusters;
+  for (const auto& [cluster, session] : sessions_) clusters.push_back(cluster);
+  for (const std::string& cluster : clusters) SendDesired(cluster);
+  resend_.clear();
+  strays_.clear();
+  forgotten_.clear();
+  if (leases_.frozen() != suspected_told_) {
+    suspected_told_ = leases_.frozen();
+    effects_.push_back(ObserverSuspected{suspected_told_});
+  }
+}
+
+}  // namespace capstan::scheduler

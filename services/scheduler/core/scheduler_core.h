@@ -1,0 +1,204 @@
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_SCHEDULER_CORE_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_SCHEDULER_CORE_H_
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "libs/store/store.h"
+#include "libs/time/clock.h"
+#include "services/scheduler/core/core_config.h"
+#include "services/scheduler/core/events.h"
+#include "services/scheduler/core/explain.h"
+#include "services/scheduler/core/leases.h"
+#include "services/scheduler/core/model.h"
+#include "services/scheduler/core/placer.h"
+#include "services/scheduler/core/retry.h"
+#include "services/scheduler/core/usage.h"
+
+namespace capstan::scheduler {
+
+// The scheduler's decisions: state, event and time in; state and effects out. Built from the stored
+// records at the start of a term of leadership, thrown away at its end. No I/O, no clock, no thread;
+// owned by the engine's strand. Equal inputs give equal outputs.
+//
+// Guarantees, as far as the engine keeps to Step's contract:
+// - Nothing is acknowledged, sent or begun before what it rests on is stored: rebuilding the core from
+//   the records at any time loses no promise.
+// - A gang is placed all or none, and its next generation only once the end of every Task of the one
+//   before is stored: reported by its executor, or given up after replace_after without confirmation
+//   (never while the observer is suspected, on an UNFENCED Node, or on a pausable one).
+// - No Node is given more than it has (what it loses later is not taken away from running Tasks).
+// - The work of one step is bounded: what is left over is done at the next Tick, which NextDeadline
+//   asks for at once. A Job that only waits for room asks for no Tick.
+class SchedulerCore {
+ public:
+  // Takes every record below kKeyPrefix, in any order. `placer` may be null: first fit.
+  static absl::StatusOr<std::unique_ptr<SchedulerCore>> Load(
+      const CoreConfig& config, const std::vector<store::KeyValue>& records,
+      std::unique_ptr<Placer> placer = nullptr);
+
+  // The first event must be LeadershipGained.
+  Step Apply(const Event& event, Now now);
+
+  // When a Tick is wanted; absl::nullopt if nothing is pending. InfinitePast: at once.
+  absl::optional<BootTime> NextDeadline() const;
+
+  // State ahead of the store by what is not committed yet: for tests and metrics, not for readers.
+  const Model& model() const { return model_; }
+  const LeaseTable& leases() const { return leases_; }
+  size_t waiting_jobs() const { return waiting_.size(); }
+
+ private:
+  struct Session {
+    SessionId id = 0;
+    // The first report is complete.
+    bool synced = false;
+    // Named in the first report.
+    std::set<std::pair<std::string, int>> tasks_named;
+    // Named in this session, and not silent.
+    std::set<NodeId> nodes_heard;
+    // Deltas make no sense before the snapshot, which the end of the step sends.
+    bool snapshot_due = false;
+  };
+  // What of a Job is to be written at the end of the step.
+  struct DirtyJob {
+    bool spec = false;
+    bool placements = false;
+    bool gang = false;  // head
+    std::set<int> task_chunks;
+    int64_t dropped_generation = 0;
+    std::vector<store::Put> more_puts;
+    std::vector<store::Delete> more_deletes;
+    std::vector<capstan::event::v1::JobEvent> events;
+  };
+  using OrderKey = std::tuple<int, int64_t, std::string>;
+
+  SchedulerCore(const CoreConfig& config, Model model, std::vector<store::Delete> garbage,
+                std::unique_ptr<Placer> placer);
+
+  // Calls: core_calls.cc.
+  void On(const LeadershipGained& event);
+  void On(const CreateJob& event);
+  void On(const CancelJob& event);
+  void On(const CreateQueue& event);
+  void On(const CordonNode& event);
+  void On(const UncordonNode& event);
+  void On(const ConfirmSilence& event);
+  absl::StatusOr<std::string> Replayed(const std::string& key, const std::string& body_hash) const;
+  void RememberRequest(const std::string& key, const std::string& body_hash,
+                       const std::string& made, std::vector<store::Put>* puts,
+                       std::vector<store::Delete>* deletes);
+  absl::Status CheckNewJob(const CreateJob& event, const std::string& name) const;
+  void ReplyWithNode(CallId call, const NodeId& id);
+
+  // Sessions: core_sessions.cc.
+  void On(const HelloReceived& event);
+  void On(const RenewalReceived& event);
+  void On(const ObservationsReceived& event);
+  void On(const SessionClosed& event);
+  Session* FindSession(SessionId id, std::string* cluster);
+  void Heard(const std::string& cluster);
+  void ObserveNode(const std::string& cluster, const capstan::type::v1::NodeObservation& node,
+                   Session* session, capstan::type::v1::ObservationsAck* ack);
+  void SilenceNode(const NodeId& id, Session* session);
+  void ObserveTask(const std::string& cluster, const capstan::type::v1::TaskObservation& task,
+                   Session* session);
+  void CompleteSync(const std::string& cluster, Session* session);
+  void RefreshNodeStates(const std::string& cluster);
+  void SendDesired(const std::string& cluster);
+  void SendChunks(SessionId session, bool snapshot,
+                  std::vector<capstan::type::v1::DesiredTask> tasks,
+                  std::vector<capstan::type::v1::TaskKey> forgotten);
+
+  // Gangs: core_gangs.cc.
+  void On(const DataProgressed& event);
+  void On(const DataReady& event);
+  void On(const DataFailed& event);
+  void On(const PinsReleased& event);
+  void On(const Tick& event);
+  void Round();
+  void Place(JobEntry* job, const std::vector<NodeCapacity>& nodes, const GangPlacement& placement);
+  void Enqueue(JobEntry* job);
+  void Dequeue(const JobEntry& job);
+  void BackOff(JobEntry* job, absl::Duration wait, const std::string& why);
+  void AskForData(JobEntry* job);
+  void ChooseDataCluster(JobEntry* job);
+  void ClustersChanged();
+  // Carries the gang as far as its state allows.
+  void Advance(JobEntry* job);
+  void StartGang(JobEntry* job);
+  void StopGang(JobEntry* job, capstan::type::v1::Stop::Reason reason);
+  void EndGeneration(JobEntry* job, bool success);
+  void Finish(JobEntry* job, capstan::scheduler::v1::Job::State state, const std::string& reason,
+              const std::string& message);
+  void GiveUpSilent();
+  BootTime NextGiveUp() const;
+  bool MayGiveUp(const NodeId& node, const rec::NodeRecord& record) const;
+  void WatchGang(const JobEntry& job);
+
+  // Common: scheduler_core.cc.
+  bool StepFull() const { return dirty_jobs_.size() >= kMaxJobsPerStep; }
+  OrderKey OrderOf(const JobEntry& job) const;
+  DirtyJob& Touch(const JobEntry& job) { return dirty_jobs_[job.uid()]; }
+  void TouchTask(const JobEntry& job, int rank);
+  void UpdateUsage();
+  void SetState(JobEntry* job, capstan::scheduler::v1::Job::State state, const std::string& reason,
+                const std::string& message);
+  void TellTask(const JobEntry& job, int rank);
+  JobEntry* FindJob(const std::string& uid);
+  void Flush();
+  Write WriteOf(JobEntry* job, const DirtyJob& dirty);
+
+  static constexpr size_t kMaxJobsPerStep = 32;
+
+  const CoreConfig config_;
+  const std::unique_ptr<Placer> placer_;
+  // Durable: changed only together with a mark in what follows.
+  Model model_;
+  std::vector<store::Delete> garbage_;
+
+  // Volatile: made from the model by LeadershipGained, and by what comes in afterwards.
+  bool leading_ = false;
+  capstan::type::v1::FencingToken token_;
+  LeaseTable leases_;
+  NodeUsage usage_;
+  int64_t next_submit_sequence_ = 1;
+  std::multimap<absl::Time, std::string> requests_by_time_;  // keys
+  std::map<std::string, Session> sessions_;  // by cluster, after Hello
+  std::map<SessionId, std::string> session_clusters_;
+  std::set<std::string> clusters_unheard_;  // node states not yet refreshed since the start
+  std::set<NodeId> draining_;
+  std::set<NodeId> given_up_;
+  std::set<OrderKey> waiting_;
+  std::set<OrderKey> fresh_;
+  bool room_changed_ = false;
+  std::map<std::string, BootTime> retry_at_;          // by uid: BACK_OFF
+  std::map<std::string, BootTime> prepare_deadline_;  // by uid
+  std::map<std::string, BootTime> started_at_;        // by uid
+  bool suspected_told_ = false;
+
+  // Of the step in hand.
+  Now now_;
+  std::map<std::string, DirtyJob> dirty_jobs_;
+  std::set<NodeId> dirty_nodes_;
+  std::set<std::string> dirty_clusters_;
+  std::vector<Write> other_writes_;
+  std::vector<Effect> replies_;
+  std::vector<Effect> effects_;
+  std::set<std::string> resend_;  // uids
+  std::map<std::string, std::vector<capstan::type::v1::DesiredTask>> strays_;
+  std::map<std::string, std::vector<capstan::type::v1::TaskKey>> forgotten_;
+  std::map<CallId, std::string> job_replies_;  // uid: rendered when the step is complete
+  std::map<CallId, NodeId> node_replies_;
+};
+
+}  // namespace capstan::scheduler
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_SCHEDULER_CORE_H_

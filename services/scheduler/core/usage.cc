@@ -1,0 +1,95 @@
+#include "services/scheduler/core/usage.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace capstan::scheduler {
+
+Amounts Amounts::From(const capstan::type::v1::Resources& resources) {
+  Amounts amounts;
+  amounts.cpu_millis = resources.cpu_millis();
+  amounts.memory_bytes = resources.memory_bytes();
+  for (const auto& [name, count] : resources.accelerators()) {
+    if (count != 0) amounts.accelerators[name] = count;
+  }
+  return amounts;
+}
+
+capstan::type::v1::Resources Amounts::ToResources() const {
+  capstan::type::v1::Resources resources;
+  resources.set_cpu_millis(cpu_millis);
+  resources.set_memory_bytes(memory_bytes);
+  for (const auto& [name, count] : accelerators) (*resources.mutable_accelerators())[name] = count;
+  return resources;
+}
+
+void Amounts::Add(const Amounts& other, int64_t times) {
+  cpu_millis += times * other.cpu_millis;
+  memory_bytes += times * other.memory_bytes;
+  for (const auto& [name, count] : other.accelerators) {
+    int64_t& mine = accelerators[name];
+    mine += times * count;
+    if (mine == 0) accelerators.erase(name);
+  }
+}
+
+int64_t Amounts::Fits(const Amounts& each, int64_t limit) const {
+  auto bound = [&limit](int64_t have, int64_t need) {
+    if (need > 0) limit = std::min(limit, std::max<int64_t>(have, 0) / need);
+  };
+  bound(cpu_millis, each.cpu_millis);
+  bound(memory_bytes, each.memory_bytes);
+  for (const auto& [name, need] : each.accelerators) {
+    auto it = accelerators.find(name);
+    bound(it == accelerators.end() ? 0 : it->second, need);
+  }
+  return limit;
+}
+
+void NodeUsage::Update(const std::string& uid, const JobEntry* job) {
+  std::map<NodeId, Share>& shares = shares_[uid];
+  for (const auto& [node, share] : shares) {
+    Entry& entry = nodes_[node];
+    entry.allocated.Subtract(share.amounts);
+    entry.task_count -= share.task_count;
+    entry.jobs.erase(uid);
+    if (entry.task_count == 0) nodes_.erase(node);
+  }
+  shares.clear();
+  if (job != nullptr && job->live()) {
+    const Gang& gang = *job->gang;
+    int rank = 0;
+    for (const auto& group : job->spec.spec().task_groups()) {
+      const Amounts each = Amounts::From(group.resources());
+      for (int i = 0; i < group.replicas(); ++i, ++rank) {
+        if (gang.ended(rank)) continue;
+        Share& share = shares[gang.node(rank)];
+        share.amounts.Add(each);
+        ++share.task_count;
+      }
+    }
+  }
+  for (const auto& [node, share] : shares) {
+    Entry& entry = nodes_[node];
+    entry.allocated.Add(share.amounts);
+    entry.task_count += share.task_count;
+    entry.jobs.insert(uid);
+  }
+  if (shares.empty()) shares_.erase(uid);
+}
+
+const NodeUsage::Entry& NodeUsage::Get(const NodeId& node) const {
+  static const Entry* const kEmpty = new Entry();
+  auto it = nodes_.find(node);
+  return it == nodes_.end() ? *kEmpty : it->second;
+}
+
+std::set<NodeId> NodeUsage::NodesOf(const std::string& uid) const {
+  std::set<NodeId> nodes;
+  auto it = shares_.find(uid);
+  if (it == shares_.end()) return nodes;
+  for (const auto& [node, share] : it->second) nodes.insert(node);
+  return nodes;
+}
+
+}  // namespace capstan::scheduler

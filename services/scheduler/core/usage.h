@@ -1,0 +1,61 @@
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_USAGE_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_USAGE_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "proto/capstan/type/v1/task.pb.h"
+#include "services/scheduler/core/model.h"
+
+namespace capstan::scheduler {
+
+// Amounts of resources as numbers.
+struct Amounts {
+  int64_t cpu_millis = 0;
+  int64_t memory_bytes = 0;
+  std::map<std::string, int64_t> accelerators;  // no zero entries
+
+  static Amounts From(const capstan::type::v1::Resources& resources);
+  capstan::type::v1::Resources ToResources() const;
+
+  void Add(const Amounts& other, int64_t times = 1);
+  void Subtract(const Amounts& other, int64_t times = 1) { Add(other, -times); }
+  // How many of `each` fit into what this is; at most `limit`.
+  int64_t Fits(const Amounts& each, int64_t limit) const;
+
+  friend bool operator==(const Amounts&, const Amounts&) = default;
+};
+
+// What live Tasks take of each Node: a Task counts from its placement until its end is stored.
+// Kept from the gangs alone, so that it cannot drift from them. For one thread.
+class NodeUsage {
+ public:
+  struct Entry {
+    Amounts allocated;
+    int task_count = 0;
+    // Uids of the Jobs with a live Task on the Node.
+    std::set<std::string> jobs;
+  };
+
+  // Replaces what `job` (or the Job of this uid that is gone, if null) contributes.
+  void Update(const std::string& uid, const JobEntry* job);
+  // Of a Node without live Tasks: an empty entry.
+  const Entry& Get(const NodeId& node) const;
+  // Nodes on which the Job has live Tasks.
+  std::set<NodeId> NodesOf(const std::string& uid) const;
+
+ private:
+  struct Share {
+    Amounts amounts;
+    int task_count = 0;
+  };
+
+  std::map<NodeId, Entry> nodes_;
+  std::map<std::string, std::map<NodeId, Share>> shares_;
+};
+
+}  // namespace capstan::scheduler
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_USAGE_H_

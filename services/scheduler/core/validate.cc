@@ -1,0 +1,321 @@
+#include "services/scheduler/core/validate.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "services/scheduler/core/proto_time.h"
+
+namespace capstan::scheduler {
+namespace {
+
+using capstan::scheduler::v1::JobSpec;
+using capstan::scheduler::v1::TaskGroup;
+using capstan::type::v1::DatasetMount;
+using capstan::type::v1::Resources;
+
+bool IsLowerId(absl::string_view id, size_t max) {
+  if (id.empty() || id.size() > max) return false;
+  if (!absl::ascii_islower(id.front()) || id.back() == '-') return false;
+  return std::all_of(id.begin(), id.end(), [](char c) {
+    return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-';
+  });
+}
+
+bool IsLowerHex(absl::string_view text, size_t size) {
+  return text.size() == size && std::all_of(text.begin(), text.end(), [](char c) {
+           return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f');
+         });
+}
+
+bool IsEnvName(absl::string_view name) {
+  if (name.empty() || name.size() > 256 || absl::ascii_isdigit(name.front())) return false;
+  return std::all_of(name.begin(), name.end(),
+                     [](char c) { return absl::ascii_isalnum(c) || c == '_'; });
+}
+
+bool HasNul(absl::string_view text) { return text.find('\0') != absl::string_view::npos; }
+
+// Normal form: `/`-separated, no empty, `.` or `..` part.
+bool IsCleanPath(absl::string_view path) {
+  for (absl::string_view part : absl::StrSplit(path, '/')) {
+    if (part.empty() || part == "." || part == "..") return false;
+  }
+  return !HasNul(path);
+}
+
+bool IsAcceleratorName(absl::string_view name) {
+  if (name.empty() || name.size() > 128) return false;
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-' || c == '.' || c == '/' ||
+           c == '_';
+  });
+}
+
+void CheckRange(absl::string_view path, int64_t value, int64_t low, int64_t high,
+                status::FieldErrors* errors) {
+  if (value >= low && value <= high) return;
+  errors->Add(path, absl::StrCat("is ", value, "; expected ", low, " to ", high));
+}
+
+void CheckDuration(absl::string_view path, absl::Duration value, absl::Duration low,
+                   absl::Duration high, status::FieldErrors* errors) {
+  if (value >= low && value <= high) return;
+  errors->Add(path, absl::StrCat("is ", absl::FormatDuration(value), "; expected ",
+                                 absl::FormatDuration(low), " to ", absl::FormatDuration(high)));
+}
+
+void CheckResources(absl::string_view path, const Resources& resources,
+                    status::FieldErrors* errors) {
+  CheckRange(absl::StrCat(path, ".cpu_millis"), resources.cpu_millis(), 1, kMaxCpuMillis, errors);
+  CheckRange(absl::StrCat(path, ".memory_bytes"), resources.memory_bytes(), kMinMemoryBytes,
+             kMaxMemoryBytes, errors);
+  for (const auto& [name, count] : std::map<std::string, int64_t>(
+           resources.accelerators().begin(), resources.accelerators().end())) {
+    const std::string field = absl::StrCat(path, ".accelerators[", name, "]");
+    if (!IsAcceleratorName(name)) {
+      errors->Add(field, "expected a device name of [a-z0-9._/-], such as nvidia.com/h100");
+    }
+    CheckRange(field, count, 1, kMaxAccelerators, errors);
+  }
+}
+
+void CheckArgv(absl::string_view path, const TaskGroup& group, bool bundle,
+               status::FieldErrors* errors) {
+  if (group.argv().empty()) {
+    errors->Add(path, "is empty; expected a program and its arguments");
+    return;
+  }
+  for (int i = 0; i < group.argv_size(); ++i) {
+    const std::string field = absl::StrCat(path, "[", i, "]");
+    if (group.argv(i).size() > kMaxArgBytes) {
+      errors->Add(field, absl::StrCat("is longer than ", kMaxArgBytes, " bytes"));
+    }
+    if (HasNul(group.argv(i))) errors->Add(field, "holds a NUL byte");
+  }
+  const absl::string_view program = group.argv(0);
+  const std::string field = absl::StrCat(path, "[0]");
+  if (absl::StartsWith(program, "/")) return;
+  if (!bundle) {
+    errors->Add(field, absl::StrCat("is `", program,
+                                    "`; expected an absolute path, since the Job has no bundle"));
+  } else if (!absl::StrContains(program, '/')) {
+    errors->Add(field, absl::StrCat("is `", program, "`, which no PATH is searched for; expected "
+                                    "an absolute path, or one in the bundle such as ./", program));
+  } else if (!IsCleanPath(absl::StripPrefix(program, "./"))) {
+    errors->Add(field, absl::StrCat("is `", program, "`; expected a path inside the bundle, "
+                                    "without `..` or empty parts"));
+  }
+}
+
+void CheckEnv(absl::string_view path, const google::protobuf::Map<std::string, std::string>& env,
+              status::FieldErrors* errors) {
+  for (const auto& [name, value] : std::map<std::string, std::string>(env.begin(), env.end())) {
+    const std::string field = absl::StrCat(path, "[", name, "]");
+    if (!IsEnvName(name)) {
+      errors->Add(field, "expected a name of [A-Za-z_][A-Za-z0-9_]*, at most 256 characters");
+    } else if (absl::StartsWith(name, "CAPSTAN_")) {
+      errors->Add(field, "names beginning with CAPSTAN_ are the platform's own; choose another");
+    }
+    if (HasNul(value)) errors->Add(field, "holds a NUL byte");
+    if (name.size() + 1 + value.size() > kMaxArgBytes) {
+      errors->Add(field, absl::StrCat("is longer than ", kMaxArgBytes, " bytes with its name"));
+    }
+  }
+}
+
+void CheckGroups(const JobSpec& spec, absl::string_view path, status::FieldErrors* errors) {
+  const std::string groups = absl::StrCat(path, ".task_groups");
+  if (spec.task_groups_size() < 1 || spec.task_groups_size() > kMaxTaskGroups) {
+    errors->Add(groups, absl::StrCat("has ", spec.task_groups_size(), " groups; expected 1 to ",
+                                     kMaxTaskGroups));
+  }
+  std::set<std::string> names;
+  int64_t tasks = 0;
+  for (int i = 0; i < spec.task_groups_size(); ++i) {
+    const TaskGroup& group = spec.task_groups(i);
+    const std::string field = absl::StrCat(groups, "[", i, "]");
+    if (!IsLowerId(group.name(), 32)) {
+      errors->Add(absl::StrCat(field, ".name"),
+                  absl::StrCat("is `", group.name(),
+                               "`; expected [a-z]([a-z0-9-]{0,30}[a-z0-9])?"));
+    } else if (!names.insert(group.name()).second) {
+      errors->Add(absl::StrCat(field, ".name"),
+                  absl::StrCat("`", group.name(), "` is the name of an earlier group"));
+    }
+    CheckRange(absl::StrCat(field, ".replicas"), group.replicas(), 1, kMaxTasks, errors);
+    tasks += std::max(group.replicas(), 0);
+    CheckArgv(absl::StrCat(field, ".argv"), group, !spec.bundle().empty(), errors);
+    CheckEnv(absl::StrCat(field, ".env"), group.env(), errors);
+    CheckResources(absl::StrCat(field, ".resources"), group.resources(), errors);
+  }
+  if (tasks > kMaxTasks) {
+    errors->Add(groups, absl::StrCat("have ", tasks, " Tasks in all; expected at most ", kMaxTasks));
+  }
+}
+
+std::string EnvAlias(const DatasetMount& mount) {
+  std::string alias = mount.alias();
+  if (alias.empty()) alias = mount.dataset().substr(mount.dataset().rfind('/') + 1);
+  for (char& c : alias) c = absl::ascii_isalnum(c) ? absl::ascii_toupper(c) : '_';
+  return alias;
+}
+
+void CheckDatasets(absl::string_view project, const JobSpec& spec, absl::string_view path,
+                   status::FieldErrors* errors) {
+  const std::string datasets = absl::StrCat(path, ".datasets");
+  if (spec.datasets_size() > kMaxDatasets) {
+    errors->Add(datasets, absl::StrCat("has ", spec.datasets_size(), " entries; expected at most ",
+                                       kMaxDatasets));
+  }
+  std::set<std::string> aliases;
+  std::set<std::string> mounts;
+  for (int i = 0; i < spec.datasets_size(); ++i) {
+    const DatasetMount& mount = spec.datasets(i);
+    const std::string field = absl::StrCat(datasets, "[", i, "]");
+    absl::string_view id = mount.dataset();
+    if (!absl::ConsumePrefix(&id, absl::StrCat(project, "/datasets/")) || !IsResourceId(id)) {
+      errors->Add(absl::StrCat(field, ".dataset"),
+                  absl::StrCat("is `", mount.dataset(), "`; expected ", project,
+                               "/datasets/{dataset}"));
+    }
+    if (!mount.version().empty() && !IsLowerHex(mount.version(), 16)) {
+      errors->Add(absl::StrCat(field, ".version"),
+                  absl::StrCat("is `", mount.version(),
+                               "`; expected 16 hexadecimal digits, or nothing for the newest"));
+    }
+    if (!mount.mount_path().empty() &&
+        (mount.mount_path().front() != '/' || mount.mount_path().size() > 4095 ||
+         !IsCleanPath(absl::string_view(mount.mount_path()).substr(1)))) {
+      errors->Add(absl::StrCat(field, ".mount_path"),
+                  absl::StrCat("is `", mount.mount_path(),
+                               "`; expected an absolute path without `.`, `..` or empty parts"));
+    } else if (!mount.mount_path().empty() && !mounts.insert(mount.mount_path()).second) {
+      errors->Add(absl::StrCat(field, ".mount_path"),
+                  absl::StrCat("`", mount.mount_path(), "` is taken by an earlier dataset"));
+    }
+    if (mount.alias().size() > 63) {
+      errors->Add(absl::StrCat(field, ".alias"), "is longer than 63 characters");
+    }
+    const std::string alias = EnvAlias(mount);
+    if (!aliases.insert(alias).second) {
+      errors->Add(absl::StrCat(field, ".alias"),
+                  absl::StrCat("CAPSTAN_DATASET_", alias,
+                               " is taken by an earlier dataset; give another alias"));
+    }
+  }
+}
+
+}  // namespace
+
+bool IsResourceId(absl::string_view id) { return IsLowerId(id, 63); }
+
+void ApplyDefaults(absl::string_view project, const CoreConfig& config, JobSpec* spec) {
+  if (spec->queue().empty()) spec->set_queue("queues/default");
+  if (spec->service_account().empty()) {
+    spec->set_service_account(absl::StrCat(project, "/serviceAccounts/default"));
+  }
+  if (!spec->has_fence_after()) *spec->mutable_fence_after() = ToProto(config.default_fence_after);
+  if (!spec->has_stop_grace()) {
+    *spec->mutable_stop_grace() =
+        ToProto(std::min(absl::Seconds(30), FromProto(spec->fence_after()) / 2));
+  }
+  capstan::scheduler::v1::RetryPolicy& retry = *spec->mutable_retry();
+  if (!retry.has_max_restarts()) retry.set_max_restarts(3);
+  if (!retry.has_initial_back_off()) *retry.mutable_initial_back_off() = ToProto(absl::Seconds(1));
+  if (!retry.has_max_back_off()) {
+    *retry.mutable_max_back_off() =
+        ToProto(std::max(absl::Minutes(5), FromProto(retry.initial_back_off())));
+  }
+}
+
+void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const JobSpec& spec,
+                     absl::string_view path, status::FieldErrors* errors) {
+  auto field = [path](absl::string_view name) { return absl::StrCat(path, ".", name); };
+  if (spec.ByteSizeLong() > kMaxSpecBytes) {
+    errors->Add(path, absl::StrCat("is ", spec.ByteSizeLong(), " bytes; expected at most ",
+                                   kMaxSpecBytes, ". Put files into a bundle or a dataset"));
+  }
+  absl::string_view queue = spec.queue();
+  if (!absl::ConsumePrefix(&queue, "queues/") || !IsResourceId(queue)) {
+    errors->Add(field("queue"), absl::StrCat("is `", spec.queue(), "`; expected queues/{queue}"));
+  }
+  CheckRange(field("priority"), spec.priority(), -kMaxPriority, kMaxPriority, errors);
+  CheckGroups(spec, path, errors);
+
+  CheckRange(field("retry.max_restarts"), spec.retry().max_restarts(), 0, kMaxRestarts, errors);
+  const absl::Duration initial = FromProto(spec.retry().initial_back_off());
+  CheckDuration(field("retry.initial_back_off"), initial, absl::ZeroDuration(), absl::Hours(1),
+                errors);
+  CheckDuration(field("retry.max_back_off"), FromProto(spec.retry().max_back_off()),
+                std::max(initial, absl::ZeroDuration()), absl::Hours(24), errors);
+
+  const absl::Duration fence_after = FromProto(spec.fence_after());
+  CheckDuration(field("fence_after"), fence_after, config.min_fence_after, config.max_fence_after,
+                errors);
+  // The Task must be dead by fence_after, its grace included, and live some time before that.
+  CheckDuration(field("stop_grace"), FromProto(spec.stop_grace()), absl::ZeroDuration(),
+                std::min(absl::Hours(1), std::max(fence_after / 2, absl::ZeroDuration())), errors);
+
+  CheckDatasets(project, spec, path, errors);
+  absl::string_view digest = spec.bundle();
+  if (!digest.empty() && (!absl::ConsumePrefix(&digest, "sha256:") || !IsLowerHex(digest, 64))) {
+    errors->Add(field("bundle"),
+                absl::StrCat("is `", spec.bundle(), "`; expected sha256: and 64 hexadecimal digits"));
+  }
+  if (spec.clusters_size() > kMaxClusters) {
+    errors->Add(field("clusters"), absl::StrCat("has ", spec.clusters_size(),
+                                                " entries; expected at most ", kMaxClusters));
+  }
+  std::set<std::string> clusters;
+  for (int i = 0; i < spec.clusters_size(); ++i) {
+    if (!IsResourceId(spec.clusters(i))) {
+      errors->Add(absl::StrCat(field("clusters"), "[", i, "]"),
+                  absl::StrCat("is `", spec.clusters(i), "`; expected the id of a cluster"));
+    } else if (!clusters.insert(spec.clusters(i)).second) {
+      errors->Add(absl::StrCat(field("clusters"), "[", i, "]"),
+                  absl::StrCat("`", spec.clusters(i), "` is named twice"));
+    }
+  }
+  absl::string_view account = spec.service_account();
+  if (!absl::ConsumePrefix(&account, absl::StrCat(project, "/serviceAccounts/")) ||
+      !IsResourceId(account)) {
+    errors->Add(field("service_account"),
+                absl::StrCat("is `", spec.service_account(), "`; expected ", project,
+                             "/serviceAccounts/{account}"));
+  }
+  if (spec.labels_size() > kMaxLabels) {
+    errors->Add(field("labels"), absl::StrCat("has ", spec.labels_size(),
+                                              " entries; expected at most ", kMaxLabels));
+  }
+  for (const auto& [key, value] :
+       std::map<std::string, std::string>(spec.labels().begin(), spec.labels().end())) {
+    if (key.empty() || key.size() > 63 || value.size() > 256) {
+      errors->Add(absl::StrCat(field("labels"), "[", key, "]"),
+                  "expected a key of 1 to 63 and a value of at most 256 bytes");
+    }
+  }
+}
+
+void ValidateQueue(absl::string_view queue_id, const capstan::scheduler::v1::Queue& queue,
+                   status::FieldErrors* errors) {
+  if (!IsResourceId(queue_id)) {
+    errors->Add("queue_id", absl::StrCat("is `", queue_id,
+                                         "`; expected [a-z]([a-z0-9-]{0,61}[a-z0-9])?"));
+  }
+  if (queue.weight() != 0) CheckRange("queue.weight", queue.weight(), 1, 1'000'000, errors);
+  for (int i = 0; i < queue.projects_size(); ++i) {
+    absl::string_view project = queue.projects(i);
+    if (!absl::ConsumePrefix(&project, "projects/") || !IsResourceId(project)) {
+      errors->Add(absl::StrCat("queue.projects[", i, "]"),
+                  absl::StrCat("is `", queue.projects(i), "`; expected projects/{project}"));
+    }
+  }
+}
+
+}  // namespace capstan::scheduler

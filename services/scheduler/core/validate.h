@@ -1,0 +1,46 @@
+// What a submitted Job or Queue must be. Every bound is here and nowhere else.
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_VALIDATE_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_VALIDATE_H_
+
+#include "absl/strings/string_view.h"
+#include "libs/status/error.h"
+#include "proto/capstan/scheduler/v1/job.pb.h"
+#include "proto/capstan/scheduler/v1/queue.pb.h"
+#include "services/scheduler/core/core_config.h"
+
+namespace capstan::scheduler {
+
+inline constexpr size_t kMaxSpecBytes = 256 * 1024;
+inline constexpr int kMaxTaskGroups = 64;
+inline constexpr int kMaxTasks = 10'000;
+inline constexpr int kMaxDatasets = 64;
+inline constexpr int kMaxClusters = 64;
+inline constexpr int kMaxLabels = 64;
+inline constexpr int kMaxPriority = 1'000;
+inline constexpr int kMaxRestarts = 1'000;
+inline constexpr int64_t kMaxCpuMillis = 1'024'000;
+inline constexpr int64_t kMinMemoryBytes = 1 << 20;
+inline constexpr int64_t kMaxMemoryBytes = int64_t{1} << 50;
+inline constexpr int64_t kMaxAccelerators = 1'024;
+// Linux takes no longer argument or `NAME=value`.
+inline constexpr size_t kMaxArgBytes = 128 * 1024 - 1;
+
+// `[a-z]([a-z0-9-]{0,61}[a-z0-9])?`: ids of Jobs, Queues, Clusters.
+bool IsResourceId(absl::string_view id);
+
+// Fills in what the user left out. `project` is `projects/{p}`.
+void ApplyDefaults(absl::string_view project, const CoreConfig& config,
+                   capstan::scheduler::v1::JobSpec* spec);
+
+// Adds everything that is wrong with a spec (defaults filled in), with paths below `path`. Whether
+// the Queue exists and admits the project is the core's to check.
+void ValidateJobSpec(absl::string_view project, const CoreConfig& config,
+                     const capstan::scheduler::v1::JobSpec& spec, absl::string_view path,
+                     status::FieldErrors* errors);
+
+void ValidateQueue(absl::string_view queue_id, const capstan::scheduler::v1::Queue& queue,
+                   status::FieldErrors* errors);
+
+}  // namespace capstan::scheduler
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_VALIDATE_H_

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "libs/status/error.h"
+#include "libs/time/proto_time.h"
 #include "services/scheduler/core/keys.h"
-#include "services/scheduler/core/proto_time.h"
 #include "services/scheduler/core/render.h"
 #include "services/scheduler/core/scheduler_core.h"
 
@@ -48,7 +48,7 @@ void SchedulerCore::On(const LeadershipGained& event) {
     if (given_up) given_up_.insert(id);
   }
   for (const auto& [key, request] : model_.requests) {
-    requests_by_time_.emplace(FromProto(request.create_time()), key);
+    requests_by_time_.emplace(ToTime(request.create_time()), key);
   }
   for (store::Delete& stale : garbage_) {
     Write write;
@@ -83,7 +83,7 @@ void SchedulerCore::On(const LeadershipGained& event) {
     if (job.state.reason() == "AWAITING_DATA") {
       AskForData(&job);
     } else if (job.state.reason() == "BACK_OFF") {
-      retry_at_[uid] = now_.boot + FromProto(job.state.back_off());
+      retry_at_[uid] = now_.boot + ToDuration(job.state.back_off());
     } else {
       waiting_.insert(OrderOf(job));
       fresh_.insert(OrderOf(job));
@@ -96,7 +96,7 @@ absl::StatusOr<std::string> SchedulerCore::Replayed(const std::string& key,
   auto it = model_.requests.find(key);
   if (it == model_.requests.end()) return std::string();
   const rec::RequestRecord& request = it->second;
-  if (now_.wall - FromProto(request.create_time()) > config_.request_id_ttl) return std::string();
+  if (now_.wall - ToTime(request.create_time()) > config_.request_id_ttl) return std::string();
   if (request.body_hash() == body_hash) return request.made();
   return status::Error(absl::StatusCode::kAlreadyExists, "REQUEST_ID_REUSED",
                        "this request_id was used with another body within the last 24 h; use a "
@@ -113,7 +113,7 @@ void SchedulerCore::RememberRequest(const std::string& key, const std::string& b
   };
   auto known = model_.requests.find(key);
   if (known != model_.requests.end()) {
-    auto [it, end] = requests_by_time_.equal_range(FromProto(known->second.create_time()));
+    auto [it, end] = requests_by_time_.equal_range(ToTime(known->second.create_time()));
     while (it != end && it->second != key) ++it;
     if (it != end) forget(it);
   }
@@ -128,7 +128,7 @@ void SchedulerCore::RememberRequest(const std::string& key, const std::string& b
   record.set_body_hash(body_hash);
   record.set_made(made);
   *record.mutable_create_time() = ToProto(now_.wall);
-  requests_by_time_.emplace(FromProto(record.create_time()), key);
+  requests_by_time_.emplace(ToTime(record.create_time()), key);
   puts->push_back(PutRequest(key, record));
 }
 

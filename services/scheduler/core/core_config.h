@@ -34,8 +34,6 @@ struct CoreConfig {
   absl::Duration request_id_ttl = absl::Hours(24);
   // A generation that ran at least this long ends a streak of uncounted restarts.
   absl::Duration streak_reset_after = absl::Minutes(1);
-  // Bytes of one DesiredTasks message.
-  size_t max_desired_bytes = 900 * 1024;
 
   // Time without confirmation after which a gang may run elsewhere: fence_after and a margin that
   // covers two clocks of 1,000 ppm each and the fixed part.

@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libs/time/proto_time.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/keys.h"
 #include "services/scheduler/core/placement.h"
-#include "services/scheduler/core/proto_time.h"
 #include "services/scheduler/core/scheduler_core.h"
 
 namespace capstan::scheduler {
@@ -402,7 +402,7 @@ void SchedulerCore::GiveUpSilent() {
       if (StepFull()) return;
       JobEntry* job = FindJob(uid);
       const absl::Duration wait =
-          config_.ReplaceAfter(FromProto(job->spec.spec().fence_after()));
+          config_.ReplaceAfter(ToDuration(job->spec.spec().fence_after()));
       if (now_.boot < bound + wait || !job->live()) continue;
       for (int rank = 0; rank < static_cast<int>(job->gang->tasks.size()); ++rank) {
         if (job->gang->ended(rank) || job->gang->node(rank) != id) continue;
@@ -433,7 +433,7 @@ BootTime SchedulerCore::NextGiveUp() const {
     for (const std::string& uid : usage_.Get(id).jobs) {
       const JobEntry* job = model_.FindJob(uid);
       next = std::min(
-          next, bound + config_.ReplaceAfter(FromProto(job->spec.spec().fence_after())));
+          next, bound + config_.ReplaceAfter(ToDuration(job->spec.spec().fence_after())));
     }
     if (record.state() != Node::STATE_GIVEN_UP) {
       next = std::min(next, bound + config_.ReplaceAfter(config_.default_fence_after));

@@ -3,18 +3,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libs/resource/id.h"
+#include "libs/session/fencing_token.h"
+#include "libs/session/lower_side.h"
 #include "libs/status/error.h"
+#include "libs/time/proto_time.h"
 #include "services/scheduler/core/gang_state.h"
-#include "services/scheduler/core/proto_time.h"
 #include "services/scheduler/core/scheduler_core.h"
-#include "services/scheduler/core/validate.h"
 
 namespace capstan::scheduler {
 
 using capstan::scheduler::v1::Node;
 using capstan::type::v1::DesiredTask;
-using capstan::type::v1::DesiredTasks;
-using capstan::type::v1::FencingToken;
 using capstan::type::v1::NodeObservation;
 using capstan::type::v1::ObservationsAck;
 using capstan::type::v1::SessionDown;
@@ -22,24 +22,15 @@ using capstan::type::v1::TaskEnd;
 using capstan::type::v1::TaskKey;
 using capstan::type::v1::TaskObservation;
 
-namespace {
-
-bool Higher(const FencingToken& a, const FencingToken& b) {
-  return std::make_pair(a.store_incarnation(), a.leader_epoch()) >
-         std::make_pair(b.store_incarnation(), b.leader_epoch());
-}
-
-}  // namespace
-
 void SchedulerCore::On(const HelloReceived& event) {
   const std::string& cluster = event.hello.cluster();
-  if (!IsResourceId(cluster)) {
+  if (!resource::IsValidId(cluster)) {
     effects_.push_back(CloseSession{
         event.session, status::Error(absl::StatusCode::kInvalidArgument, "INVALID_CLUSTER",
                                      absl::StrCat("`", cluster, "` is no cluster id"))});
     return;
   }
-  if (Higher(event.hello.highest_token(), token_)) {
+  if (session::CompareTokens(event.hello.highest_token(), token_) > 0) {
     // Someone with a higher token has spoken to it: we are deposed and do not know it yet, or our
     // store is older than what the executor has seen.
     effects_.push_back(CloseSession{
@@ -136,7 +127,7 @@ void SchedulerCore::On(const ObservationsReceived& event) {
 
 void SchedulerCore::ObserveNode(const std::string& cluster, const NodeObservation& observation,
                                 Session* session, ObservationsAck* ack) {
-  if (!IsResourceId(observation.node())) return;
+  if (!resource::IsValidId(observation.node())) return;
   const NodeId id{cluster, observation.node()};
   const bool known = model_.nodes.count(id) > 0;
   rec::NodeRecord& record = model_.nodes[id];
@@ -260,7 +251,7 @@ void SchedulerCore::RefreshNodeStates(const std::string& cluster) {
 }
 
 void SchedulerCore::SendDesired(const std::string& cluster) {
-  Session& session = sessions_[cluster];
+  Session& open = sessions_[cluster];
   std::vector<DesiredTask> tasks;
   auto add = [&](const JobEntry& job) {
     if (!job.live() || job.gang->head.cluster() != cluster) return;
@@ -269,47 +260,19 @@ void SchedulerCore::SendDesired(const std::string& cluster) {
       if (!job.gang->ended(rank)) tasks.push_back(DesiredOf(job, rank, table));
     }
   };
-  if (session.snapshot_due) {
+  if (open.snapshot_due) {
     for (const auto& [uid, job] : model_.jobs) add(job);
   } else {
     for (const std::string& uid : resend_) add(*FindJob(uid));
     for (DesiredTask& stray : strays_[cluster]) tasks.push_back(std::move(stray));
   }
-  if (tasks.empty() && forgotten_[cluster].empty() && !session.snapshot_due) return;
-  SendChunks(session.id, session.snapshot_due, std::move(tasks), std::move(forgotten_[cluster]));
-  session.snapshot_due = false;
-}
-
-void SchedulerCore::SendChunks(SessionId session, bool snapshot, std::vector<DesiredTask> tasks,
-                               std::vector<TaskKey> forgotten) {
-  SendDown send;
-  size_t bytes = 0;
-  auto begin = [&] {
-    send = SendDown();
-    send.session = session;
-    DesiredTasks& desired = *send.message.mutable_desired();
-    *desired.mutable_token() = token_;
-    desired.set_snapshot(snapshot);
-    bytes = 0;
-  };
-  auto make_room = [&](size_t more) {
-    if (bytes > 0 && bytes + more > config_.max_desired_bytes) {
-      effects_.push_back(std::move(send));
-      begin();
-    }
-    bytes += more;
-  };
-  begin();
-  for (DesiredTask& task : tasks) {
-    make_room(task.ByteSizeLong() + 8);
-    *send.message.mutable_desired()->add_tasks() = std::move(task);
+  session::DesiredBuilder builder(token_, /*revision=*/0, open.snapshot_due);
+  for (const DesiredTask& task : tasks) builder.Add(task);
+  for (const TaskKey& key : forgotten_[cluster]) builder.AddForgotten(key);
+  for (SessionDown& message : builder.Build(/*sync_complete=*/open.snapshot_due)) {
+    effects_.push_back(SendDown{open.id, std::move(message)});
   }
-  for (TaskKey& key : forgotten) {
-    make_room(key.ByteSizeLong() + 8);
-    *send.message.mutable_desired()->add_forgotten() = std::move(key);
-  }
-  send.message.mutable_desired()->set_sync_complete(snapshot);
-  effects_.push_back(std::move(send));
+  open.snapshot_due = false;
 }
 
 }  // namespace capstan::scheduler

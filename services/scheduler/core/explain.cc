@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "libs/time/proto_time.h"
 #include "services/scheduler/core/placement.h"
-#include "services/scheduler/core/proto_time.h"
 #include "services/scheduler/core/retry.h"
 
 namespace capstan::scheduler {
@@ -30,8 +30,8 @@ std::string TrimmedDecimal(double value) {
 }
 
 std::string FormatAmount(absl::string_view resource, int64_t amount) {
-  if (resource == "cpu") return FormatCpu(amount);
-  if (resource == "memory") return FormatBytes(amount);
+  if (resource == "cpu") return CoresInWords(amount);
+  if (resource == "memory") return BytesInWords(amount);
   return absl::StrCat(amount);
 }
 
@@ -241,7 +241,7 @@ void ExplainStopping(const JobEntry& job, const std::vector<NodeStanding>& stand
                     silent.size() == 1 ? " of their Nodes is silent and is"
                                        : " of their Nodes are silent and are",
                     " given up only once its Tasks must have ended themselves (fence_after ",
-                    absl::FormatDuration(FromProto(job.spec.spec().fence_after())),
+                    absl::FormatDuration(ToDuration(job.spec.spec().fence_after())),
                     " and a margin)");
   }
   AddCount("silent", static_cast<int>(silent.size()), static_cast<int>(standings.size()),
@@ -263,7 +263,7 @@ void ExplainQueued(const JobEntry& job, const std::vector<NodeStanding>& nodes,
     std::string summary = absl::StrCat("waits for its data: ", ready, " of ",
                                        job.state.datasets_size(), " datasets are ready");
     if (total > 0) {
-      absl::StrAppend(&summary, ", ", FormatBytes(loaded), " of ", FormatBytes(total), " loaded");
+      absl::StrAppend(&summary, ", ", BytesInWords(loaded), " of ", BytesInWords(total), " loaded");
     }
     if (job.state.data_cluster().empty()) {
       absl::StrAppend(&summary, "; no cluster to bring it to is known yet");
@@ -274,7 +274,7 @@ void ExplainQueued(const JobEntry& job, const std::vector<NodeStanding>& nodes,
   if (job.state.reason() == "BACK_OFF") {
     response->set_summary(absl::StrCat(
         job.state.message(), "; waits until ",
-        absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", FromProto(job.state.retry_time()),
+        absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", ToTime(job.state.retry_time()),
                          absl::UTCTimeZone())));
     return;
   }
@@ -283,9 +283,9 @@ void ExplainQueued(const JobEntry& job, const std::vector<NodeStanding>& nodes,
 
 }  // namespace
 
-std::string FormatCpu(int64_t millis) { return TrimmedDecimal(static_cast<double>(millis) / 1000); }
+std::string CoresInWords(int64_t millis) { return TrimmedDecimal(static_cast<double>(millis) / 1000); }
 
-std::string FormatBytes(int64_t bytes) {
+std::string BytesInWords(int64_t bytes) {
   static constexpr const char* kUnits[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi"};
   double value = static_cast<double>(bytes);
   int unit = 0;

@@ -44,9 +44,9 @@ capstan::scheduler::v1::ExplainJobResponse ExplainJob(const Model& model, const 
 std::string RoomInWords(const JobEntry& job, const std::vector<NodeStanding>& nodes);
 
 // `1.5`, `0.25`: thousandths of a core as cores.
-std::string FormatCpu(int64_t millis);
+std::string CoresInWords(int64_t millis);
 // `256Mi`, `1.5Gi`: bytes with at most two decimals.
-std::string FormatBytes(int64_t bytes);
+std::string BytesInWords(int64_t bytes);
 
 }  // namespace capstan::scheduler
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/scheduler/core/proto_time.h"
+#include "libs/time/proto_time.h"
 
 namespace capstan::scheduler {
 namespace {

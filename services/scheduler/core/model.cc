@@ -4,8 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "libs/session/lower_side.h"
 #include "services/scheduler/core/keys.h"
 
 namespace capstan::scheduler {
@@ -14,17 +13,6 @@ namespace {
 using capstan::scheduler::v1::Job;
 using capstan::scheduler::v1::JobSpec;
 using capstan::type::v1::TaskObservation;
-
-// Map fields in key order, so that equal messages are equal bytes.
-std::string Serialise(const google::protobuf::Message& message) {
-  std::string out;
-  google::protobuf::io::StringOutputStream stream(&out);
-  google::protobuf::io::CodedOutputStream coded(&stream);
-  coded.SetSerializationDeterministic(true);
-  message.SerializeToCodedStream(&coded);
-  coded.Trim();
-  return out;
-}
 
 }  // namespace
 
@@ -83,15 +71,15 @@ std::string ProjectOf(absl::string_view name) {
 }
 
 store::Put PutJobSpec(const JobEntry& job) {
-  return {JobSpecKey(job.uid()), Serialise(job.spec)};
+  return {JobSpecKey(job.uid()), session::SerializeDeterministic(job.spec)};
 }
 
 store::Put PutJobState(const JobEntry& job) {
-  return {JobStateKey(job.uid()), Serialise(job.state)};
+  return {JobStateKey(job.uid()), session::SerializeDeterministic(job.state)};
 }
 
 store::Put PutGangHead(const JobEntry& job) {
-  return {GangHeadKey(job.uid()), Serialise(job.gang->head)};
+  return {GangHeadKey(job.uid()), session::SerializeDeterministic(job.gang->head)};
 }
 
 std::vector<store::Put> PutPlacements(const JobEntry& job) {
@@ -110,7 +98,7 @@ std::vector<store::Put> PutPlacements(const JobEntry& job) {
     }
     puts.push_back({PlacementKey(job.uid(), job.gang->head.generation(),
                                  static_cast<int>(first / kPlacementsPerChunk)),
-                    Serialise(chunk)});
+                    session::SerializeDeterministic(chunk)});
   }
   return puts;
 }
@@ -125,27 +113,27 @@ store::Put PutTaskChunk(const JobEntry& job, int chunk) {
   for (int rank = chunk * kTasksPerChunk; rank < end; ++rank) {
     *record.add_tasks() = job.gang->tasks[rank];
   }
-  return {TaskKeyOf(job.uid(), job.gang->head.generation(), chunk), Serialise(record)};
+  return {TaskKeyOf(job.uid(), job.gang->head.generation(), chunk), session::SerializeDeterministic(record)};
 }
 
 store::Put PutNode(const NodeId& id, const rec::NodeRecord& node) {
-  return {NodeKey(id.cluster, id.node), Serialise(node)};
+  return {NodeKey(id.cluster, id.node), session::SerializeDeterministic(node)};
 }
 
 store::Put PutCluster(absl::string_view id, const rec::ClusterRecord& cluster) {
-  return {ClusterKey(id), Serialise(cluster)};
+  return {ClusterKey(id), session::SerializeDeterministic(cluster)};
 }
 
 store::Put PutQueue(absl::string_view id, const rec::QueueRecord& queue) {
-  return {QueueKey(id), Serialise(queue)};
+  return {QueueKey(id), session::SerializeDeterministic(queue)};
 }
 
 store::Put PutRequest(absl::string_view key, const rec::RequestRecord& request) {
-  return {std::string(key), Serialise(request)};
+  return {std::string(key), session::SerializeDeterministic(request)};
 }
 
 store::Put PutPinRelease(const rec::PinReleaseRecord& release) {
-  return {PinReleaseKey(release.job_uid(), release.generation()), Serialise(release)};
+  return {PinReleaseKey(release.job_uid(), release.generation()), session::SerializeDeterministic(release)};
 }
 
 std::map<std::string, std::string> AllRecords(const Model& model) {

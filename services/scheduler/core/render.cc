@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "services/scheduler/core/proto_time.h"
+#include "libs/time/proto_time.h"
 
 namespace capstan::scheduler {
 
@@ -43,7 +43,7 @@ Job RenderJob(const JobEntry& entry) {
       if (dataset.ready()) continue;
       progress.set_bytes_per_second(progress.bytes_per_second() + dataset.bytes_per_second());
       known = known && dataset.has_eta();
-      eta = std::max(eta, FromProto(dataset.eta()));
+      eta = std::max(eta, ToDuration(dataset.eta()));
     }
     if (known) *progress.mutable_eta() = ToProto(eta);
   }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "services/scheduler/core/proto_time.h"
+#include "libs/time/proto_time.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -32,8 +32,8 @@ bool NodeLost(const TaskEnd& end) {
 RetryDecision DecideRetry(const JobEntry& job) {
   const Gang& gang = *job.gang;
   const capstan::scheduler::v1::RetryPolicy& policy = job.spec.spec().retry();
-  const absl::Duration initial = FromProto(policy.initial_back_off());
-  const absl::Duration bound = FromProto(policy.max_back_off());
+  const absl::Duration initial = ToDuration(policy.initial_back_off());
+  const absl::Duration bound = ToDuration(policy.max_back_off());
 
   RetryDecision decision;
   bool lost = false;

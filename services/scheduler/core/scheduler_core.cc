@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
+#include "libs/time/proto_time.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/keys.h"
 #include "services/scheduler/core/placement.h"
-#include "services/scheduler/core/proto_time.h"
 #include "services/scheduler/core/render.h"
 
 namespace capstan::scheduler {

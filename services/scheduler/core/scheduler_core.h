@@ -113,9 +113,6 @@ class SchedulerCore {
   void CompleteSync(const std::string& cluster, Session* session);
   void RefreshNodeStates(const std::string& cluster);
   void SendDesired(const std::string& cluster);
-  void SendChunks(SessionId session, bool snapshot,
-                  std::vector<capstan::type::v1::DesiredTask> tasks,
-                  std::vector<capstan::type::v1::TaskKey> forgotten);
 
   // Gangs: core_gangs.cc.
   void On(const DataProgressed& event);

@@ -9,7 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "services/scheduler/core/proto_time.h"
+#include "libs/resource/id.h"
+#include "libs/time/proto_time.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -179,7 +180,7 @@ void CheckDatasets(absl::string_view project, const JobSpec& spec, absl::string_
     const DatasetMount& mount = spec.datasets(i);
     const std::string field = absl::StrCat(datasets, "[", i, "]");
     absl::string_view id = mount.dataset();
-    if (!absl::ConsumePrefix(&id, absl::StrCat(project, "/datasets/")) || !IsResourceId(id)) {
+    if (!absl::ConsumePrefix(&id, absl::StrCat(project, "/datasets/")) || !resource::IsValidId(id)) {
       errors->Add(absl::StrCat(field, ".dataset"),
                   absl::StrCat("is `", mount.dataset(), "`; expected ", project,
                                "/datasets/{dataset}"));
@@ -213,8 +214,6 @@ void CheckDatasets(absl::string_view project, const JobSpec& spec, absl::string_
 
 }  // namespace
 
-bool IsResourceId(absl::string_view id) { return IsLowerId(id, 63); }
-
 void ApplyDefaults(absl::string_view project, const CoreConfig& config, JobSpec* spec) {
   if (spec->queue().empty()) spec->set_queue("queues/default");
   if (spec->service_account().empty()) {
@@ -223,14 +222,14 @@ void ApplyDefaults(absl::string_view project, const CoreConfig& config, JobSpec*
   if (!spec->has_fence_after()) *spec->mutable_fence_after() = ToProto(config.default_fence_after);
   if (!spec->has_stop_grace()) {
     *spec->mutable_stop_grace() =
-        ToProto(std::min(absl::Seconds(30), FromProto(spec->fence_after()) / 2));
+        ToProto(std::min(absl::Seconds(30), ToDuration(spec->fence_after()) / 2));
   }
   capstan::scheduler::v1::RetryPolicy& retry = *spec->mutable_retry();
   if (!retry.has_max_restarts()) retry.set_max_restarts(3);
   if (!retry.has_initial_back_off()) *retry.mutable_initial_back_off() = ToProto(absl::Seconds(1));
   if (!retry.has_max_back_off()) {
     *retry.mutable_max_back_off() =
-        ToProto(std::max(absl::Minutes(5), FromProto(retry.initial_back_off())));
+        ToProto(std::max(absl::Minutes(5), ToDuration(retry.initial_back_off())));
   }
 }
 
@@ -242,24 +241,24 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const 
                                    kMaxSpecBytes, ". Put files into a bundle or a dataset"));
   }
   absl::string_view queue = spec.queue();
-  if (!absl::ConsumePrefix(&queue, "queues/") || !IsResourceId(queue)) {
+  if (!absl::ConsumePrefix(&queue, "queues/") || !resource::IsValidId(queue)) {
     errors->Add(field("queue"), absl::StrCat("is `", spec.queue(), "`; expected queues/{queue}"));
   }
   CheckRange(field("priority"), spec.priority(), -kMaxPriority, kMaxPriority, errors);
   CheckGroups(spec, path, errors);
 
   CheckRange(field("retry.max_restarts"), spec.retry().max_restarts(), 0, kMaxRestarts, errors);
-  const absl::Duration initial = FromProto(spec.retry().initial_back_off());
+  const absl::Duration initial = ToDuration(spec.retry().initial_back_off());
   CheckDuration(field("retry.initial_back_off"), initial, absl::ZeroDuration(), absl::Hours(1),
                 errors);
-  CheckDuration(field("retry.max_back_off"), FromProto(spec.retry().max_back_off()),
+  CheckDuration(field("retry.max_back_off"), ToDuration(spec.retry().max_back_off()),
                 std::max(initial, absl::ZeroDuration()), absl::Hours(24), errors);
 
-  const absl::Duration fence_after = FromProto(spec.fence_after());
+  const absl::Duration fence_after = ToDuration(spec.fence_after());
   CheckDuration(field("fence_after"), fence_after, config.min_fence_after, config.max_fence_after,
                 errors);
   // The Task must be dead by fence_after, its grace included, and live some time before that.
-  CheckDuration(field("stop_grace"), FromProto(spec.stop_grace()), absl::ZeroDuration(),
+  CheckDuration(field("stop_grace"), ToDuration(spec.stop_grace()), absl::ZeroDuration(),
                 std::min(absl::Hours(1), std::max(fence_after / 2, absl::ZeroDuration())), errors);
 
   CheckDatasets(project, spec, path, errors);
@@ -274,7 +273,7 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const 
   }
   std::set<std::string> clusters;
   for (int i = 0; i < spec.clusters_size(); ++i) {
-    if (!IsResourceId(spec.clusters(i))) {
+    if (!resource::IsValidId(spec.clusters(i))) {
       errors->Add(absl::StrCat(field("clusters"), "[", i, "]"),
                   absl::StrCat("is `", spec.clusters(i), "`; expected the id of a cluster"));
     } else if (!clusters.insert(spec.clusters(i)).second) {
@@ -284,7 +283,7 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const 
   }
   absl::string_view account = spec.service_account();
   if (!absl::ConsumePrefix(&account, absl::StrCat(project, "/serviceAccounts/")) ||
-      !IsResourceId(account)) {
+      !resource::IsValidId(account)) {
     errors->Add(field("service_account"),
                 absl::StrCat("is `", spec.service_account(), "`; expected ", project,
                              "/serviceAccounts/{account}"));
@@ -304,14 +303,14 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const 
 
 void ValidateQueue(absl::string_view queue_id, const capstan::scheduler::v1::Queue& queue,
                    status::FieldErrors* errors) {
-  if (!IsResourceId(queue_id)) {
+  if (!resource::IsValidId(queue_id)) {
     errors->Add("queue_id", absl::StrCat("is `", queue_id,
                                          "`; expected [a-z]([a-z0-9-]{0,61}[a-z0-9])?"));
   }
   if (queue.weight() != 0) CheckRange("queue.weight", queue.weight(), 1, 1'000'000, errors);
   for (int i = 0; i < queue.projects_size(); ++i) {
     absl::string_view project = queue.projects(i);
-    if (!absl::ConsumePrefix(&project, "projects/") || !IsResourceId(project)) {
+    if (!absl::ConsumePrefix(&project, "projects/") || !resource::IsValidId(project)) {
       errors->Add(absl::StrCat("queue.projects[", i, "]"),
                   absl::StrCat("is `", queue.projects(i), "`; expected projects/{project}"));
     }

@@ -25,9 +25,6 @@ inline constexpr int64_t kMaxAccelerators = 1'024;
 // Linux takes no longer argument or `NAME=value`.
 inline constexpr size_t kMaxArgBytes = 128 * 1024 - 1;
 
-// `[a-z]([a-z0-9-]{0,61}[a-z0-9])?`: ids of Jobs, Queues, Clusters.
-bool IsResourceId(absl::string_view id);
-
 // Fills in what the user left out. `project` is `projects/{p}`.
 void ApplyDefaults(absl::string_view project, const CoreConfig& config,
                    capstan::scheduler::v1::JobSpec* spec);

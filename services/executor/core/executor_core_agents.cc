@@ -241,8 +241,11 @@ void ExecutorCore::OnAgentTask(const std::string& node, const TaskObservation& t
   }
   TaskObservation next = task;
   next.set_node(node);
-  if (entry.reported() && session::SerializeDeterministic(next) ==
-                              session::SerializeDeterministic(entry.observed.observation())) {
+  // The time at which the same was seen again is no news.
+  TaskObservation before = entry.observed.observation();
+  *before.mutable_observe_time() = next.observe_time();
+  if (entry.reported() &&
+      session::SerializeDeterministic(next) == session::SerializeDeterministic(before)) {
     return;
   }
   if (next.unix_uid() > 0 && tasks_.gives_uids() && tasks_.Uid(id.job_uid) == 0) {

@@ -1,0 +1,214 @@
+// PREPARE: everything a Task needs before its gang may start, in this order:
+//   part 0            open the Job's Output at this generation
+//   part 1            pin the Bundle
+//   parts 2 … 1+n     pin the n Dataset versions
+//   part 2+n          make folder and cgroup
+//   part 3+n          fill the folder
+//   part 4+n          get the Task's identity
+//   part 5+n          test the reserved ports
+// Each part can be done again, so nothing in between is stored.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "services/node_agent/core/agent_core.h"
+
+namespace capstan::node_agent {
+
+using capstan::type::v1::DesiredTask;
+using capstan::type::v1::TaskEnd;
+using session::TaskId;
+using TaskRecord = AgentCore::TaskRecord;
+
+namespace {
+
+constexpr int kOpenOutput = 0;
+constexpr int kPinBundle = 1;
+constexpr int kPinFirstDataset = 2;
+
+// Attempts at a part on this machine before PREPARE fails; what others must answer is tried until
+// the scheduler gives up.
+constexpr int kLocalAttempts = 4;
+// Attempts at an identity before the Task goes without one.
+constexpr int kIdentityAttempts = 3;
+// Times the ports are chosen anew.
+constexpr int kPortAttempts = 20;
+
+// `projects/{p}` of `projects/{p}/jobs/{j}`.
+absl::string_view ProjectOf(absl::string_view job) {
+  const size_t end = job.find("/jobs/");
+  return end == absl::string_view::npos ? job : job.substr(0, end);
+}
+
+std::string HolderOf(const TaskId& id) { return absl::StrCat(id.job_uid, "/", id.generation); }
+
+// Whether asking again may help.
+bool Transient(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kInternal:
+    case absl::StatusCode::kUnknown:
+    case absl::StatusCode::kUnauthenticated:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool AgentCore::PickPorts(const TaskId& id, const capstan::type::v1::TaskLaunch& launch,
+                          TaskRecord& record) {
+  const std::set<std::string> names(launch.ports().begin(), launch.ports().end());
+  record.clear_ports();
+  if (names.empty()) return true;
+  const std::vector<int32_t> ports = ports_.Pick(id, static_cast<int>(names.size()));
+  if (ports.empty()) return false;
+  auto port = ports.begin();
+  for (const std::string& name : names) (*record.mutable_ports())[name] = *port++;
+  return true;
+}
+
+void AgentCore::PrepareFailed(const TaskId& id, Entry& entry, const std::string& message) {
+  TaskEnd end;
+  end.set_cause(TaskEnd::CAUSE_PREPARE_FAILED);
+  end.set_message(message);
+  DecideEnd(id, entry, std::move(end), false);
+}
+
+void AgentCore::Prepare(const TaskId& id, Entry& entry) {
+  if (StopOf(entry).has_value()) {
+    TaskEnd end;
+    end.set_cause(TaskEnd::CAUSE_STOPPED);
+    end.set_message("stopped while it was being prepared");
+    return DecideEnd(id, entry, std::move(end), false);
+  }
+  const capstan::type::v1::TaskLaunch& launch = entry.order.launch();
+  TaskRecord& draft = entry.draft;
+  const int datasets = launch.datasets_size();
+  for (;; ++entry.part) {
+    if (entry.part == kOpenOutput) {
+      if (launch.output().empty()) continue;
+      after_.push_back(OpenOutput{id, NewTicket(entry), launch.output()});
+      return;
+    }
+    if (entry.part == kPinBundle) {
+      if (launch.bundle().empty()) continue;
+      absl::string_view hex = launch.bundle();
+      absl::ConsumePrefix(&hex, "sha256:");
+      after_.push_back(PinBundle{id, NewTicket(entry),
+                                 absl::StrCat(ProjectOf(launch.job()), "/bundles/", hex),
+                                 HolderOf(id)});
+      return;
+    }
+    if (entry.part < kPinFirstDataset + datasets) {
+      const auto& mount = launch.datasets(entry.part - kPinFirstDataset);
+      after_.push_back(PinVersion{id, NewTicket(entry),
+                                  absl::StrContains(mount.version(), '/')
+                                      ? mount.version()
+                                      : absl::StrCat(mount.dataset(), "/versions/", mount.version()),
+                                  HolderOf(id)});
+      return;
+    }
+    switch (entry.part - kPinFirstDataset - datasets) {
+      case 0:
+        after_.push_back(MakePlace{id, NewTicket(entry), launch.resources(), draft.unix_uid()});
+        return;
+      case 1:
+        after_.push_back(Furnish{id, NewTicket(entry), draft.folder(), draft.unix_uid(),
+                                 entry.bundle_directory, draft.output_directory()});
+        return;
+      case 2:
+        if (launch.service_account().empty()) continue;
+        after_.push_back(IssueIdentity{id, NewTicket(entry), draft.folder(), draft.unix_uid(),
+                                       launch.job(), launch.service_account()});
+        return;
+      case 3: {
+        if (draft.ports().empty()) continue;
+        CheckPorts check{id, NewTicket(entry), {}};
+        for (const auto& [name, port] : draft.ports()) check.ports.push_back(port);
+        std::sort(check.ports.begin(), check.ports.end());
+        after_.push_back(std::move(check));
+        return;
+      }
+      default:
+        draft.set_stage(TaskRecord::STAGE_PREPARED);
+        draft.clear_progress();
+        draft.set_sequence(entry.record.sequence());
+        draft.set_forgotten(entry.record.forgotten());
+        entry.record = draft;
+        entry.attempts = 0;
+        Persist(id, entry, true);
+        return;
+    }
+  }
+}
+
+void AgentCore::OnPrepareAnswer(const TaskId& id, Entry& entry, const Answered& answered, Now now) {
+  const capstan::type::v1::TaskLaunch& launch = entry.order.launch();
+  const int datasets = launch.datasets_size();
+  const int local = entry.part - kPinFirstDataset - datasets;
+  const bool remote = local < 0;
+  TaskRecord& draft = entry.draft;
+  // Nobody waits for what a stopped Task still asked for.
+  if (StopOf(entry).has_value()) return;
+  if (!answered.status.ok()) {
+    const std::string message(answered.status.message());
+    if (local == 2 && (entry.attempts + 1 >= kIdentityAttempts || !Transient(answered.status))) {
+      // No outage of credentials stops a Job: what needs the identity will say so itself.
+      ++entry.part;
+      entry.attempts = 0;
+      return;
+    }
+    if ((remote && !Transient(answered.status)) || (local == 0 && !Transient(answered.status)) ||
+        (!remote && entry.attempts + 1 >= kLocalAttempts)) {
+      return PrepareFailed(id, entry, message);
+    }
+    BackOff(entry, now);
+    if (entry.record.progress() != message) {
+      entry.record.set_progress(message);
+      Persist(id, entry, true);
+    }
+    return;
+  }
+  if (const auto* output = std::get_if<OpenedOutput>(&answered.answer)) {
+    draft.set_resume_directory(output->resume_directory);
+    // Private to the Task and empty: another generation or rank has another.
+    draft.set_output_directory(absl::StrCat(output->staging_root, "/", id.group, "-", id.index));
+  } else if (const auto* place = std::get_if<Place>(&answered.answer)) {
+    draft.set_folder(place->folder);
+    *draft.mutable_cgroup() = place->cgroup;
+  } else if (const auto* directory = std::get_if<Directory>(&answered.answer)) {
+    if (entry.part == kPinBundle) {
+      entry.bundle_directory = directory->path;
+    } else if (remote) {
+      const auto& mount = launch.datasets(entry.part - kPinFirstDataset);
+      TaskRecord::Dataset* dataset = draft.add_datasets();
+      dataset->set_directory(directory->path);
+      dataset->set_mount_path(mount.mount_path());
+      dataset->set_alias(DatasetVariable(mount));
+    } else {
+      draft.set_svid_directory(directory->path);
+    }
+  } else if (const auto* taken = std::get_if<TakenPorts>(&answered.answer)) {
+    if (!taken->ports.empty()) {
+      ports_.Release(id);
+      if (++entry.attempts >= kPortAttempts || !PickPorts(id, launch, draft)) {
+        return PrepareFailed(id, entry, "the Node finds no free port in the agent's range");
+      }
+      return;
+    }
+  }
+  ++entry.part;
+  entry.attempts = 0;
+}
+
+}  // namespace capstan::node_agent

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "libs/time/proto_time.h"
 
 namespace capstan::node_agent {
 namespace {
@@ -10,10 +11,6 @@ namespace {
 using capstan::nodeagent::v1::ShimControl;
 using capstan::nodeagent::v1::ShimSpec;
 using capstan::type::v1::TaskEnd;
-
-absl::Duration FromProto(const google::protobuf::Duration& d) {
-  return absl::Seconds(d.seconds()) + absl::Nanoseconds(d.nanos());
-}
 
 absl::Duration NotNegative(absl::Duration d) { return std::max(d, absl::ZeroDuration()); }
 
@@ -48,7 +45,7 @@ ShimDeadline::ShimDeadline(BootTime deadline, absl::Duration grace)
 
 ShimDeadline::ShimDeadline(const ShimSpec& spec)
     : ShimDeadline(BootTime::FromNanoseconds(spec.deadline_boottime_ns()),
-                   FromProto(spec.stop_grace())) {}
+                   ToDuration(spec.stop_grace())) {}
 
 ShimActions ShimDeadline::OnControl(const ShimControl& control, BootTime now) {
   // Time that passed before the control was seen counts first: a raise that comes too late is late.
@@ -60,7 +57,7 @@ ShimActions ShimDeadline::OnControl(const ShimControl& control, BootTime now) {
     // A stop from the future would be an endless grace.
     const BootTime asked =
         std::min(now, BootTime::FromNanoseconds(control.stop_boottime_ns()));
-    const BootTime kill_time = asked + NotNegative(FromProto(control.stop().grace()));
+    const BootTime kill_time = asked + NotNegative(ToDuration(control.stop().grace()));
     if (!stop_.has_value()) {
       stop_ = Stop{control.stop().reason(), kill_time};
     } else {

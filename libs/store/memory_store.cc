@@ -14,7 +14,8 @@
 namespace capstan::store {
 namespace {
 
-constexpr size_t kWatchBatchEvents = 1000;
+// Of one piece of history that a watch is fed.
+constexpr size_t kWatchBatchBytes = 1 << 20;
 
 // What a watch has seen. Touched only on the strand, but for `cancelled`.
 struct Watcher {
@@ -173,7 +174,7 @@ class MemoryStore::Body : public std::enable_shared_from_this<MemoryStore::Body>
     if (watcher->cancelled) return;
     if (closed_) return EndWatch(watcher, ClosedError());
     const WatchRequest& request = watcher->request;
-    auto batch = image_->map.Events(request.key, request.end, watcher->next, kWatchBatchEvents);
+    auto batch = image_->map.Events(request.key, request.end, watcher->next, kWatchBatchBytes);
     if (!batch.ok()) return EndWatch(watcher, batch.status());
     watcher->next = std::max(watcher->next, batch->revision + 1);
     if (batch->revision < image_->map.revision()) Wake(watcher);

@@ -124,10 +124,11 @@ absl::StatusOr<TxnResult> MvccMap::Apply(const TxnRequest& request,
 }
 
 absl::StatusOr<WatchBatch> MvccMap::Events(const std::string& key, const std::string& end,
-                                           int64_t from, size_t max_events) const {
+                                           int64_t from, size_t max_bytes) const {
   if (from < compacted_) return CompactedError(from, compacted_);
   WatchBatch batch;
   batch.revision = std::max(from - 1, revision_);
+  size_t bytes = 0;
   for (auto it = changes_.lower_bound(from); it != changes_.end(); ++it) {
     for (const std::string& changed : it->second) {
       if (!InRange(key, end, changed)) continue;
@@ -139,9 +140,10 @@ absl::StatusOr<WatchBatch> MvccMap::Events(const std::string& key, const std::st
         event.kv.key = changed;
         event.kv.mod_revision = it->first;
       }
+      bytes += sizeof(event) + event.kv.key.size() + event.kv.value.size();
       batch.events.push_back(std::move(event));
     }
-    if (batch.events.size() >= max_events) {
+    if (bytes > max_bytes) {
       batch.revision = it->first;
       break;
     }

@@ -29,10 +29,10 @@ class MvccMap {
   absl::StatusOr<TxnResult> Apply(const TxnRequest& request,
                                   absl::FunctionRef<bool(LeaseId)> lease_exists);
 
-  // Events of whole revisions from `from` on, in order, until `max_events` is reached; `revision`
+  // Events of whole revisions from `from` on, in order, until `max_bytes` is passed; `revision`
   // of the batch is the last one looked at (from − 1 if there is none yet).
   absl::StatusOr<WatchBatch> Events(const std::string& key, const std::string& end, int64_t from,
-                                    size_t max_events) const;
+                                    size_t max_bytes) const;
 
   absl::Status Compact(int64_t revision);
 

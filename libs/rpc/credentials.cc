@@ -12,6 +12,7 @@
 #include "grpcpp/security/tls_credentials_options.h"
 #include "grpcpp/support/channel_arguments.h"
 #include "libs/auth/spiffe_id.h"
+#include "libs/rpc/callback_threads.h"
 #include "libs/rpc/limits.h"
 #include "libs/rpc/x509.h"
 #include "libs/status/status_macros.h"
@@ -215,6 +216,7 @@ std::shared_ptr<grpc::ChannelCredentials> JoinChannelCredentials(std::string bun
 
 std::shared_ptr<grpc::Channel> Dial(const std::string& address,
                                     std::shared_ptr<grpc::ChannelCredentials> credentials) {
+  KeepCallbackThreads();
   grpc::ChannelArguments args;
   args.SetMaxReceiveMessageSize(kMaxMessageBytes);
   args.SetMaxSendMessageSize(kMaxMessageBytes);
@@ -228,6 +230,7 @@ std::shared_ptr<grpc::Channel> Dial(const std::string& address,
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   args.SetServiceConfigJSON("{}");
+  args.SetSslTargetNameOverride(kTlsServerName);
   return grpc::CreateCustomChannel(address, credentials, args);
 }
 

@@ -184,7 +184,7 @@ absl::Status Identity::Replace(Svid svid) {
 
 std::shared_ptr<void> Identity::GetOrMakeAttachment(
     absl::FunctionRef<std::shared_ptr<void>()> make) const {
-  absl::MutexLock lock(&mutex_);
+  absl::MutexLock lock(&attachment_mutex_);
   if (attachment_ == nullptr) attachment_ = make();
   return attachment_;
 }

@@ -78,7 +78,10 @@ class Identity {
   absl::Mutex write_mutex_;
   mutable absl::Mutex mutex_ ABSL_ACQUIRED_AFTER(write_mutex_);
   std::shared_ptr<const IdentitySnapshot> snapshot_ ABSL_GUARDED_BY(mutex_);
-  mutable std::shared_ptr<void> attachment_ ABSL_GUARDED_BY(mutex_);
+  // A lock of its own: making the provider takes gRPC's locks, under which gRPC in turn asks the
+  // verifier, which reads the snapshot.
+  mutable absl::Mutex attachment_mutex_;
+  mutable std::shared_ptr<void> attachment_ ABSL_GUARDED_BY(attachment_mutex_);
 };
 
 }  // namespace capstan::rpc

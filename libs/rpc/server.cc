@@ -8,6 +8,7 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/server_builder.h"
 #include "libs/auth/access_rules.h"
+#include "libs/rpc/callback_threads.h"
 #include "libs/rpc/limits.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
@@ -48,6 +49,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config
   for (const RegisteredService& service : config.services) {
     CAPSTAN_RETURN_IF_ERROR(auth::CheckServiceRules(service.full_name));
   }
+  KeepCallbackThreads();
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;

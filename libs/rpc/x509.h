@@ -16,6 +16,10 @@ struct evp_pkey_st;
 
 namespace capstan::rpc {
 
+// DNS name in every SVID, and server name that every client asks for. It identifies no one; gRPC
+// only logs an error for each handshake whose server name is not in the certificate.
+inline constexpr char kTlsServerName[] = "svid.capstan.internal";
+
 // A P-256 private key. Copies share the key.
 class PrivateKey {
  public:

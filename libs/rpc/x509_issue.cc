@@ -107,7 +107,7 @@ absl::StatusOr<std::string> IssueCertificate(const CertificateSpec& spec, const 
   CAPSTAN_RETURN_IF_ERROR(
       AddExtension(raw, issuer.get(), NID_authority_key_identifier, "keyid:always"));
   CAPSTAN_RETURN_IF_ERROR(AddExtension(raw, issuer.get(), NID_subject_alt_name,
-                                       absl::StrCat("URI:", spec.uri)));
+                                       absl::StrCat("URI:", spec.uri, ",DNS:", kTlsServerName)));
   if (X509_sign(raw, root_key.get(), EVP_sha256()) <= 0) return Failed("cannot sign");
   return ToDer(i2d_X509, raw);
 }

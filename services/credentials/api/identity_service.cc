@@ -1,0 +1,128 @@
+#include "services/credentials/api/identity_service.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "libs/auth/spiffe_id.h"
+#include "libs/resource/name.h"
+#include "libs/rpc/unary.h"
+#include "libs/status/error.h"
+#include "services/credentials/api/certifiable_key.h"
+#include "services/credentials/core/act.h"
+
+namespace capstan::credentials {
+namespace {
+
+template <typename Request>
+absl::Status ValidateKey(const Request& request) {
+  return ValidateCertificateRequest(request.certificate_request());
+}
+
+EventSink::Callback IntoSvid(v1::Svid* response, rpc::Finish finish) {
+  return [response, finish = std::move(finish)](absl::StatusOr<Answer> answer) mutable {
+    if (answer.ok()) *response = std::get<v1::Svid>(*std::move(answer));
+    finish(answer.status());
+  };
+}
+
+absl::Status ValidateTask(const v1::IssueTaskSvidRequest& request) {
+  if (absl::Status status = ValidateKey(request); !status.ok()) return status;
+  status::FieldErrors errors;
+  const auto job = resource::JobName::Parse(request.job());
+  const auto account = resource::ServiceAccountName::Parse(request.service_account());
+  if (!job.ok()) errors.Add("job", "expected `projects/{project}/jobs/{job}`");
+  if (!account.ok()) {
+    errors.Add("service_account", "expected `projects/{project}/serviceAccounts/{account}`");
+  }
+  if (job.ok() && account.ok() && job->project != account->project) {
+    errors.Add("service_account", "belongs to another Project than the Job");
+  }
+  if (request.generation() < 1) errors.Add("generation", "must be at least 1");
+  if (request.index() < 0) errors.Add("index", "must not be negative");
+  if (!errors.ok()) return errors.ToStatus();
+  const auth::SpiffeId id =
+      auth::SpiffeId::Task("x", account->project, account->account, request.job_uid(),
+                           request.generation(), request.group(), request.index());
+  const absl::StatusOr<auth::SpiffeId> parsed = auth::SpiffeId::Parse(id.ToString());
+  if (!parsed.ok() || *parsed != id) {
+    errors.Add("job_uid", "or `group` cannot be part of a SPIFFE id");
+  }
+  return errors.ToStatus();
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* IdentityServiceHandlers::RenewSvid(grpc::CallbackServerContext* context,
+                                                             const v1::RenewSvidRequest* request,
+                                                             v1::Svid* response) {
+  return rpc::HandleUnary(
+      context, access_, act::kRenewSvid, request, response, ValidateKey<v1::RenewSvidRequest>,
+      [this](rpc::Call call, const v1::RenewSvidRequest& request, v1::Svid* response,
+             rpc::Finish finish) {
+        absl::StatusOr<CertifiableKey> key =
+            MakeCertifiableKey(request.certificate_request(), secrets_);
+        if (!key.ok()) return finish(key.status());
+        credentials::RenewSvid event;
+        // The rule admits no anonymous caller.
+        event.identity = *call.caller.id;
+        event.serial = call.caller.serial;
+        event.key = *std::move(key);
+        sink_->Submit(std::move(event), IntoSvid(response, std::move(finish)));
+      });
+}
+
+grpc::ServerUnaryReactor* IdentityServiceHandlers::IssueTaskSvid(
+    grpc::CallbackServerContext* context, const v1::IssueTaskSvidRequest* request,
+    v1::Svid* response) {
+  return rpc::HandleUnary(
+      context, access_, act::kIssueTaskSvid, request, response, ValidateTask,
+      [this](rpc::Call call, const v1::IssueTaskSvidRequest& request, v1::Svid* response,
+             rpc::Finish finish) {
+        absl::StatusOr<CertifiableKey> key =
+            MakeCertifiableKey(request.certificate_request(), secrets_);
+        if (!key.ok()) return finish(key.status());
+        const auto account = resource::ServiceAccountName::Parse(request.service_account());
+        credentials::IssueTaskSvid event;
+        event.node = *call.caller.id;
+        event.serial = call.caller.serial;
+        event.task = auth::SpiffeId::Task(bundle_.trust_domain(), account->project,
+                                          account->account, request.job_uid(),
+                                          request.generation(), request.group(), request.index());
+        event.key = *std::move(key);
+        sink_->Submit(std::move(event), IntoSvid(response, std::move(finish)));
+      });
+}
+
+grpc::ServerUnaryReactor* IdentityServiceHandlers::GetTrustBundle(
+    grpc::CallbackServerContext* context, const v1::GetTrustBundleRequest* request,
+    v1::TrustBundle* response) {
+  return rpc::HandleUnary(
+      context, access_, "/capstan.credentials.v1.IdentityService/GetTrustBundle", request,
+      response, rpc::NothingToValidate(),
+      [this](rpc::Call, const v1::GetTrustBundleRequest&, v1::TrustBundle* response,
+             rpc::Finish finish) {
+        *response = bundle_;
+        finish(absl::OkStatus());
+      });
+}
+
+grpc::ServerUnaryReactor* PersonServiceHandlers::IssuePersonSvid(
+    grpc::CallbackServerContext* context, const v1::IssuePersonSvidRequest* request,
+    v1::Svid* response) {
+  return rpc::HandleUnary(
+      context, access_, act::kIssuePersonSvid, request, response,
+      ValidateKey<v1::IssuePersonSvidRequest>,
+      [this](rpc::Call, const v1::IssuePersonSvidRequest& request, v1::Svid* response,
+             rpc::Finish finish) {
+        absl::StatusOr<CertifiableKey> key =
+            MakeCertifiableKey(request.certificate_request(), secrets_);
+        if (!key.ok()) return finish(key.status());
+        credentials::IssuePersonSvid event;
+        event.unix_uid = unix_uid_;
+        event.key = *std::move(key);
+        sink_->Submit(std::move(event), IntoSvid(response, std::move(finish)));
+      });
+}
+
+}  // namespace capstan::credentials

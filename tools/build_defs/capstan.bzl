@@ -20,6 +20,22 @@ _COPTS = [
     "//tools/build_defs:clang": [
         "-Wthread-safety",
         "-Wimplicit-fallthrough",
+        # libstdc++ 12 uses parts of itself that it deprecates; gcc does not report system headers.
+        "-Wno-deprecated-declarations",
+    ],
+    "//conditions:default": [],
+})
+
+# Part of the program itself: only its own symbols come before the shared library's.
+_TSAN_SRCS = select({
+    "//tools/build_defs:tsan": ["//third_party/abseil:tsan_mutex.cc"],
+    "//conditions:default": [],
+})
+
+_TSAN_LINKOPTS = select({
+    "//tools/build_defs:tsan": [
+        "-rdynamic",
+        "-ldl",
     ],
     "//conditions:default": [],
 })
@@ -63,6 +79,7 @@ def capstan_cc_test(
         memory = None,
         main = True,
         copts = [],
+        linkopts = [],
         tags = [],
         **kwargs):
     """A GoogleTest program.
@@ -76,6 +93,7 @@ def capstan_cc_test(
       memory: megabytes that it needs, if more than its size stands for.
       main: False if the sources bring their own main(); GoogleTest is linked all the same.
       copts: added to the house's own.
+      linkopts: for libraries that have no target of their own; rare.
       tags: asan and tsan put the test under ./dev check's sanitizer runs.
       **kwargs: data, env, args, visibility, timeout.
     """
@@ -96,8 +114,9 @@ def capstan_cc_test(
     native.cc_test(
         name = name,
         size = size,
-        srcs = srcs,
+        srcs = srcs + _TSAN_SRCS,
         copts = _COPTS + copts,
+        linkopts = linkopts + _TSAN_LINKOPTS,
         # Shared objects of the libraries under test: a changed test relinks in a tenth of a second
         # and its binary stays small.
         linkstatic = False,

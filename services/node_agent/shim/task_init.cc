@@ -38,9 +38,7 @@ class TaskInit {
     sigfillset(&all_);
     sigprocmask(SIG_SETMASK, &all_, nullptr);
     if (spec_.user_namespace()) AwaitWord(kUserNamespaceMapped);
-    Require(spec_.namespaces() || spec_.mounts_size() == 0
-                ? absl::OkStatus()
-                : absl::FailedPreconditionError("mounts need namespaces"));
+    Require(CheckMounts());
     umask(022);
     if (spec_.namespaces()) Require(EnterPrivateRoot(spec_, root_));
     if (!spec_.namespaces()) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
@@ -57,6 +55,17 @@ class TaskInit {
   }
 
  private:
+  // Without a mount namespace everything is seen where it lies.
+  absl::Status CheckMounts() {
+    for (const ShimSpec::Mount& mount : spec_.mounts()) {
+      if (!spec_.namespaces() && mount.source() != mount.target()) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("mounting at ", mount.target(), " needs namespaces"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
   static void DieWithShim() { prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); }
 
   // Keeps only the pipes: the shim's lock, log and timers must not live on in a Task.

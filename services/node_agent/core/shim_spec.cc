@@ -19,6 +19,9 @@ using TaskRecord = capstan::nodeagent::record::v1::Task;
 
 namespace {
 
+// Where a Task with a mount namespace of its own sees its socket's folder.
+constexpr char kSocketTarget[] = "/capstan/socket";
+
 void AddMount(const std::string& source, const std::string& target, bool read_only,
               ShimSpec* spec) {
   ShimSpec::Mount* mount = spec->add_mounts();
@@ -136,7 +139,13 @@ ShimSpec BuildShimSpec(const session::TaskId& id, const DesiredTask& order, cons
   if (spec.argv_size() > 0 && !absl::StartsWith(spec.argv(0), "/")) {
     spec.set_argv(0, absl::StrCat(WorkFolder(task), "/", spec.argv(0)));
   }
-  for (const auto& [name, value] : TaskEnvironment(id, order, task)) {
+  std::map<std::string, std::string> env = TaskEnvironment(id, order, task);
+  // A Unix socket's path has at most 107 bytes, which a Task's folder alone may have.
+  const std::string socket_folder = absl::StrCat(task.folder(), "/socket");
+  const std::string socket_target =
+      isolation.namespaces ? std::string(kSocketTarget) : socket_folder;
+  env["CAPSTAN_SOCKET"] = absl::StrCat(socket_target, "/task.sock");
+  for (const auto& [name, value] : env) {
     spec.add_env(absl::StrCat(name, "=", value));
   }
   spec.set_working_directory(WorkingDirectory(order, task));
@@ -146,8 +155,7 @@ ShimSpec BuildShimSpec(const session::TaskId& id, const DesiredTask& order, cons
   AddMount(absl::StrCat(task.folder(), "/metrics"), absl::StrCat(task.folder(), "/metrics"), false,
            &spec);
   // Read-only, and still one may connect to what lies in it.
-  AddMount(absl::StrCat(task.folder(), "/socket"), absl::StrCat(task.folder(), "/socket"), true,
-           &spec);
+  AddMount(socket_folder, socket_target, true, &spec);
   if (!task.output_directory().empty()) {
     AddMount(task.output_directory(), task.output_directory(), false, &spec);
   }

@@ -1,0 +1,357 @@
+#include "services/scheduler/core/core_harness.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "libs/time/proto_time.h"
+#include "services/scheduler/core/validate.h"
+
+namespace capstan::scheduler {
+
+using capstan::scheduler::v1::JobSpec;
+using capstan::type::v1::DesiredTask;
+using capstan::type::v1::NodeObservation;
+using capstan::type::v1::TaskEnd;
+using capstan::type::v1::TaskKey;
+using capstan::type::v1::TaskObservation;
+
+namespace {
+
+std::string TextOf(const TaskKey& key) {
+  return absl::StrCat(key.job_uid(), "/", key.generation(), "/", key.group(), "-", key.index());
+}
+
+}  // namespace
+
+CoreHarness::CoreHarness(const CoreConfig& config)
+    : config_(config),
+      now_{absl::FromUnixSeconds(1'700'000'000), BootTime() + absl::Hours(1)} {
+  NewLeader();
+}
+
+std::unique_ptr<SchedulerCore> CoreHarness::Rebuild() const {
+  std::vector<store::KeyValue> kvs;
+  for (const auto& [key, value] : records_) {
+    store::KeyValue kv;
+    kv.key = key;
+    kv.value = value;
+    kvs.push_back(std::move(kv));
+  }
+  auto core = SchedulerCore::Load(config_, kvs);
+  EXPECT_TRUE(core.ok()) << core.status();
+  return core.ok() ? std::move(core).value() : nullptr;
+}
+
+std::vector<Effect> CoreHarness::NewLeader() {
+  core_ = Rebuild();
+  LeadershipGained gained;
+  gained.token.set_store_incarnation(1);
+  gained.token.set_leader_epoch(++epoch_);
+  return Apply(gained);
+}
+
+void CoreHarness::Commit(const Write& write) {
+  std::set<std::string> named;
+  for (const store::Put& put : write.puts) {
+    EXPECT_TRUE(named.insert(put.key).second) << put.key << " is put twice in one write";
+    EXPECT_LE(put.value.size(), 64u * 1024) << put.key;
+    records_[put.key] = put.value;
+  }
+  for (const store::Delete& erase : write.deletes) {
+    const std::string end = erase.end.empty() ? erase.key + '\0' : erase.end;
+    for (const std::string& key : named) {
+      EXPECT_FALSE(key >= erase.key && key < end) << key << " is put and deleted";
+    }
+    records_.erase(records_.lower_bound(erase.key), records_.lower_bound(end));
+  }
+  events_.insert(events_.end(), write.events.begin(), write.events.end());
+}
+
+std::vector<Effect> CoreHarness::Apply(const Event& event) {
+  Step step = core_->Apply(event, now_);
+  for (const Write& write : step.persist) Commit(write);
+  Check();
+  return std::move(step.after);
+}
+
+std::vector<Effect> CoreHarness::CrashIn(const Event& event, size_t writes) {
+  Step step = core_->Apply(event, now_);
+  for (size_t i = 0; i < std::min(writes, step.persist.size()); ++i) Commit(step.persist[i]);
+  return NewLeader();
+}
+
+void CoreHarness::Check() {
+  const std::map<std::string, std::string> mine = AllRecords(core_->model());
+  for (const auto& [key, value] : mine) {
+    auto it = records_.find(key);
+    ASSERT_TRUE(it != records_.end()) << key << " was not stored";
+    ASSERT_TRUE(it->second == value) << key << " is not stored as it is";
+  }
+  for (const auto& [key, value] : records_) {
+    ASSERT_TRUE(mine.count(key) > 0) << key << " is stored but unknown";
+  }
+  ASSERT_TRUE(AllRecords(Rebuild()->model()) == mine);
+
+  std::map<NodeId, Amounts> used;
+  for (const auto& [uid, job] : core_->model().jobs) {
+    if (!job.gang) continue;
+    ASSERT_EQ(job.gang->nodes.size(), static_cast<size_t>(TaskCount(job.spec.spec())));
+    if (!job.live()) continue;
+    const bool started = job.gang->head.phase() == rec::GangHeadRecord::PHASE_STARTED;
+    for (size_t rank = 0; rank < job.gang->nodes.size(); ++rank) {
+      ASSERT_TRUE(!started || job.gang->tasks[rank].state() >= TaskObservation::STATE_PREPARED);
+      if (job.gang->ended(static_cast<int>(rank))) continue;
+      const int group = GroupOf(job.spec.spec(), static_cast<int>(rank)).first;
+      used[job.gang->node(static_cast<int>(rank))].Add(
+          Amounts::From(job.spec.spec().task_groups(group).resources()));
+    }
+  }
+  for (const auto& [id, amounts] : used) {
+    auto node = core_->model().nodes.find(id);
+    ASSERT_TRUE(node != core_->model().nodes.end());
+    ASSERT_GE(Amounts::From(node->second.observation().allocatable()).Fits(amounts, 1), 1)
+        << id.Name() << " is over-committed";
+  }
+}
+
+std::vector<Effect> CoreHarness::Advance(absl::Duration d) {
+  std::vector<Effect> all;
+  auto tick = [&] {
+    for (Effect& effect : Apply(Tick{})) all.push_back(std::move(effect));
+  };
+  const BootTime end = now_.boot + d;
+  for (int i = 0; i < 10'000; ++i) {
+    const absl::optional<BootTime> next = core_->NextDeadline();
+    if (!next || *next > end) break;
+    if (*next > now_.boot) {
+      now_.wall += *next - now_.boot;
+      now_.boot = *next;
+    }
+    tick();
+  }
+  now_.wall += end - now_.boot;
+  now_.boot = end;
+  return all;
+}
+
+JobSpec CoreHarness::Spec(int replicas, int64_t cpu_millis) {
+  JobSpec spec;
+  capstan::scheduler::v1::TaskGroup& group = *spec.add_task_groups();
+  group.set_name("worker");
+  group.set_replicas(replicas);
+  group.add_argv("/bin/true");
+  group.mutable_resources()->set_cpu_millis(cpu_millis);
+  group.mutable_resources()->set_memory_bytes(64 << 20);
+  return spec;
+}
+
+std::vector<Effect> CoreHarness::Submit(const std::string& id, JobSpec spec) {
+  CreateJob create;
+  create.call = next_call();
+  create.project = "projects/p";
+  create.job_id = id;
+  create.uid = id;
+  create.submitter = "person-1";
+  ApplyDefaults("projects/p", config_, &spec);
+  create.spec = std::move(spec);
+  return Apply(create);
+}
+
+SessionId FakeExecutor::next_session_ = 1;
+
+bool FakeExecutor::Task::alive(BootTime now) const {
+  return running() && now < confirmed_at + ToDuration(desired.launch().fence_after());
+}
+
+FakeExecutor::FakeExecutor(std::string cluster, int nodes, int64_t cpu_millis,
+                           CoreHarness* harness)
+    : cluster_(std::move(cluster)), nodes_(nodes), cpu_millis_(cpu_millis), harness_(harness) {}
+
+std::string FakeExecutor::NodeName(int index) const { return absl::StrCat("n", index); }
+
+NodeObservation FakeExecutor::NodeReport(int index) const {
+  NodeObservation node;
+  node.set_node(NodeName(index));
+  node.mutable_allocatable()->set_cpu_millis(cpu_millis_);
+  node.mutable_allocatable()->set_memory_bytes(int64_t{1} << 30);
+  node.set_host(absl::StrCat("10.0.0.", index));
+  auto it = silent_.find(node.node());
+  node.set_silent(it != silent_.end() && it->second);
+  return node;
+}
+
+void FakeExecutor::Connect() {
+  session_ = next_session_++;
+  renewals_sent_.clear();
+  HelloReceived hello;
+  hello.session = session_;
+  hello.hello.set_cluster(cluster_);
+  hello.hello.set_incarnation(1);
+  Take(harness_->Apply(hello));
+  if (connected()) Observe(Keys(), /*nodes=*/true, /*sync_complete=*/true);
+}
+
+void FakeExecutor::Disconnect() {
+  if (session_ == 0) return;
+  SessionClosed closed;
+  closed.session = std::exchange(session_, 0);
+  harness_->Apply(closed);
+}
+
+void FakeExecutor::Renew() {
+  if (session_ == 0) return;
+  RenewalReceived renewal;
+  renewal.session = session_;
+  renewal.sequence = ++renewals_;
+  renewal.leader_until = harness_->now().boot + absl::Seconds(1);
+  renewals_sent_[renewal.sequence] = harness_->now().boot;
+  Take(harness_->Apply(renewal));
+}
+
+std::vector<std::string> FakeExecutor::Keys() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, task] : tasks_) keys.push_back(key);
+  return keys;
+}
+
+void FakeExecutor::Take(const std::vector<Effect>& effects) {
+  std::vector<std::string> changed;
+  std::set<std::string> named;
+  for (const CloseSession& close : Of<CloseSession>(effects)) {
+    if (close.session == session_) session_ = 0;
+  }
+  for (const SendDown& send : Of<SendDown>(effects)) {
+    if (session_ == 0 || send.session != session_) continue;
+    if (send.message.has_renewal_answer()) {
+      const BootTime sent = renewals_sent_[send.message.renewal_answer().sequence()];
+      for (auto& [key, task] : tasks_) {
+        if (hears(task.desired.node())) task.confirmed_at = std::max(task.confirmed_at, sent);
+      }
+    }
+    for (const std::string& node : send.message.observations_ack().returned_nodes()) {
+      auto it = silent_.find(node);
+      if (it != silent_.end() && !it->second) silent_.erase(it);
+    }
+    for (const DesiredTask& desired : send.message.desired().tasks()) {
+      const std::string key = TextOf(desired.key());
+      auto [it, added] = tasks_.try_emplace(key);
+      Task& task = it->second;
+      if (added) {
+        *task.observed.mutable_key() = desired.key();
+        task.observed.set_node(desired.node());
+        task.confirmed_at = harness_->now().boot;
+      }
+      if (!added && desired.phase() < task.desired.phase()) continue;
+      task.desired = desired;
+      if (desired.phase() == DesiredTask::PHASE_STOP && hears(desired.node()) &&
+          task.observed.state() != TaskObservation::STATE_ENDED) {
+        task.observed.set_state(TaskObservation::STATE_ENDED);
+        task.observed.mutable_end()->set_cause(TaskEnd::CAUSE_STOPPED);
+        changed.push_back(key);
+      }
+    }
+    for (const TaskKey& key : send.message.desired().forgotten()) {
+      auto it = tasks_.find(TextOf(key));
+      if (it == tasks_.end()) continue;
+      EXPECT_EQ(it->second.observed.state(), TaskObservation::STATE_ENDED) << it->first;
+      tasks_.erase(it);
+    }
+  }
+  if (!changed.empty() && session_ != 0) Observe(changed, false, false);
+}
+
+void FakeExecutor::Observe(std::vector<std::string> keys, bool nodes, bool sync_complete) {
+  if (session_ == 0) return;
+  ObservationsReceived event;
+  event.session = session_;
+  event.observations.set_journal_sequence(++sequence_);
+  event.observations.set_sync_complete(sync_complete);
+  for (int i = 0; nodes && i < nodes_; ++i) *event.observations.add_nodes() = NodeReport(i);
+  for (const std::string& key : keys) {
+    const TaskObservation& observed = tasks_.at(key).observed;
+    if (observed.state() == TaskObservation::STATE_UNSPECIFIED) continue;
+    *event.observations.add_tasks() = observed;
+  }
+  Take(harness_->Apply(event));
+}
+
+void FakeExecutor::Report(const std::string& key) { Observe({key}, false, false); }
+
+void FakeExecutor::PrepareAll() {
+  std::vector<std::string> changed;
+  for (auto& [key, task] : tasks_) {
+    if (task.desired.phase() != DesiredTask::PHASE_PREPARE || !hears(task.desired.node()) ||
+        task.observed.state() >= TaskObservation::STATE_PREPARED) {
+      continue;
+    }
+    task.observed.set_state(TaskObservation::STATE_PREPARED);
+    task.observed.set_host(absl::StrCat("host-", task.desired.node()));
+    int port = 20000;
+    for (const std::string& name : task.desired.launch().ports()) {
+      (*task.observed.mutable_ports())[name] = port++;
+    }
+    changed.push_back(key);
+  }
+  if (!changed.empty()) Observe(changed, false, false);
+}
+
+void FakeExecutor::RunAll() {
+  std::vector<std::string> changed;
+  for (auto& [key, task] : tasks_) {
+    if (task.desired.phase() != DesiredTask::PHASE_START || !hears(task.desired.node()) ||
+        task.observed.state() >= TaskObservation::STATE_RUNNING) {
+      continue;
+    }
+    task.observed.set_state(TaskObservation::STATE_RUNNING);
+    changed.push_back(key);
+  }
+  if (!changed.empty()) Observe(changed, false, false);
+}
+
+void FakeExecutor::End(const std::string& key, TaskEnd::Cause cause, int exit_code) {
+  Task& task = tasks_.at(key);
+  task.observed.set_state(TaskObservation::STATE_ENDED);
+  task.observed.mutable_end()->set_cause(cause);
+  task.observed.mutable_end()->set_exit_code(exit_code);
+  if (hears(task.desired.node())) Report(key);
+}
+
+void FakeExecutor::ReportNode(int index, bool silent) {
+  silent_[NodeName(index)] = silent;
+  if (session_ == 0) return;
+  ObservationsReceived event;
+  event.session = session_;
+  event.observations.set_journal_sequence(++sequence_);
+  *event.observations.add_nodes() = NodeReport(index);
+  Take(harness_->Apply(event));
+  if (silent || session_ == 0) return;
+  // What it missed while it did not hear the Node.
+  std::vector<std::string> keys;
+  for (auto& [key, task] : tasks_) {
+    if (task.desired.node() != NodeName(index)) continue;
+    if (task.desired.phase() == DesiredTask::PHASE_STOP &&
+        task.observed.state() != TaskObservation::STATE_ENDED) {
+      task.observed.set_state(TaskObservation::STATE_ENDED);
+      task.observed.mutable_end()->set_cause(TaskEnd::CAUSE_STOPPED);
+    }
+    keys.push_back(key);
+  }
+  Observe(keys, false, false);
+}
+
+void FakeExecutor::Fence() {
+  std::vector<std::string> ended;
+  for (auto& [key, task] : tasks_) {
+    if (!task.running()) continue;
+    const absl::Duration fence_after = ToDuration(task.desired.launch().fence_after());
+    if (harness_->now().boot < task.confirmed_at + fence_after) continue;
+    task.observed.set_state(TaskObservation::STATE_ENDED);
+    task.observed.mutable_end()->set_cause(TaskEnd::CAUSE_FENCED);
+    if (hears(task.desired.node())) ended.push_back(key);
+  }
+  if (!ended.empty()) Observe(ended, false, false);
+}
+
+}  // namespace capstan::scheduler

@@ -1,0 +1,133 @@
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_CORE_HARNESS_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_CORE_HARNESS_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "libs/time/clock.h"
+#include "services/scheduler/core/scheduler_core.h"
+
+namespace capstan::scheduler {
+
+// For tests: a core, a store that is a map, and a clock that is a number. After every step it checks
+// what must always hold: the core's durable state is exactly what the store holds, a core rebuilt from
+// the store has the same state, and no Node is given more than it has.
+class CoreHarness {
+ public:
+  explicit CoreHarness(const CoreConfig& config);
+
+  // Applies, commits, checks; returns the effects and appends the events to `events`.
+  std::vector<Effect> Apply(const Event& event);
+  // As Apply, but the process dies after committing the first `writes` of the step's writes: the
+  // effects are lost, and a new leader takes over. Returns what it does first.
+  std::vector<Effect> CrashIn(const Event& event, size_t writes);
+  // A new leader takes over; sessions are gone.
+  std::vector<Effect> NewLeader();
+  // Advances time in steps that stop at every deadline of the core and tick it; returns all effects.
+  std::vector<Effect> Advance(absl::Duration d);
+
+  // A Job of `replicas` Tasks of `cpu_millis` each and 64 MiB, without retries' waits.
+  static capstan::scheduler::v1::JobSpec Spec(int replicas, int64_t cpu_millis);
+  // Submits it to project p; uid and id are `id`.
+  std::vector<Effect> Submit(const std::string& id, capstan::scheduler::v1::JobSpec spec);
+  const JobEntry& job(const std::string& uid) const { return core_->model().jobs.at(uid); }
+
+  SchedulerCore& core() { return *core_; }
+  const std::map<std::string, std::string>& records() const { return records_; }
+  const std::vector<capstan::event::v1::JobEvent>& events() const { return events_; }
+  Now now() const { return now_; }
+  const CoreConfig& config() const { return config_; }
+  CallId next_call() { return ++last_call_; }
+
+ private:
+  void Commit(const Write& write);
+  void Check();
+  std::unique_ptr<SchedulerCore> Rebuild() const;
+
+  const CoreConfig config_;
+  Now now_;
+  int64_t epoch_ = 0;
+  CallId last_call_ = 0;
+  std::map<std::string, std::string> records_;
+  std::vector<capstan::event::v1::JobEvent> events_;
+  std::unique_ptr<SchedulerCore> core_;
+};
+
+// The effects of one kind, in order.
+template <typename T>
+std::vector<T> Of(const std::vector<Effect>& effects) {
+  std::vector<T> found;
+  for (const Effect& effect : effects) {
+    if (const T* one = std::get_if<T>(&effect)) found.push_back(*one);
+  }
+  return found;
+}
+
+// An executor with its Nodes and Tasks, as far as a core can tell. Observations are made when the test
+// says so; what could not be sent is in the next full report.
+class FakeExecutor {
+ public:
+  struct Task {
+    capstan::type::v1::DesiredTask desired;
+    capstan::type::v1::TaskObservation observed;
+    // When the Node's agent last knew the scheduler to be alive.
+    BootTime confirmed_at;
+    bool running() const {
+      return observed.state() == capstan::type::v1::TaskObservation::STATE_RUNNING;
+    }
+    // Running, and not past the time at which it ends itself.
+    bool alive(BootTime now) const;
+  };
+  // By `<uid>/<generation>/<group>-<index>`.
+  using Tasks = std::map<std::string, Task>;
+
+  FakeExecutor(std::string cluster, int nodes, int64_t cpu_millis, CoreHarness* harness);
+
+  // Hello and full report.
+  void Connect();
+  void Disconnect();
+  bool connected() const { return session_ != 0; }
+  SessionId session() const { return session_; }
+  void Renew();
+  // Takes what concerns this executor from a step's effects.
+  void Take(const std::vector<Effect>& effects);
+  // Prepares, or starts, everything it is asked to, and reports.
+  void PrepareAll();
+  void RunAll();
+  // Reports the Task as it is now.
+  void Report(const std::string& key);
+  void End(const std::string& key, capstan::type::v1::TaskEnd::Cause cause, int exit_code = 0);
+  // Reports whether it hears the Node.
+  void ReportNode(int index, bool silent);
+  // What the Tasks' deadlines do by themselves: those unconfirmed for fence_after end.
+  void Fence();
+
+  std::string NodeName(int index) const;
+  // The executor hears the Node.
+  bool hears(const std::string& node) const { return silent_.count(node) == 0; }
+  Tasks& tasks() { return tasks_; }
+  std::vector<std::string> Keys() const;
+
+ private:
+  void Observe(std::vector<std::string> keys, bool nodes, bool sync_complete);
+  capstan::type::v1::NodeObservation NodeReport(int index) const;
+
+  const std::string cluster_;
+  const int nodes_;
+  const int64_t cpu_millis_;
+  CoreHarness* const harness_;
+  SessionId session_ = 0;
+  int64_t sequence_ = 0;
+  int64_t renewals_ = 0;
+  std::map<int64_t, BootTime> renewals_sent_;
+  std::map<std::string, bool> silent_;  // withheld until acknowledged: false once heard again
+  Tasks tasks_;
+  static SessionId next_session_;
+};
+
+}  // namespace capstan::scheduler
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_CORE_HARNESS_H_

@@ -23,7 +23,8 @@ struct Row {
 constexpr PermissionScope kAny = PermissionScope::kAnyProject;
 
 // Sorted by permission.
-constexpr std::array<Row, 25> kTable = {{
+constexpr std::array<Row, 26> kTable = {{
+    {"auditRecords.list", kAdmin | kOperator},
     {"bundles.create", kAdmin | kResearcher, kAny},
     {"bundles.get", kEveryone, kAny},
     {"clusters.get", kEveryone, kAny},

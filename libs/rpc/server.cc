@@ -7,6 +7,7 @@
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/server_builder.h"
+#include "grpcpp/server_posix.h"
 #include "libs/auth/access_rules.h"
 #include "libs/rpc/callback_threads.h"
 #include "libs/rpc/limits.h"
@@ -71,6 +72,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config
 }
 
 Server::~Server() { Shutdown(absl::ZeroDuration()); }
+
+void Server::AddConnection(int fd) { grpc::AddInsecureChannelFromFd(server_.get(), fd); }
 
 void Server::SetServing(bool serving) {
   grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();

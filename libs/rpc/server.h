@@ -30,6 +30,7 @@ RegisteredService Registered(grpc::Service* service) {
 struct ServerConfig {
   // `host:port`; port 0 takes a free one, `unix:/path` a socket.
   std::string address = "127.0.0.1:0";
+  // Null: no port, only in-process channels and AddConnection.
   std::shared_ptr<grpc::ServerCredentials> credentials;
   // They must outlive the server.
   std::vector<RegisteredService> services;
@@ -58,6 +59,9 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   int port() const { return port_; }
+  // Serves a connected socket in plaintext and takes it over. Whoever hands it in has made sure of
+  // the other side; its calls are anonymous.
+  void AddConnection(int fd);
   // Answer of the health service, for all services; serving from the start.
   void SetServing(bool serving);
 

@@ -1,0 +1,58 @@
+// How a process gets its first identity.
+#ifndef CAPSTAN_LIBS_AUTH_JOIN_H_
+#define CAPSTAN_LIBS_AUTH_JOIN_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "libs/rpc/identity.h"
+#include "libs/time/clock.h"
+
+namespace capstan::auth {
+
+// A join token, `<id>.<secret>.<SHA-256 of the trust bundle>`.
+struct JoinToken {
+  // The whole text; a secret.
+  std::string text;
+  // 64 lower-case hex digits.
+  std::string bundle_sha256;
+};
+
+// INVALID_ARGUMENT with reason INVALID_JOIN_TOKEN, without a word of the text, unless it has that
+// form. White space at the end is ignored.
+absl::StatusOr<JoinToken> ParseJoinToken(absl::string_view text);
+
+// Reads a token up to the end of an inherited descriptor (a pipe), at most 4 KiB, and closes it.
+absl::StatusOr<JoinToken> ReadJoinToken(int fd);
+
+// Exchanges the token for an identity at the joining port `address` and stores it in `folder`. Blocks
+// up to `deadline`; repeats the call, with the same key, while the server cannot be reached, so that
+// a lost answer costs nothing. The server is verified by the token's hash before the token is sent.
+absl::StatusOr<std::shared_ptr<rpc::Identity>> Join(const JoinToken& token,
+                                                    const std::string& address,
+                                                    const std::string& folder, const Clock* clock,
+                                                    absl::Duration deadline);
+
+// What a process does at its start: the identity kept in `folder` if there is one that has not
+// expired, else, with a token descriptor (>= 0), Join. Without both UNAUTHENTICATED with reason
+// NO_IDENTITY: end with kNoIdentityExitCode, so that a supervisor hands over a token at the next
+// start. The descriptor is closed in any case.
+struct ObtainOptions {
+  std::string folder;
+  // Of the joining port.
+  std::string join_address;
+  int token_fd = -1;
+  absl::Duration deadline = absl::Seconds(30);
+};
+absl::StatusOr<std::shared_ptr<rpc::Identity>> ObtainIdentity(const ObtainOptions& options,
+                                                              const Clock* clock);
+
+// Exit code of a process that lacks an identity and was given no token.
+inline constexpr int kNoIdentityExitCode = 77;
+
+}  // namespace capstan::auth
+
+#endif  // CAPSTAN_LIBS_AUTH_JOIN_H_

@@ -15,13 +15,13 @@
 #include "libs/auth/policy_access.h"
 #include "libs/auth/spiffe_id.h"
 #include "libs/rpc/credentials.h"
+#include "libs/rpc/local_server.h"
 #include "libs/rpc/or_else.h"
 #include "libs/rpc/server.h"
 #include "libs/rpc/x509.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "services/credentials/adapters/openssl_secret_source.h"
-#include "services/credentials/adapters/person_socket.h"
 #include "services/credentials/adapters/supervisor_channel.h"
 #include "services/credentials/api/audit_service.h"
 #include "services/credentials/api/identity_service.h"
@@ -102,6 +102,7 @@ class Server::Body {
     if (std::exchange(drained_, true)) return;
     serving_ = false;
     supervisor_.reset();
+    if (people_ != nullptr) people_->Shutdown(absl::ZeroDuration());
     people_.reset();
     if (feed_ != nullptr) {
       RunOn(deps_.strand, [this] { feed_->EndAll(absl::UnavailableError("The server stops.")); });
@@ -186,7 +187,8 @@ class Server::Body {
                             .secrets = &secrets_,
                             .io_strand = deps_.io_strand,
                             .log = deps_.log,
-                            .folder = absl::StrCat(config_.data_folder, "/identity")});
+                            .folder = absl::StrCat(config_.data_folder, "/identity"),
+                            .seed = static_cast<uint64_t>(deps_.clock->Read().boot.ToNanoseconds())});
       identity_keeper_->Start([&](absl::StatusOr<std::shared_ptr<rpc::Identity>> identity) {
         result = identity.status();
         if (identity.ok()) identity_ = *std::move(identity);
@@ -238,14 +240,8 @@ class Server::Body {
     config.credentials = rpc::MutualTlsServerCredentials(
         identity_, deps_.clock, [this](const absl::Status& why, absl::string_view spiffe_id) {
           handshakes_refused_.Increment();
-          handshake_denials_->Record(
-              {.principal = spiffe_id.empty() ? kAnonymous : std::string(spiffe_id),
-               .act = "handshake",
-               .resource = "",
-               .outcome_code = static_cast<int>(absl::StatusCode::kUnauthenticated),
-               .message = std::string(why.message()),
-               .repeats = 0},
-              deps_.clock->Read().boot);
+          RecordRefusal(spiffe_id.empty() ? kAnonymous : spiffe_id, "handshake",
+                        absl::UnauthenticatedError(why.message()));
         });
     config.services = {rpc::Registered<v1::JoinTokenService>(join_tokens_.get()),
                        rpc::Registered<v1::IdentityService>(identities_.get()),
@@ -269,24 +265,19 @@ class Server::Body {
     if (!config_.person_socket.empty()) {
       CAPSTAN_ASSIGN_OR_RETURN(
           people_,
-          PersonSocket::Start(
-              {.path = config_.person_socket,
-               .make_service = [this](int64_t uid) -> std::unique_ptr<grpc::Service> {
-                 return std::make_unique<PersonServiceHandlers>(engine_.get(), &secrets_,
-                                                                access_.get(), uid);
-               },
-               .on_refused =
-                   [this](const absl::Status& why) {
-                     connections_refused_.Increment();
-                     handshake_denials_->Record({.principal = kAnonymous,
-                                                 .act = "connect-person-socket",
-                                                 .resource = "",
-                                                 .outcome_code = static_cast<int>(why.code()),
-                                                 .message = std::string(why.message()),
-                                                 .repeats = 0},
-                                                deps_.clock->Read().boot);
-                   },
-               .clock = deps_.clock}));
+          rpc::LocalServer::Start(
+              config_.person_socket,
+              [this](uid_t uid) -> absl::StatusOr<rpc::LocalServices> {
+                auto handlers = std::make_shared<PersonServiceHandlers>(engine_.get(), &secrets_,
+                                                                        access_.get(), uid);
+                return rpc::LocalServices{
+                    .services = {rpc::Registered<v1::PersonService>(handlers.get())},
+                    .owner = handlers};
+              },
+              [this](const absl::Status& why) {
+                connections_refused_.Increment();
+                RecordRefusal(kAnonymous, "connect-person-socket", why);
+              }));
     }
     if (config_.supervisor_fd >= 0) {
       supervisor_fd_taken_ = true;
@@ -309,6 +300,18 @@ class Server::Body {
                }}));
     }
     return absl::OkStatus();
+  }
+
+  // For refusals before there is a call; repeats are folded.
+  void RecordRefusal(absl::string_view principal, absl::string_view act,
+                     const absl::Status& why) {
+    handshake_denials_->Record({.principal = std::string(principal),
+                                .act = std::string(act),
+                                .resource = "",
+                                .outcome_code = static_cast<int>(why.code()),
+                                .message = std::string(why.message()),
+                                .repeats = 0},
+                               deps_.clock->Read().boot);
   }
 
   void ArmFlush() {
@@ -349,7 +352,7 @@ class Server::Body {
   Strand::TimerId flush_timer_ = 0;
   std::unique_ptr<rpc::Server> server_;
   std::unique_ptr<rpc::Server> join_server_;
-  std::unique_ptr<PersonSocket> people_;
+  std::unique_ptr<rpc::LocalServer> people_;
   std::unique_ptr<SupervisorChannel> supervisor_;
   bool supervisor_fd_taken_ = false;
   std::atomic<bool> serving_ = false;

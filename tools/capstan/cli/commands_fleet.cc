@@ -1,0 +1,56 @@
+#include <memory>
+
+#include "CLI/CLI.hpp"
+#include "tools/capstan/cli/commands.h"
+#include "tools/capstan/cli/fleet_commands.h"
+
+namespace capstan::cli {
+
+void AddFleetCommands(CLI::App& app, Act* act) {
+  CLI::App* node = app.add_subcommand("node", "Show and cordon Nodes");
+  node->require_subcommand(1);
+  node->alias("nodes");
+  auto list_options = std::make_shared<ListNodesOptions>();
+  CLI::App* list = node->add_subcommand("list", "List Nodes: state, room and limitations");
+  list->add_option("--cluster", list_options->cluster, "only of this Cluster");
+  list->add_flag("--watch,-w", list_options->watch, "show all, then each change");
+  list->callback(
+      [=] { *act = [=](Invocation& invocation) { return ListNodes(*list_options, invocation); }; });
+
+  auto name = std::make_shared<std::string>();
+  auto reason = std::make_shared<std::string>();
+  CLI::App* cordon = node->add_subcommand("cordon", "Let a Node take no new work");
+  cordon->add_option("node", *name, "id in the Cluster `local`, {c}/{n}, or the whole name")
+      ->required();
+  cordon->add_option("--reason", *reason, "why, for people");
+  cordon->footer("Examples:\n  capstan node cordon node-0 --reason 'new disk'\n");
+  cordon->callback([=] {
+    *act = [=](Invocation& invocation) { return CordonNode(*name, *reason, invocation); };
+  });
+  CLI::App* uncordon = node->add_subcommand("uncordon", "Remove your own cordon");
+  uncordon->add_option("node", *name, "as for cordon")->required();
+  uncordon->callback(
+      [=] { *act = [=](Invocation& invocation) { return UncordonNode(*name, invocation); }; });
+
+  CLI::App* queue = app.add_subcommand("queue", "Create and list Queues");
+  queue->require_subcommand(1);
+  queue->alias("queues");
+  auto queue_options = std::make_shared<CreateQueueOptions>();
+  CLI::App* create = queue->add_subcommand("create", "Create a Queue");
+  create->add_option("id", queue_options->id, "id of the Queue")->required();
+  create->add_option("--weight", queue_options->weight, "share among all Queues; default 100");
+  create->add_option("--allow-project", queue_options->projects,
+                     "project that may use it (repeatable); default all");
+  create->footer("Examples:\n  capstan queue create research --weight 300\n");
+  create->callback([=] {
+    *act = [=](Invocation& invocation) { return CreateQueue(*queue_options, invocation); };
+  });
+  queue->add_subcommand("list", "List Queues")->callback([=] { *act = ListQueues; });
+
+  CLI::App* cluster = app.add_subcommand("cluster", "Show Clusters and the health of their Nodes");
+  cluster->require_subcommand(1);
+  cluster->alias("clusters");
+  cluster->add_subcommand("list", "List Clusters")->callback([=] { *act = ListClusters; });
+}
+
+}  // namespace capstan::cli

@@ -1,0 +1,111 @@
+#include <memory>
+
+#include "CLI/CLI.hpp"
+#include "tools/capstan/cli/commands.h"
+#include "tools/capstan/cli/data_commands.h"
+#include "tools/capstan/cli/job_commands.h"
+#include "tools/capstan/cli/job_submit.h"
+
+namespace capstan::cli {
+namespace {
+
+// A command on one Job by name.
+CLI::App* AddNamed(CLI::App& parent, const char* word, const char* help, std::string* name) {
+  CLI::App* command = parent.add_subcommand(word, help);
+  command->add_option("job", *name, "id, or projects/{p}/jobs/{j}")->required();
+  return command;
+}
+
+void AddSubmit(CLI::App& job, Act* act) {
+  auto options = std::make_shared<SubmitOptions>();
+  CLI::App* submit = job.add_subcommand("submit", "Submit a Job from a file in YAML or JSON");
+  submit->add_option("file", options->file, "the file; - is standard input")->required();
+  submit->add_option("--job-id", options->job_id, "id of the Job, instead of the file's");
+  submit->add_flag("--dry-run", options->dry_run, "check everything, store nothing");
+  submit->add_flag("--watch,-w", options->watch, "show its states until it has ended");
+  submit->footer(
+      "Examples:\n"
+      "  capstan job submit train.yaml\n"
+      "  capstan job submit train.yaml --dry-run\n"
+      "  capstan job submit train.yaml --watch && echo trained\n"
+      "  NAME=$(capstan job submit train.yaml -o name)\n");
+  submit->callback(
+      [=] { *act = [=](Invocation& invocation) { return SubmitJob(*options, invocation); }; });
+}
+
+void AddLogs(CLI::App& job, Act* act) {
+  auto options = std::make_shared<LogsOptions>();
+  CLI::App* logs = AddNamed(job, "logs", "Show what the Tasks have written", &options->name);
+  logs->add_flag("--follow,-f", options->follow, "go on until the Job has ended");
+  logs->add_option_function<int64_t>(
+      "--tail", [options](int64_t n) { options->tail = n; }, "only the last N lines");
+  logs->add_option_function<int>(
+      "--rank", [options](int n) { options->rank = n; }, "only this rank");
+  logs->add_option_function<int64_t>(
+      "--generation", [options](int64_t n) { options->generation = n; }, "only this generation");
+  logs->add_flag("--timestamps", options->timestamps, "begin each line with its time");
+  logs->footer(
+      "Examples:\n"
+      "  capstan job logs digits -f\n"
+      "  capstan job logs digits --rank 0 --tail 20\n");
+  logs->callback(
+      [=] { *act = [=](Invocation& invocation) { return ShowLogs(*options, invocation); }; });
+}
+
+}  // namespace
+
+void AddJobCommands(CLI::App& app, Act* act) {
+  CLI::App* job = app.add_subcommand("job", "Submit, watch and end Jobs");
+  job->require_subcommand(1);
+  job->alias("jobs");
+  AddSubmit(*job, act);
+
+  auto list_options = std::make_shared<ListJobsOptions>();
+  CLI::App* list = job->add_subcommand("list", "List the project's Jobs, newest first");
+  list->add_option("--state", list_options->state, "only in this state, e.g. running");
+  list->add_option("--queue", list_options->queue, "only of this Queue");
+  list->add_flag("--watch,-w", list_options->watch, "show all, then each change");
+  list->footer("Examples:\n  capstan job list --state running\n  capstan job list -o json\n");
+  list->callback(
+      [=] { *act = [=](Invocation& invocation) { return ListJobs(*list_options, invocation); }; });
+
+  auto name = std::make_shared<std::string>();
+  CLI::App* get = AddNamed(*job, "get", "Show one Job and its Tasks", name.get());
+  get->footer("Examples:\n  capstan job get digits\n  capstan job get digits -o yaml\n");
+  get->callback([=] { *act = [=](Invocation& invocation) { return GetJob(*name, invocation); }; });
+
+  CLI::App* watch = AddNamed(*job, "watch", "Show a Job's states until it has ended", name.get());
+  watch->footer("Exits with 0 if the Job succeeded, else with 1.\n");
+  watch->callback(
+      [=] { *act = [=](Invocation& invocation) { return WatchJob(*name, invocation); }; });
+
+  CLI::App* explain =
+      AddNamed(*job, "explain", "Say why a Job is where it is: what lacks where", name.get());
+  explain->footer("Examples:\n  capstan job explain digits\n");
+  explain->callback(
+      [=] { *act = [=](Invocation& invocation) { return ExplainJob(*name, invocation); }; });
+
+  auto cancel_options = std::make_shared<CancelOptions>();
+  CLI::App* cancel = AddNamed(*job, "cancel", "End a Job", &cancel_options->name);
+  cancel->add_flag("--wait", cancel_options->wait, "until its Tasks have ended");
+  cancel->callback([=] {
+    *act = [=](Invocation& invocation) { return CancelJob(*cancel_options, invocation); };
+  });
+
+  AddLogs(*job, act);
+
+  auto events_options = std::make_shared<EventsOptions>();
+  CLI::App* events =
+      AddNamed(*job, "events", "Show every change of a Job, in order", &events_options->name);
+  events->add_flag("--follow,-f", events_options->follow, "go on until the Job has ended");
+  events->callback([=] {
+    *act = [=](Invocation& invocation) { return ShowEvents(*events_options, invocation); };
+  });
+
+  CLI::App* output =
+      AddNamed(*job, "output", "Show what a Job has committed, and where it lies", name.get());
+  output->callback(
+      [=] { *act = [=](Invocation& invocation) { return ShowOutput(*name, invocation); }; });
+}
+
+}  // namespace capstan::cli

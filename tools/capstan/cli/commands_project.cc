@@ -1,0 +1,75 @@
+#include <memory>
+
+#include "CLI/CLI.hpp"
+#include "tools/capstan/cli/commands.h"
+#include "tools/capstan/cli/project_commands.h"
+
+namespace capstan::cli {
+namespace {
+
+void AddRoleCommands(CLI::App& app, Act* act) {
+  CLI::App* role = app.add_subcommand("role", "Give and take roles");
+  role->require_subcommand(1);
+  auto bind_options = std::make_shared<BindRoleOptions>();
+  auto everywhere = std::make_shared<bool>(false);
+  auto name = std::make_shared<std::string>();
+
+  CLI::App* bind = role->add_subcommand("bind", "Give a person a role in the project");
+  bind->add_option("member", bind_options->member, "uid or user name on this machine")->required();
+  bind->add_option("role", bind_options->role, "admin, operator, researcher or viewer")->required();
+  bind->add_flag("--everywhere", bind_options->everywhere, "in every project");
+  bind->add_option("--id", bind_options->id, "id of the binding");
+  bind->footer(
+      "Examples:\n"
+      "  capstan role bind alice researcher --project vision\n"
+      "  capstan role bind 1001 operator --everywhere\n");
+  bind->callback(
+      [=] { *act = [=](Invocation& invocation) { return BindRole(*bind_options, invocation); }; });
+
+  CLI::App* unbind = role->add_subcommand("unbind", "Take a role away");
+  unbind->add_option("binding", *name, "id or whole name, as `role list` shows it")->required();
+  unbind->add_flag("--everywhere", *everywhere, "a binding in every project");
+  unbind->callback([=] {
+    *act = [=](Invocation& invocation) { return UnbindRole(*name, *everywhere, invocation); };
+  });
+
+  CLI::App* list = role->add_subcommand("list", "List who has which role");
+  list->add_flag("--everywhere", *everywhere, "the bindings for every project");
+  list->callback(
+      [=] { *act = [=](Invocation& invocation) { return ListRoles(*everywhere, invocation); }; });
+}
+
+}  // namespace
+
+void AddProjectCommands(CLI::App& app, Act* act) {
+  CLI::App* project = app.add_subcommand("project", "Create and list Projects");
+  project->require_subcommand(1);
+  project->alias("projects");
+  auto id = std::make_shared<std::string>();
+  auto display_name = std::make_shared<std::string>();
+  CLI::App* create = project->add_subcommand("create", "Create a Project");
+  create->add_option("id", *id, "id of the Project")->required();
+  create->add_option("--display-name", *display_name, "for people");
+  create->footer("Examples:\n  capstan project create vision --display-name 'Computer vision'\n");
+  create->callback([=] {
+    *act = [=](Invocation& invocation) { return CreateProject(*id, *display_name, invocation); };
+  });
+  project->add_subcommand("list", "List Projects")->callback([=] { *act = ListProjects; });
+
+  AddRoleCommands(app, act);
+
+  CLI::App* audit = app.add_subcommand("audit", "Look into the audit chain");
+  audit->require_subcommand(1);
+  auto print = std::make_shared<bool>(false);
+  CLI::App* verify = audit->add_subcommand("verify", "Check that nothing is missing or changed");
+  verify->add_flag("--print", *print, "show the records too");
+  verify->footer("Exits with 0 if the chain is whole, else with 1.\n");
+  verify->callback(
+      [=] { *act = [=](Invocation& invocation) { return VerifyAudit(*print, invocation); }; });
+
+  app.add_subcommand("whoami", "Say who the platform takes you for")->callback([=] {
+    *act = WhoAmI;
+  });
+}
+
+}  // namespace capstan::cli

@@ -1,0 +1,34 @@
+// What the commands on Datasets, DataLoads and Outputs do.
+#ifndef CAPSTAN_TOOLS_CAPSTAN_CLI_DATA_COMMANDS_H_
+#define CAPSTAN_TOOLS_CAPSTAN_CLI_DATA_COMMANDS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/capstan/dataloader/v1/bundle.pb.h"
+#include "tools/capstan/cli/invocation.h"
+
+namespace capstan::cli {
+
+struct CreateDatasetOptions {
+  std::string id;
+  // `file:///…/`, or a folder here.
+  std::string source;
+  std::vector<std::string> objects;
+};
+absl::Status CreateDataset(const CreateDatasetOptions& options, Invocation& invocation);
+absl::Status ListDatasets(Invocation& invocation);
+
+absl::Status ListLoads(Invocation& invocation);
+// With `watch`, until it has ended; fails if the load failed.
+absl::Status GetLoad(const std::string& name, bool watch, Invocation& invocation);
+
+// The Output of a Job.
+absl::StatusOr<dataloader::v1::Output> FetchOutput(const std::string& job, Invocation& invocation);
+absl::Status ShowOutput(const std::string& job, Invocation& invocation);
+
+}  // namespace capstan::cli
+
+#endif  // CAPSTAN_TOOLS_CAPSTAN_CLI_DATA_COMMANDS_H_

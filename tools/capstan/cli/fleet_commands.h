@@ -1,0 +1,34 @@
+// What the commands on Nodes, Queues and Clusters do.
+#ifndef CAPSTAN_TOOLS_CAPSTAN_CLI_FLEET_COMMANDS_H_
+#define CAPSTAN_TOOLS_CAPSTAN_CLI_FLEET_COMMANDS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tools/capstan/cli/invocation.h"
+
+namespace capstan::cli {
+
+struct ListNodesOptions {
+  std::string cluster = "-";
+  bool watch = false;
+};
+absl::Status ListNodes(const ListNodesOptions& options, Invocation& invocation);
+absl::Status CordonNode(const std::string& name, const std::string& reason, Invocation& invocation);
+absl::Status UncordonNode(const std::string& name, Invocation& invocation);
+
+struct CreateQueueOptions {
+  std::string id;
+  int64_t weight = 0;
+  std::vector<std::string> projects;
+};
+absl::Status CreateQueue(const CreateQueueOptions& options, Invocation& invocation);
+absl::Status ListQueues(Invocation& invocation);
+
+absl::Status ListClusters(Invocation& invocation);
+
+}  // namespace capstan::cli
+
+#endif  // CAPSTAN_TOOLS_CAPSTAN_CLI_FLEET_COMMANDS_H_

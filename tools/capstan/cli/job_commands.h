@@ -1,0 +1,53 @@
+// What the `job` commands do, but for `job submit`.
+#ifndef CAPSTAN_TOOLS_CAPSTAN_CLI_JOB_COMMANDS_H_
+#define CAPSTAN_TOOLS_CAPSTAN_CLI_JOB_COMMANDS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "tools/capstan/cli/invocation.h"
+
+namespace capstan::cli {
+
+struct ListJobsOptions {
+  std::string state;
+  std::string queue;
+  bool watch = false;
+};
+absl::Status ListJobs(const ListJobsOptions& options, Invocation& invocation);
+
+absl::Status GetJob(const std::string& name, Invocation& invocation);
+
+// Prints each state until the Job has ended; fails with ExitCode::kFailed unless it succeeded.
+absl::Status WatchJob(const std::string& name, Invocation& invocation);
+
+absl::Status ExplainJob(const std::string& name, Invocation& invocation);
+
+struct CancelOptions {
+  std::string name;
+  // Wait until it has ended.
+  bool wait = false;
+};
+absl::Status CancelJob(const CancelOptions& options, Invocation& invocation);
+
+struct LogsOptions {
+  std::string name;
+  // Until the Job has ended and its log is still.
+  bool follow = false;
+  absl::optional<int64_t> tail;
+  absl::optional<int> rank;
+  absl::optional<int64_t> generation;
+  bool timestamps = false;
+};
+absl::Status ShowLogs(const LogsOptions& options, Invocation& invocation);
+
+struct EventsOptions {
+  std::string name;
+  bool follow = false;
+};
+absl::Status ShowEvents(const EventsOptions& options, Invocation& invocation);
+
+}  // namespace capstan::cli
+
+#endif  // CAPSTAN_TOOLS_CAPSTAN_CLI_JOB_COMMANDS_H_

@@ -1,0 +1,69 @@
+#include "tools/capstan/cli/job_submit.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "libs/safe_path/safe_path.h"
+#include "libs/status/error.h"
+#include "libs/status/status_macros.h"
+#include "proto/capstan/scheduler/v1/job_service.grpc.pb.h"
+#include "tools/capstan/cli/call.h"
+#include "tools/capstan/cli/job_commands.h"
+#include "tools/capstan/cli/printer.h"
+#include "tools/capstan/cli/submit_file.h"
+
+namespace capstan::cli {
+namespace {
+
+using scheduler::v1::Job;
+using scheduler::v1::JobService;
+
+constexpr size_t kMaxFileBytes = 1 << 20;
+
+absl::StatusOr<std::string> ReadSubmitText(const std::string& file) {
+  if (file == "-") return ReadAll(STDIN_FILENO, kMaxFileBytes, "standard input");
+  const UniqueFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return ErrnoStatus(errno, "opening", file);
+  return ReadAll(fd.get(), kMaxFileBytes, file);
+}
+
+}  // namespace
+
+absl::StatusOr<Job> CreateJobFromFile(const SubmitOptions& options, Platform& platform,
+                                      Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const std::string text, ReadSubmitText(options.file));
+  const std::string shown = options.file == "-" ? "stdin" : options.file;
+  CAPSTAN_ASSIGN_OR_RETURN(Submission submission,
+                           ParseSubmitFile(text, shown, invocation.project, invocation.random));
+  if (!options.job_id.empty()) submission.request.set_job_id(options.job_id);
+  submission.request.set_validate_only(options.dry_run);
+  if (!submission.bundle_folder.empty() && !options.dry_run) {
+    CAPSTAN_ASSIGN_OR_RETURN(
+        dataloader::v1::Bundle bundle,
+        UploadBundle(platform, submission.request.parent(), submission.bundle_folder));
+    submission.request.mutable_job()->mutable_spec()->set_bundle(bundle.digest());
+  }
+  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform.Channel("scheduler"));
+  const auto stub = JobService::NewStub(channel);
+  absl::StatusOr<Job> job = Call(stub.get(), &JobService::Stub::CreateJob, submission.request,
+                                 invocation.clock, invocation.time_out);
+  if (!job.ok()) return LocateViolations(job.status(), submission);
+  return job;
+}
+
+absl::Status SubmitJob(const SubmitOptions& options, Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const auto platform,
+                           Platform::Open(invocation.data_dir, invocation.clock));
+  CAPSTAN_ASSIGN_OR_RETURN(const Job job, CreateJobFromFile(options, *platform, invocation));
+  PrintResource<Job>(invocation, job, [&](const Job& created) {
+    if (options.dry_run) return absl::StrCat(options.file, " is good; nothing was stored\n");
+    return absl::StrCat(created.name(), " created\n");
+  });
+  if (!options.watch || options.dry_run) return absl::OkStatus();
+  return WatchJob(job.name(), invocation);
+}
+
+}  // namespace capstan::cli

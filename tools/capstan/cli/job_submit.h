@@ -1,0 +1,39 @@
+#ifndef CAPSTAN_TOOLS_CAPSTAN_CLI_JOB_SUBMIT_H_
+#define CAPSTAN_TOOLS_CAPSTAN_CLI_JOB_SUBMIT_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/capstan/dataloader/v1/bundle.pb.h"
+#include "proto/capstan/scheduler/v1/job.pb.h"
+#include "tools/capstan/cli/invocation.h"
+#include "tools/capstan/cli/platform.h"
+
+namespace capstan::cli {
+
+struct SubmitOptions {
+  // `-` is standard input.
+  std::string file;
+  // Overrides the file's.
+  std::string job_id;
+  bool dry_run = false;
+  // Watch until the Job has ended; its end decides the exit code.
+  bool watch = false;
+};
+
+// Uploads a folder as a Bundle of the project, unless its content is there already.
+absl::StatusOr<dataloader::v1::Bundle> UploadBundle(Platform& platform, const std::string& parent,
+                                                    const std::string& folder);
+
+// Reads, completes, uploads and creates; prints nothing. With `dry_run` the server checks and
+// stores nothing, and no Bundle is uploaded.
+absl::StatusOr<scheduler::v1::Job> CreateJobFromFile(const SubmitOptions& options,
+                                                     Platform& platform, Invocation& invocation);
+
+// `job submit`.
+absl::Status SubmitJob(const SubmitOptions& options, Invocation& invocation);
+
+}  // namespace capstan::cli
+
+#endif  // CAPSTAN_TOOLS_CAPSTAN_CLI_JOB_SUBMIT_H_

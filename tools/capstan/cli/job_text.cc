@@ -1,0 +1,205 @@
+#include "tools/capstan/cli/job_text.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "libs/resource/quantity.h"
+#include "libs/time/proto_time.h"
+#include "tools/capstan/cli/human_format.h"
+
+namespace capstan::cli {
+namespace {
+
+using scheduler::v1::DataProgress;
+using scheduler::v1::ExplainJobResponse;
+using scheduler::v1::Job;
+using scheduler::v1::TaskGroup;
+using scheduler::v1::TaskStatus;
+using type::v1::TaskObservation;
+
+Colour ColourOf(Job::State state) {
+  switch (state) {
+    case Job::STATE_RUNNING:
+    case Job::STATE_SUCCEEDED:
+      return Colour::kGreen;
+    case Job::STATE_FAILED:
+      return Colour::kRed;
+    case Job::STATE_QUEUED:
+    case Job::STATE_PREPARING:
+    case Job::STATE_STOPPING:
+      return Colour::kYellow;
+    default:
+      return Colour::kDim;
+  }
+}
+
+std::string StateName(Job::State state) { return ShortEnum(Job::State_Name(state), "STATE_"); }
+
+std::string TaskStateName(const TaskStatus& task) {
+  if (task.state() == TaskObservation::STATE_UNSPECIFIED) return "WAITING";
+  return ShortEnum(TaskObservation::State_Name(task.state()), "STATE_");
+}
+
+int TaskCount(const Job& job) {
+  int count = 0;
+  for (const TaskGroup& group : job.spec().task_groups()) count += group.replicas();
+  return count;
+}
+
+std::string DataLine(const DataProgress& data) {
+  std::string line = absl::StrCat("data ", Percent(data.loaded_bytes(), data.total_bytes()), " (",
+                                  HumanBytes(data.loaded_bytes()));
+  if (data.total_bytes() > 0) absl::StrAppend(&line, " of ", HumanBytes(data.total_bytes()));
+  if (data.bytes_per_second() > 0) {
+    absl::StrAppend(&line, ", ", HumanBytes(static_cast<int64_t>(data.bytes_per_second())), "/s");
+  }
+  if (data.has_eta()) absl::StrAppend(&line, ", ETA ", HumanDuration(ToDuration(data.eta())));
+  return absl::StrCat(line, ")");
+}
+
+// `2 RUNNING, 2 PREPARING`.
+std::string TaskCounts(const Job& job) {
+  std::map<TaskObservation::State, int> counts;
+  std::map<TaskObservation::State, std::string> names;
+  for (const TaskStatus& task : job.tasks()) {
+    ++counts[task.state()];
+    names[task.state()] = TaskStateName(task);
+  }
+  std::vector<std::string> parts;
+  for (const auto& [state, count] : counts) parts.push_back(absl::StrCat(count, " ", names[state]));
+  return absl::StrJoin(parts, ", ");
+}
+
+void AddField(std::string* out, const char* name, const std::string& value) {
+  if (value.empty()) return;
+  absl::StrAppend(out, name, ":", std::string(14 - std::min<size_t>(13, strlen(name) + 1), ' '),
+                  WithoutControls(value), "\n");
+}
+
+std::string Amount(const std::string& type, int64_t amount) {
+  if (type == "cpu") return resource::FormatMillis(amount);
+  if (type == "memory") return HumanBytes(amount);
+  return absl::StrCat(amount);
+}
+
+}  // namespace
+
+bool IsFinal(Job::State state) {
+  return state == Job::STATE_SUCCEEDED || state == Job::STATE_FAILED ||
+         state == Job::STATE_CANCELLED;
+}
+
+TextTable::Cell JobStateCell(const Job& job) {
+  return {StateName(job.state()), ColourOf(job.state())};
+}
+
+std::vector<Column<Job>> JobColumns(absl::Time now) {
+  return {
+      {"NAME", [](const Job& job) { return LastSegment(job.name()); }},
+      {"STATE", JobStateCell},
+      {"REASON", [](const Job& job) { return job.reason(); }},
+      {"QUEUE", [](const Job& job) { return LastSegment(job.spec().queue()); }},
+      {"TASKS", [](const Job& job) { return absl::StrCat(TaskCount(job)); }},
+      {"GEN", [](const Job& job) { return absl::StrCat(job.generation()); }},
+      {"RESTARTS", [](const Job& job) { return absl::StrCat(job.counted_restarts()); }},
+      {"AGE", [now](const Job& job) { return HumanAge(ToTime(job.create_time()), now); }},
+  };
+}
+
+std::string DescribeJob(const Job& job, absl::Time now, const Terminal& terminal) {
+  std::string out;
+  AddField(&out, "Name", job.name());
+  AddField(&out, "Uid", job.uid());
+  absl::StrAppend(
+      &out, "State:        ", terminal.Paint(ColourOf(job.state()), StateName(job.state())), "\n");
+  AddField(&out, "Reason", job.reason());
+  AddField(&out, "Message", job.message());
+  AddField(&out, "Queue", job.spec().queue());
+  AddField(&out, "Priority", absl::StrCat(job.spec().priority()));
+  AddField(&out, "Submitter", job.submitter());
+  AddField(&out, "Age", HumanAge(ToTime(job.create_time()), now));
+  if (job.has_end_time() && job.has_start_time()) {
+    AddField(&out, "Ran for", HumanDuration(ToTime(job.end_time()) - ToTime(job.start_time())));
+  }
+  AddField(&out, "Generation", absl::StrCat(job.generation()));
+  AddField(
+      &out, "Restarts",
+      absl::StrCat(job.counted_restarts(), " of ",
+                   job.spec().retry().has_max_restarts() ? job.spec().retry().max_restarts() : 3));
+  if (job.has_retry_time() && job.reason() == "BACK_OFF") {
+    AddField(&out, "Next try in", HumanDuration(ToTime(job.retry_time()) - now));
+  }
+  if (job.has_data_progress()) AddField(&out, "Data", DataLine(job.data_progress()));
+  AddField(&out, "Bundle", job.spec().bundle());
+  for (const TaskGroup& group : job.spec().task_groups()) {
+    AddField(
+        &out, "Group",
+        absl::StrCat(group.name(), ": ", group.replicas(), " x ",
+                     DescribeResources(group.resources()), ", ", absl::StrJoin(group.argv(), " ")));
+  }
+  for (const auto& mount : job.spec().datasets()) {
+    AddField(&out, "Dataset",
+             absl::StrCat(mount.dataset(), mount.version().empty() ? "" : "@", mount.version()));
+  }
+  if (job.tasks().empty()) return out;
+  TextTable table({"RANK", "TASK", "STATE", "NODE", "PID", "END", "PROGRESS"});
+  for (const TaskStatus& task : job.tasks()) {
+    table.AddRow({absl::StrCat(task.rank()), absl::StrCat(task.group(), "-", task.index()),
+                  TaskStateName(task), LastSegment(task.node()),
+                  task.pid() == 0 ? "" : absl::StrCat(task.pid()),
+                  task.has_end()
+                      ? absl::StrCat(DescribeEnd(task.end()),
+                                     task.end().message().empty() ? "" : ": ", task.end().message())
+                      : "",
+                  task.progress()});
+  }
+  absl::StrAppend(&out, "\n", table.Render(terminal));
+  return out;
+}
+
+std::string JobLine(const Job& job, absl::Time now, const Terminal& terminal) {
+  std::string line = terminal.Paint(ColourOf(job.state()), StateName(job.state()));
+  if (!job.reason().empty()) absl::StrAppend(&line, " ", WithoutControls(job.reason()));
+  if (job.generation() > 1) absl::StrAppend(&line, ", generation ", job.generation());
+  if (job.reason() == "AWAITING_DATA" && job.has_data_progress()) {
+    absl::StrAppend(&line, ", ", DataLine(job.data_progress()));
+  } else if (job.reason() == "BACK_OFF" && job.has_retry_time()) {
+    absl::StrAppend(&line, ", next try in ", HumanDuration(ToTime(job.retry_time()) - now));
+  } else if (!IsFinal(job.state()) && !job.tasks().empty()) {
+    absl::StrAppend(&line, ", tasks: ", TaskCounts(job));
+  }
+  if (!job.message().empty()) absl::StrAppend(&line, " - ", WithoutControls(job.message()));
+  return line;
+}
+
+std::string DescribeExplanation(const ExplainJobResponse& explanation, const Terminal& terminal) {
+  std::string out = absl::StrCat(WithoutControls(explanation.summary()), "\n");
+  if (explanation.jobs_ahead() > 0) {
+    absl::StrAppend(&out, explanation.jobs_ahead(), " jobs are ahead of it\n");
+  }
+  if (explanation.constraints().empty()) return out;
+  TextTable table({"CONSTRAINT", "NODES", "ASKS", "FREE", "LACKS", "WHY"});
+  for (const auto& constraint : explanation.constraints()) {
+    table.AddRow({constraint.type(), absl::StrCat(constraint.nodes()),
+                  Amount(constraint.type(), constraint.requested()),
+                  Amount(constraint.type(), constraint.available()),
+                  Amount(constraint.type(), constraint.lacking()), constraint.message()});
+  }
+  absl::StrAppend(&out, "\n", table.Render(terminal));
+  for (const auto& constraint : explanation.constraints()) {
+    if (constraint.node_fits().empty()) continue;
+    TextTable fits({"NODE", absl::StrCat("FREE ", constraint.type()), "LACKS"});
+    for (const auto& fit : constraint.node_fits()) {
+      fits.AddRow({fit.node(), Amount(constraint.type(), fit.available()),
+                   Amount(constraint.type(), fit.lacking())});
+    }
+    absl::StrAppend(&out, "\n", fits.Render(terminal));
+  }
+  return out;
+}
+
+}  // namespace capstan::cli

@@ -1,0 +1,57 @@
+#ifndef CAPSTAN_TOOLS_CAPSTAN_CLI_PLATFORM_H_
+#define CAPSTAN_TOOLS_CAPSTAN_CLI_PLATFORM_H_
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "grpcpp/channel.h"
+#include "libs/rpc/identity.h"
+#include "libs/time/clock.h"
+#include "proto/capstan/cli/v1/endpoints.pb.h"
+
+namespace capstan::cli {
+
+// `$CAPSTAN_DATA_DIR`, else `$XDG_STATE_HOME/capstan/dev`, else `~/.local/state/capstan/dev`. Null
+// stands for an unset variable.
+std::string DefaultDataDir(const char* capstan_data_dir, const char* xdg_state_home,
+                           const char* home);
+
+// Reads `<data_dir>/endpoints.json`. UNAVAILABLE, with the way out, if there is none.
+absl::StatusOr<v1::Endpoints> ReadEndpoints(const std::string& data_dir);
+
+// A running platform as a person sees it: mTLS channels to its services, with the person's own
+// short-lived SVID. For one thread.
+class Platform {
+ public:
+  // Finds the platform; speaks to nobody yet. `clock` must outlive it.
+  static absl::StatusOr<std::unique_ptr<Platform>> Open(const std::string& data_dir,
+                                                        const Clock* clock);
+
+  // A channel to a service, e.g. `scheduler`. The first call gets the person's SVID if the one kept
+  // is missing or has less than a third of its life left.
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> Channel(absl::string_view service);
+
+  // The person's identity, fetched if need be.
+  absl::StatusOr<std::shared_ptr<const rpc::Identity>> Identity();
+
+  const v1::Endpoints& endpoints() const { return endpoints_; }
+  const Clock* clock() const { return clock_; }
+
+ private:
+  Platform(std::string data_dir, v1::Endpoints endpoints, const Clock* clock)
+      : data_dir_(std::move(data_dir)), endpoints_(std::move(endpoints)), clock_(clock) {}
+
+  const std::string data_dir_;
+  const v1::Endpoints endpoints_;
+  const Clock* const clock_;
+  std::shared_ptr<const rpc::Identity> identity_;
+  std::map<std::string, std::shared_ptr<grpc::Channel>> channels_;
+};
+
+}  // namespace capstan::cli
+
+#endif  // CAPSTAN_TOOLS_CAPSTAN_CLI_PLATFORM_H_

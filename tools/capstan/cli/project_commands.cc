@@ -1,0 +1,178 @@
+#include "tools/capstan/cli/project_commands.h"
+
+#include <pwd.h>
+
+#include <memory>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+#include "libs/status/error.h"
+#include "libs/status/status_macros.h"
+#include "libs/time/proto_time.h"
+#include "proto/capstan/credentials/v1/project.grpc.pb.h"
+#include "tools/capstan/cli/call.h"
+#include "tools/capstan/cli/human_format.h"
+#include "tools/capstan/cli/names.h"
+#include "tools/capstan/cli/platform.h"
+#include "tools/capstan/cli/printer.h"
+
+namespace capstan::cli {
+namespace {
+
+using credentials::v1::CreateProjectRequest;
+using credentials::v1::CreateRoleBindingRequest;
+using credentials::v1::DeleteRoleBindingRequest;
+using credentials::v1::ListProjectsRequest;
+using credentials::v1::ListRoleBindingsRequest;
+using credentials::v1::Project;
+using credentials::v1::ProjectService;
+using credentials::v1::RoleBinding;
+
+struct Projects {
+  std::unique_ptr<Platform> platform;
+  std::unique_ptr<ProjectService::Stub> stub;
+};
+
+absl::StatusOr<Projects> Connect(const Invocation& invocation) {
+  Projects projects;
+  CAPSTAN_ASSIGN_OR_RETURN(projects.platform,
+                           Platform::Open(invocation.data_dir, invocation.clock));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, projects.platform->Channel("credentials"));
+  projects.stub = ProjectService::NewStub(channel);
+  return projects;
+}
+
+absl::StatusOr<std::string> Member(const std::string& given) {
+  const absl::string_view bare = absl::StripPrefix(given, "person/");
+  uint32_t uid = 0;
+  if (absl::SimpleAtoi(bare, &uid)) return absl::StrCat("person/", uid);
+  if (const passwd* user = getpwnam(std::string(bare).c_str())) {
+    return absl::StrCat("person/", user->pw_uid);
+  }
+  return status::Error(absl::StatusCode::kInvalidArgument, "NO_SUCH_USER",
+                       absl::StrCat("'", given, "' is neither a uid nor a user of this machine"),
+                       {{"member", given}});
+}
+
+absl::StatusOr<RoleBinding::Role> ParseRole(const std::string& given) {
+  RoleBinding::Role role = RoleBinding::ROLE_UNSPECIFIED;
+  if (!RoleBinding::Role_Parse(absl::StrCat("ROLE_", absl::AsciiStrToUpper(given)), &role) ||
+      role == RoleBinding::ROLE_UNSPECIFIED) {
+    return status::Error(absl::StatusCode::kInvalidArgument, "NO_SUCH_ROLE",
+                         absl::StrCat("'", given,
+                                      "' is no role; admin, operator, researcher and "
+                                      "viewer are"),
+                         {{"role", given}});
+  }
+  return role;
+}
+
+}  // namespace
+
+absl::Status CreateProject(const std::string& id, const std::string& display_name,
+                           Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const Projects projects, Connect(invocation));
+  CreateProjectRequest request;
+  request.set_project_id(id);
+  request.set_request_id(invocation.random->Uuid4());
+  request.mutable_project()->set_display_name(display_name);
+  CAPSTAN_ASSIGN_OR_RETURN(const Project project,
+                           Call(projects.stub.get(), &ProjectService::Stub::CreateProject, request,
+                                invocation.clock, invocation.time_out));
+  PrintResource<Project>(invocation, project, [](const Project& made) {
+    return absl::StrCat(made.name(), " created\n");
+  });
+  return absl::OkStatus();
+}
+
+absl::Status ListProjects(Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const Projects projects, Connect(invocation));
+  ListProjectsRequest request;
+  std::vector<Project> all;
+  do {
+    CAPSTAN_ASSIGN_OR_RETURN(auto page,
+                             Call(projects.stub.get(), &ProjectService::Stub::ListProjects, request,
+                                  invocation.clock, invocation.time_out));
+    for (Project& project : *page.mutable_projects()) all.push_back(std::move(project));
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  const absl::Time now = invocation.clock->Read().wall;
+  PrintList<Project>(
+      invocation, "projects", all,
+      {{"NAME", [](const Project& project) { return LastSegment(project.name()); }},
+       {"DISPLAY NAME", [](const Project& project) { return project.display_name(); }},
+       {"AGE",
+        [now](const Project& project) { return HumanAge(ToTime(project.create_time()), now); }}});
+  return absl::OkStatus();
+}
+
+absl::Status BindRole(const BindRoleOptions& options, Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const std::string member, Member(options.member));
+  CAPSTAN_ASSIGN_OR_RETURN(const RoleBinding::Role role, ParseRole(options.role));
+  CAPSTAN_ASSIGN_OR_RETURN(const Projects projects, Connect(invocation));
+  CreateRoleBindingRequest request;
+  if (!options.everywhere) request.set_parent(ProjectParent(invocation.project));
+  request.set_role_binding_id(options.id.empty()
+                                  ? absl::StrCat(absl::AsciiStrToLower(options.role), "-",
+                                                 absl::StrReplaceAll(member, {{"/", "-"}}))
+                                  : options.id);
+  request.set_request_id(invocation.random->Uuid4());
+  request.mutable_role_binding()->set_member(member);
+  request.mutable_role_binding()->set_role(role);
+  CAPSTAN_ASSIGN_OR_RETURN(const RoleBinding binding,
+                           Call(projects.stub.get(), &ProjectService::Stub::CreateRoleBinding,
+                                request, invocation.clock, invocation.time_out));
+  PrintResource<RoleBinding>(invocation, binding, [](const RoleBinding& made) {
+    return absl::StrCat(made.name(), " created\n");
+  });
+  return absl::OkStatus();
+}
+
+absl::Status UnbindRole(const std::string& name, bool everywhere, Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const Projects projects, Connect(invocation));
+  DeleteRoleBindingRequest request;
+  if (everywhere && !absl::StrContains(name, "/")) {
+    request.set_name(absl::StrCat("roleBindings/", name));
+  } else {
+    request.set_name(InProject(invocation.project, "roleBindings", name));
+  }
+  CAPSTAN_RETURN_IF_ERROR(Call(projects.stub.get(), &ProjectService::Stub::DeleteRoleBinding,
+                               request, invocation.clock, invocation.time_out)
+                              .status());
+  *invocation.out << request.name() << " deleted\n";
+  return absl::OkStatus();
+}
+
+absl::Status ListRoles(bool everywhere, Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const Projects projects, Connect(invocation));
+  ListRoleBindingsRequest request;
+  if (!everywhere) request.set_parent(ProjectParent(invocation.project));
+  std::vector<RoleBinding> all;
+  do {
+    CAPSTAN_ASSIGN_OR_RETURN(
+        auto page, Call(projects.stub.get(), &ProjectService::Stub::ListRoleBindings, request,
+                        invocation.clock, invocation.time_out));
+    for (RoleBinding& binding : *page.mutable_role_bindings()) all.push_back(std::move(binding));
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  const absl::Time now = invocation.clock->Read().wall;
+  PrintList<RoleBinding>(
+      invocation, "role_bindings", all,
+      {{"NAME", [](const RoleBinding& binding) { return binding.name(); }},
+       {"MEMBER", [](const RoleBinding& binding) { return binding.member(); }},
+       {"ROLE",
+        [](const RoleBinding& binding) {
+          return absl::AsciiStrToLower(ShortEnum(RoleBinding::Role_Name(binding.role()), "ROLE_"));
+        }},
+       {"AGE", [now](const RoleBinding& binding) {
+          return HumanAge(ToTime(binding.create_time()), now);
+        }}});
+  return absl::OkStatus();
+}
+
+}  // namespace capstan::cli

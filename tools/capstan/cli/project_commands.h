@@ -1,0 +1,38 @@
+// What the commands on Projects, roles, identity and audit do.
+#ifndef CAPSTAN_TOOLS_CAPSTAN_CLI_PROJECT_COMMANDS_H_
+#define CAPSTAN_TOOLS_CAPSTAN_CLI_PROJECT_COMMANDS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "tools/capstan/cli/invocation.h"
+
+namespace capstan::cli {
+
+absl::Status CreateProject(const std::string& id, const std::string& display_name,
+                           Invocation& invocation);
+absl::Status ListProjects(Invocation& invocation);
+
+struct BindRoleOptions {
+  // `uid`, `person/<uid>`, or a user's name on this machine.
+  std::string member;
+  // `admin`, `operator`, `researcher` or `viewer`.
+  std::string role;
+  // In the whole trust domain instead of the Project.
+  bool everywhere = false;
+  // Id of the binding; made of member and role if empty.
+  std::string id;
+};
+absl::Status BindRole(const BindRoleOptions& options, Invocation& invocation);
+absl::Status UnbindRole(const std::string& name, bool everywhere, Invocation& invocation);
+absl::Status ListRoles(bool everywhere, Invocation& invocation);
+
+// Who the platform takes the caller for.
+absl::Status WhoAmI(Invocation& invocation);
+
+// Checks the whole hash chain of credentials against its head; fails if it is broken.
+absl::Status VerifyAudit(bool print_records, Invocation& invocation);
+
+}  // namespace capstan::cli
+
+#endif  // CAPSTAN_TOOLS_CAPSTAN_CLI_PROJECT_COMMANDS_H_

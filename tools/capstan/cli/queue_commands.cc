@@ -1,0 +1,109 @@
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "libs/status/status_macros.h"
+#include "libs/time/proto_time.h"
+#include "proto/capstan/clustermanager/v1/cluster.grpc.pb.h"
+#include "proto/capstan/scheduler/v1/queue.grpc.pb.h"
+#include "tools/capstan/cli/call.h"
+#include "tools/capstan/cli/fleet_commands.h"
+#include "tools/capstan/cli/human_format.h"
+#include "tools/capstan/cli/names.h"
+#include "tools/capstan/cli/platform.h"
+#include "tools/capstan/cli/printer.h"
+
+namespace capstan::cli {
+namespace {
+
+using clustermanager::v1::Cluster;
+using clustermanager::v1::ClusterService;
+using clustermanager::v1::ListClustersRequest;
+using clustermanager::v1::NodeVerdict;
+using scheduler::v1::CreateQueueRequest;
+using scheduler::v1::ListQueuesRequest;
+using scheduler::v1::Queue;
+using scheduler::v1::QueueService;
+
+std::string Findings(const Cluster& cluster) {
+  std::vector<std::string> parts;
+  for (const NodeVerdict& verdict : cluster.verdicts()) {
+    if (verdict.findings().empty()) continue;
+    parts.push_back(
+        absl::StrCat(LastSegment(verdict.node()), ":", absl::StrJoin(verdict.findings(), "+")));
+  }
+  return absl::StrJoin(parts, ",");
+}
+
+}  // namespace
+
+absl::Status CreateQueue(const CreateQueueOptions& options, Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const auto platform,
+                           Platform::Open(invocation.data_dir, invocation.clock));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("scheduler"));
+  const auto stub = QueueService::NewStub(channel);
+  CreateQueueRequest request;
+  request.set_queue_id(options.id);
+  request.set_request_id(invocation.random->Uuid4());
+  request.mutable_queue()->set_weight(options.weight);
+  for (const std::string& project : options.projects) {
+    request.mutable_queue()->add_projects(ProjectParent(project));
+  }
+  CAPSTAN_ASSIGN_OR_RETURN(const Queue queue, Call(stub.get(), &QueueService::Stub::CreateQueue,
+                                                   request, invocation.clock, invocation.time_out));
+  PrintResource<Queue>(invocation, queue,
+                       [](const Queue& made) { return absl::StrCat(made.name(), " created\n"); });
+  return absl::OkStatus();
+}
+
+absl::Status ListQueues(Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const auto platform,
+                           Platform::Open(invocation.data_dir, invocation.clock));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("scheduler"));
+  const auto stub = QueueService::NewStub(channel);
+  ListQueuesRequest request;
+  std::vector<Queue> all;
+  do {
+    CAPSTAN_ASSIGN_OR_RETURN(auto page, Call(stub.get(), &QueueService::Stub::ListQueues, request,
+                                             invocation.clock, invocation.time_out));
+    for (Queue& queue : *page.mutable_queues()) all.push_back(std::move(queue));
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  const absl::Time now = invocation.clock->Read().wall;
+  PrintList<Queue>(
+      invocation, "queues", all,
+      {{"NAME", [](const Queue& queue) { return LastSegment(queue.name()); }},
+       {"WEIGHT", [](const Queue& queue) { return absl::StrCat(queue.weight()); }},
+       {"PROJECTS",
+        [](const Queue& queue) {
+          return queue.projects().empty() ? "all" : absl::StrJoin(queue.projects(), ",");
+        }},
+       {"AGE", [now](const Queue& queue) { return HumanAge(ToTime(queue.create_time()), now); }}});
+  return absl::OkStatus();
+}
+
+absl::Status ListClusters(Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const auto platform,
+                           Platform::Open(invocation.data_dir, invocation.clock));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("cluster_manager"));
+  const auto stub = ClusterService::NewStub(channel);
+  ListClustersRequest request;
+  std::vector<Cluster> all;
+  do {
+    CAPSTAN_ASSIGN_OR_RETURN(auto page, Call(stub.get(), &ClusterService::Stub::ListClusters,
+                                             request, invocation.clock, invocation.time_out));
+    for (Cluster& cluster : *page.mutable_clusters()) all.push_back(std::move(cluster));
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  PrintList<Cluster>(
+      invocation, "clusters", all,
+      {{"NAME", [](const Cluster& cluster) { return LastSegment(cluster.name()); }},
+       {"HEALTHY",
+        [](const Cluster& cluster) { return absl::StrCat(cluster.healthy_node_count()); }},
+       {"UNHEALTHY",
+        [](const Cluster& cluster) { return absl::StrCat(cluster.unhealthy_node_count()); }},
+       {"FINDINGS", Findings}});
+  return absl::OkStatus();
+}
+
+}  // namespace capstan::cli

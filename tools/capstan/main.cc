@@ -1,0 +1,58 @@
+// The `capstan` program: client, development platform and, under `serve`, every part of it.
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <random>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "libs/random/random.h"
+#include "libs/time/system_clock.h"
+#include "tools/capstan/cli/commands.h"
+#include "tools/capstan/cli/exit_code.h"
+#include "tools/capstan/cli/invocation.h"
+#include "tools/capstan/cli/platform.h"
+#include "tools/capstan/dev/commands_dev.h"
+#include "tools/capstan/serve/commands_serve.h"
+
+int main(int argc, char** argv) {
+  using namespace capstan;  // NOLINT(google-build-using-namespace)
+  SystemClock clock;
+  // For names and request ids, not for secrets.
+  std::random_device seed;
+  Random random(uint64_t{seed()} << 32 | seed());
+
+  cli::Invocation invocation;
+  invocation.data_dir =
+      cli::DefaultDataDir(getenv("CAPSTAN_DATA_DIR"), getenv("XDG_STATE_HOME"), getenv("HOME"));
+  if (const char* project = getenv("CAPSTAN_PROJECT")) invocation.project = project;
+  invocation.clock = &clock;
+  invocation.random = &random;
+  invocation.out = &std::cout;
+  invocation.err = &std::cerr;
+  const char* no_color = getenv("NO_COLOR");
+  const char* term = getenv("TERM");
+  invocation.out_terminal = cli::Terminal::Detect(STDOUT_FILENO, no_color, term);
+  invocation.err_terminal = cli::Terminal::Detect(STDERR_FILENO, no_color, term);
+
+  CLI::App app("Capstan runs training and research jobs on a fleet of clusters.", "capstan");
+  cli::Act act;
+  cli::AddGlobalOptions(app, &invocation, &act);
+  cli::AddJobCommands(app, &act);
+  cli::AddFleetCommands(app, &act);
+  cli::AddDataCommands(app, &act);
+  cli::AddProjectCommands(app, &act);
+  dev::AddDevCommands(app, &act);
+  serve::AddServeCommands(app, &act);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : static_cast<int>(cli::ExitCode::kUsage);
+  }
+  const absl::Status status = act(invocation);
+  std::cout.flush();
+  if (!status.ok()) std::cerr << cli::DescribeError(status);
+  return static_cast<int>(cli::ExitCodeOf(status));
+}

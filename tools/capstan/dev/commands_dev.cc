@@ -1,0 +1,38 @@
+#include "tools/capstan/dev/commands_dev.h"
+
+#include <memory>
+
+#include "CLI/CLI.hpp"
+#include "tools/capstan/dev/dev_commands.h"
+
+namespace capstan::dev {
+
+void AddDevCommands(CLI::App& app, cli::Act* act) {
+  CLI::App* dev = app.add_subcommand("dev", "Run a whole platform on this machine");
+  dev->require_subcommand(1);
+
+  auto up_options = std::make_shared<UpOptions>();
+  CLI::App* up = dev->add_subcommand("up", "Start it; Ctrl-C stops it");
+  up->add_flag("--detach,-d", up_options->detach, "return once it is ready, leave it running");
+  up->add_option("--config", up_options->config_file, "settings to use from now on (YAML)");
+  up->footer(
+      "Examples:\n"
+      "  capstan dev up\n"
+      "  capstan dev up --detach && capstan dev status\n");
+  up->callback(
+      [=] { *act = [=](cli::Invocation& invocation) { return DevUp(*up_options, invocation); }; });
+
+  auto down_options = std::make_shared<DownOptions>();
+  CLI::App* down = dev->add_subcommand("down", "Stop it: first the Tasks, with their grace");
+  down->add_flag("--keep-tasks", down_options->keep_tasks,
+                 "leave Tasks running; the next `dev up` adopts them");
+  down->callback([=] {
+    *act = [=](cli::Invocation& invocation) { return DevDown(*down_options, invocation); };
+  });
+
+  CLI::App* status = dev->add_subcommand("status", "Show its parts");
+  status->footer("Exits with 0 if all parts are ready, else with 1.\n");
+  status->callback([=] { *act = DevStatus; });
+}
+
+}  // namespace capstan::dev

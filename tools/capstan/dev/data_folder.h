@@ -1,0 +1,41 @@
+#ifndef CAPSTAN_TOOLS_CAPSTAN_DEV_DATA_FOLDER_H_
+#define CAPSTAN_TOOLS_CAPSTAN_DEV_DATA_FOLDER_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libs/safe_path/safe_path.h"
+#include "proto/capstan/cli/v1/endpoints.pb.h"
+
+namespace capstan::dev {
+
+// A platform's data folder, owned by this process through an exclusive flock on `<folder>/lock` for
+// as long as the object lives. Others may enter the folder (0711) to reach the socket in `run` and
+// `endpoints.json`; everything else below is the owner's alone.
+class DataFolder {
+ public:
+  // Makes what is missing. FAILED_PRECONDITION with reason PLATFORM_RUNNING if another process owns
+  // it, INVALID_ARGUMENT if its path is too long for the sockets in it.
+  static absl::StatusOr<DataFolder> Own(const std::string& path);
+
+  const std::string& path() const { return path_; }
+
+ private:
+  DataFolder(std::string path, UniqueFd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+
+  std::string path_;
+  UniqueFd lock_;
+};
+
+// The endpoints kept in the folder, with ports chosen for parts that have none yet: free ones below
+// the range the kernel gives out by itself, so that a restart finds them free again. A port that is
+// kept but taken by a stranger is replaced if `may_replace`. Stores the result.
+absl::StatusOr<cli::v1::Endpoints> KeepEndpoints(const std::string& data_dir, bool may_replace);
+
+// Replaces `endpoints.json`.
+absl::Status StoreEndpoints(const std::string& data_dir, const cli::v1::Endpoints& endpoints);
+
+}  // namespace capstan::dev
+
+#endif  // CAPSTAN_TOOLS_CAPSTAN_DEV_DATA_FOLDER_H_

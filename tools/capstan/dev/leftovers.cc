@@ -1,0 +1,45 @@
+#include "tools/capstan/dev/leftovers.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "tools/capstan/dev/parts.h"
+#include "tools/capstan/dev/process.h"
+
+namespace capstan::dev {
+
+std::vector<std::string> StopLeftovers(const std::string& data_dir, bool keep_tasks,
+                                       absl::Duration task_bound, absl::Duration part_bound) {
+  std::vector<std::string> found;
+  for (auto part = AllParts().rbegin(); part != AllParts().rend(); ++part) {
+    const std::string pid_file = PidFile(data_dir, part->name);
+    const absl::optional<ProcessId> process = ReadPidFile(pid_file);
+    if (process.has_value()) {
+      found.emplace_back(part->name);
+      const bool is_agent = part->name == absl::string_view(kNodeAgent);
+      SignalProcess(*process, is_agent && !keep_tasks ? kStopTasksSignal : SIGTERM);
+      if (!WaitForEnd(*process, is_agent && !keep_tasks ? task_bound : part_bound)) {
+        SignalProcess(*process, SIGKILL);
+        WaitForEnd(*process, part_bound);
+      }
+    }
+    unlink(pid_file.c_str());
+  }
+  return found;
+}
+
+void RemoveRunFiles(const std::string& data_dir) {
+  const std::string folder = RunFolder(data_dir);
+  DIR* const directory = opendir(folder.c_str());
+  if (directory == nullptr) return;
+  while (const dirent* entry = readdir(directory)) {
+    if (entry->d_name[0] != '.') unlink(absl::StrCat(folder, "/", entry->d_name).c_str());
+  }
+  closedir(directory);
+  rmdir(folder.c_str());
+}
+
+}  // namespace capstan::dev

@@ -1,0 +1,127 @@
+#include "tools/capstan/dev/welcome.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "libs/status/status_macros.h"
+#include "proto/capstan/credentials/v1/project.grpc.pb.h"
+#include "proto/capstan/scheduler/v1/node.grpc.pb.h"
+#include "proto/capstan/scheduler/v1/queue.grpc.pb.h"
+#include "tools/capstan/cli/call.h"
+#include "tools/capstan/cli/exit_code.h"
+#include "tools/capstan/cli/human_format.h"
+#include "tools/capstan/cli/platform.h"
+
+namespace capstan::dev {
+namespace {
+
+using credentials::v1::CreateProjectRequest;
+using credentials::v1::ProjectService;
+using scheduler::v1::CreateQueueRequest;
+using scheduler::v1::ListNodesRequest;
+using scheduler::v1::Node;
+using scheduler::v1::NodeService;
+using scheduler::v1::QueueService;
+using type::v1::NodeObservation;
+
+constexpr absl::Duration kTimeOut = absl::Seconds(20);
+// The agent reports its Node soon after it is ready.
+constexpr absl::Duration kNodePatience = absl::Seconds(10);
+
+absl::Status OrThere(absl::Status status) {
+  return absl::IsAlreadyExists(status) ? absl::OkStatus() : status;
+}
+
+const char* Meaning(int limitation) {
+  switch (limitation) {
+    case NodeObservation::LIMITATION_LIMITS_NOT_ENFORCED:
+      return "this machine has no cgroup controllers to use: cpu and memory asked for are not "
+             "enforced";
+    case NodeObservation::LIMITATION_UNFENCED:
+      return "this machine has no usable cgroup and PID namespace: Tasks are never re-placed by "
+             "time-out";
+    case NodeObservation::LIMITATION_UNISOLATED:
+      return "Tasks share the platform's uid and can see each other: one principal's Jobs only";
+    case NodeObservation::LIMITATION_DISK_FULL:
+      return "the data folder's disk is nearly full";
+    case NodeObservation::LIMITATION_PREFLIGHT_FAILED:
+      return "the Node's own checks failed; see `capstan node list -o yaml`";
+    default:
+      return "see `capstan node list -o yaml`";
+  }
+}
+
+// The Nodes, once there is one, or after a while.
+absl::StatusOr<scheduler::v1::ListNodesResponse> WaitForNodes(cli::Platform& platform) {
+  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform.Channel("scheduler"));
+  const auto stub = NodeService::NewStub(channel);
+  ListNodesRequest request;
+  request.set_parent("clusters/-");
+  const BootTime deadline = platform.clock()->Read().boot + kNodePatience;
+  while (true) {
+    auto nodes =
+        cli::Call(stub.get(), &NodeService::Stub::ListNodes, request, platform.clock(), kTimeOut);
+    if (!nodes.ok() || !nodes->nodes().empty() || platform.clock()->Read().boot > deadline) {
+      return nodes;
+    }
+    absl::SleepFor(absl::Milliseconds(100));
+  }
+}
+
+}  // namespace
+
+absl::Status PrepareDefaults(const cli::Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const auto platform,
+                           cli::Platform::Open(invocation.data_dir, invocation.clock));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto credentials, platform->Channel("credentials"));
+  const auto projects = ProjectService::NewStub(credentials);
+  CreateProjectRequest project;
+  project.set_project_id("default");
+  project.mutable_project()->set_display_name("Default project");
+  CAPSTAN_RETURN_IF_ERROR(OrThere(cli::Call(projects.get(), &ProjectService::Stub::CreateProject,
+                                            project, invocation.clock, kTimeOut)
+                                      .status()));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto scheduler, platform->Channel("scheduler"));
+  const auto queues = QueueService::NewStub(scheduler);
+  CreateQueueRequest queue;
+  queue.set_queue_id("default");
+  queue.mutable_queue()->set_weight(100);
+  return OrThere(
+      cli::Call(queues.get(), &QueueService::Stub::CreateQueue, queue, invocation.clock, kTimeOut)
+          .status());
+}
+
+void PrintWelcome(const cli::Invocation& invocation) {
+  const auto platform = cli::Platform::Open(invocation.data_dir, invocation.clock);
+  if (!platform.ok()) {
+    *invocation.err << cli::DescribeError(platform.status());
+    return;
+  }
+  std::ostream& out = *invocation.out;
+  out << "The platform is ready: " << invocation.data_dir << "\n"
+      << "  trust domain  " << (*platform)->endpoints().trust_domain() << "\n";
+  const auto nodes = WaitForNodes(**platform);
+  if (!nodes.ok()) {
+    *invocation.err << cli::DescribeError(nodes.status());
+  } else {
+    for (const Node& node : nodes->nodes()) {
+      out << "  node          " << node.name() << ": " << cli::DescribeResources(node.allocatable())
+          << "\n";
+      for (const int limitation : node.limitations()) {
+        const std::string name = cli::ShortEnum(
+            NodeObservation::Limitation_Name(static_cast<NodeObservation::Limitation>(limitation)),
+            "LIMITATION_");
+        *invocation.err << invocation.err_terminal.Paint(cli::Colour::kRed,
+                                                         absl::StrCat("WARNING: ", name))
+                        << " on " << node.name() << ": " << Meaning(limitation) << "\n";
+      }
+    }
+  }
+  out << "Next: capstan job submit examples/digits/train.yaml --watch\n"
+      << "      capstan node list; capstan dev status; capstan dev down\n"
+      << std::flush;
+}
+
+}  // namespace capstan::dev

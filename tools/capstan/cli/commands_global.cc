@@ -33,23 +33,20 @@ void AddGlobalOptions(CLI::App& app, Invocation* invocation, Act* act) {
       ->capture_default_str();
   app.add_option("--project,-p", invocation->project, "project of bare names")
       ->capture_default_str();
-  static const std::map<std::string, OutputFormat> kFormats = {{"table", OutputFormat::kTable},
-                                                               {"json", OutputFormat::kJson},
-                                                               {"yaml", OutputFormat::kYaml},
-                                                               {"name", OutputFormat::kName}};
+  const std::map<std::string, OutputFormat> formats = {{"table", OutputFormat::kTable},
+                                                       {"json", OutputFormat::kJson},
+                                                       {"yaml", OutputFormat::kYaml},
+                                                       {"name", OutputFormat::kName}};
   app.add_option("--output,-o", invocation->format, "table, json, yaml or name")
-      ->transform(CLI::CheckedTransformer(kFormats, CLI::ignore_case).description(""));
-  app.add_option_function<std::string>(
-         "--time-out",
-         [invocation](const std::string& text) {
-           const auto parsed = resource::ParseDuration(text);
-           if (!parsed.ok()) {
-             throw CLI::ValidationError("--time-out", std::string(parsed.status().message()));
-           }
-           invocation->time_out = *parsed;
-         },
-         "bound of each call, e.g. 30s")
-      ->default_str("15s");
+      ->transform(CLI::CheckedTransformer(formats, CLI::ignore_case).description(""));
+  app.add_option("--time-out", "bound of each call, e.g. 30s")
+      ->default_str("15s")
+      ->check([invocation](const std::string& text) {
+        const auto parsed = resource::ParseDuration(text);
+        if (!parsed.ok()) return std::string(parsed.status().message());
+        invocation->time_out = *parsed;
+        return std::string();
+      });
   app.footer(kTopics);
 
   CLI::App* help = app.add_subcommand("help", "Print this help, or one on a topic");

@@ -32,10 +32,12 @@ ProcessBench::ProcessBench() {
     ADD_FAILURE() << "needs root: leave out tests tagged `root` otherwise";
     abort();
   }
-  static int count = 0;
-  data_folder_ = absl::StrCat(getenv("TEST_TMPDIR"), "/node", ++count);
-  mkdir(data_folder_.c_str(), 0700);
-  group_name_ = absl::StrCat("capstan-test-", getpid(), "-", count);
+  // Not below Bazel's folders, which are root's alone and would hide what a Task may reach; nor below
+  // /tmp, which a Task has of its own.
+  char pattern[] = "/var/lib/capstan-test-XXXXXX";
+  if (mkdtemp(pattern) == nullptr) abort();
+  data_folder_ = pattern;
+  group_name_ = absl::StrCat("capstan-test-", data_folder_.substr(data_folder_.rfind('-') + 1));
   absl::StatusOr<cgroup::Tree> groups = cgroup::Tree::Open(group_name_);
   if (!groups.ok()) {
     ADD_FAILURE() << groups.status();
@@ -51,6 +53,8 @@ ProcessBench::~ProcessBench() {
   strand_.reset();
   const absl::Status removed = groups_->RemoveTree();
   EXPECT_TRUE(removed.ok()) << removed;
+  EXPECT_TRUE(EmptyTrash(data_folder_).ok());
+  rmdir(data_folder_.c_str());
 }
 
 void ProcessBench::MakeRuntime() {

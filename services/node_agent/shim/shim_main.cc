@@ -1,12 +1,10 @@
-#include <stdio.h>
+#include <string>
+#include <vector>
 
 #include "libs/time/system_clock.h"
-#include "services/node_agent/shim/shim.h"
+#include "services/node_agent/shim/shim_command.h"
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    fprintf(stderr, "usage: shim <folder of a Task>\n");
-    return 2;
-  }
-  return capstan::node_agent::RunShim(argv[1], capstan::SystemClock());
+  return capstan::node_agent::RunShimCommand(std::vector<std::string>(argv + 1, argv + argc),
+                                             capstan::SystemClock());
 }

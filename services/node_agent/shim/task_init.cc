@@ -131,6 +131,9 @@ class TaskInit {
     if (argv.front() == nullptr) Fail("argv is empty", kExecFailed);
     // Ignored signals would be inherited: a shim ignores SIGPIPE, a Task's program must not.
     for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
+    // The one opened at first is the machine's, not the private root's.
+    const int null = open("/dev/null", O_RDONLY);
+    if (null >= 0) dup2(null, 0);
     dup2(pipes_.out, 1);
     dup2(pipes_.err, 2);
     close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);

@@ -1,0 +1,396 @@
+#include "services/credentials/server.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "libs/auth/denial_log.h"
+#include "libs/auth/policy.h"
+#include "libs/auth/policy_access.h"
+#include "libs/auth/spiffe_id.h"
+#include "libs/rpc/credentials.h"
+#include "libs/rpc/local_server.h"
+#include "libs/rpc/or_else.h"
+#include "libs/rpc/server.h"
+#include "libs/rpc/x509.h"
+#include "libs/status/error.h"
+#include "libs/status/status_macros.h"
+#include "services/credentials/adapters/openssl_secret_source.h"
+#include "services/credentials/adapters/supervisor_channel.h"
+#include "services/credentials/api/audit_service.h"
+#include "services/credentials/api/identity_service.h"
+#include "services/credentials/api/join_services.h"
+#include "services/credentials/api/join_token.h"
+#include "services/credentials/api/policy_feed.h"
+#include "services/credentials/api/policy_service.h"
+#include "services/credentials/api/project_service.h"
+#include "services/credentials/api/refusal_sink.h"
+#include "services/credentials/engine.h"
+#include "services/credentials/own_identity.h"
+#include "services/credentials/trust_domain.h"
+
+namespace capstan::credentials {
+namespace {
+
+constexpr absl::Duration kMinTtl = absl::Seconds(30);
+constexpr absl::Duration kSupervisedTokenTtl = absl::Minutes(2);
+constexpr absl::Duration kDenialFlushPeriod = absl::Minutes(1);
+
+// Runs `task` on the strand and waits for it. False if the strand stops first.
+template <typename Task>
+bool RunOn(Strand* strand, Task task) {
+  absl::Notification over;
+  std::atomic<bool> ran = false;
+  strand->Post(rpc::OrElse(
+      [&] {
+        task();
+        ran = true;
+        over.Notify();
+      },
+      [&] { over.Notify(); }));
+  over.WaitForNotification();
+  return ran;
+}
+
+absl::Status Stopped() { return absl::UnavailableError("The strand has stopped."); }
+
+}  // namespace
+
+// Everything the server is made of, in the order in which it is made; taken down in reverse.
+class Server::Body {
+ public:
+  Body(Config config, Deps deps)
+      : config_(std::move(config)),
+        deps_(deps),
+        handshakes_refused_(deps_.metrics->AddCounter("handshakes_refused_total",
+                                                      "TLS handshakes that were refused.")),
+        connections_refused_(deps_.metrics->AddCounter(
+            "person_connections_refused_total", "Connections refused at the people's socket.")) {}
+  ~Body() {
+    Drain(BootTime::InfinitePast());
+    if (config_.supervisor_fd >= 0 && !supervisor_fd_taken_) close(config_.supervisor_fd);
+  }
+
+  absl::Status Start() {
+    CAPSTAN_ASSIGN_OR_RETURN(trust_domain_,
+                             OpenTrustDomain({.data_folder = config_.data_folder,
+                                              .new_name = config_.trust_domain,
+                                              .admin_uid = config_.admin_uid},
+                                             deps_.store, &secrets_, deps_.clock->Read().wall));
+    const v1::TrustDomainRecord& record = trust_domain_.record;
+    name_ = record.name();
+    bundle_sha256_ = rpc::BundleSha256({record.roots().begin(), record.roots().end()});
+    CAPSTAN_RETURN_IF_ERROR(StartEngine());
+    CAPSTAN_RETURN_IF_ERROR(StartIdentity());
+    CAPSTAN_RETURN_IF_ERROR(MakeHandlers());
+    CAPSTAN_RETURN_IF_ERROR(StartServers());
+    CAPSTAN_RETURN_IF_ERROR(StartLocal());
+    serving_ = true;
+    deps_.log->Info("serving", {{"trust_domain", name_},
+                                {"port", server_->port()},
+                                {"join_port", join_server_->port()}});
+    return absl::OkStatus();
+  }
+
+  void Drain(BootTime deadline) {
+    if (std::exchange(drained_, true)) return;
+    serving_ = false;
+    supervisor_.reset();
+    if (people_ != nullptr) people_->Shutdown(absl::ZeroDuration());
+    people_.reset();
+    if (feed_ != nullptr) {
+      RunOn(deps_.strand, [this] { feed_->EndAll(absl::UnavailableError("The server stops.")); });
+    }
+    const auto left = [&] {
+      return std::max(absl::ZeroDuration(), deadline - deps_.clock->Read().boot);
+    };
+    if (join_server_ != nullptr) join_server_->Shutdown(left());
+    if (server_ != nullptr) server_->Shutdown(left());
+    join_server_.reset();
+    server_.reset();
+    RunOn(deps_.io_strand, [this] { identity_keeper_.reset(); });
+    // What it has counted goes to the engine.
+    access_.reset();
+    handshake_denials_.reset();
+    if (engine_ == nullptr) return;
+    auto stopped = std::make_shared<absl::Notification>();
+    const bool stopping = RunOn(deps_.strand, [this, stopped] {
+      if (flush_timer_ != 0) deps_.strand->Cancel(flush_timer_);
+      flush_timer_ = 0;
+      engine_->Stop([stopped] { stopped->Notify(); });
+    });
+    // The store may be stuck; its lease runs out by itself.
+    if (stopping) stopped->WaitForNotificationWithTimeout(left());
+    RunOn(deps_.strand, [this] {
+      engine_.reset();
+      feed_.reset();
+    });
+  }
+
+  int port() const { return server_->port(); }
+  int join_port() const { return join_server_->port(); }
+  const std::string& name() const { return name_; }
+  const std::string& bundle_sha256() const { return bundle_sha256_; }
+  absl::Status Ready() const {
+    if (!serving_) return absl::UnavailableError("not serving");
+    const auto policy = policy_.Get();
+    if (policy == nullptr || policy->expires() <= deps_.clock->Read().boot) {
+      return absl::UnavailableError("this process does not lead");
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status StartEngine() {
+    Engine::Options options;
+    options.core = config_.core;
+    options.leadership.key = "/capstan/credentials/v1/leader";
+    options.leadership.value = config_.listen;
+    options.leadership.sole_owner = config_.sole_store_owner;
+    options.first_run = trust_domain_.first_run;
+    absl::Notification loaded;
+    absl::Status result = Stopped();
+    const bool ran = RunOn(deps_.strand, [&] {
+      feed_ = std::make_unique<PolicyFeed>(deps_.strand, &policy_);
+      engine_ = std::make_unique<Engine>(
+          std::move(options),
+          Engine::Deps{.strand = deps_.strand,
+                       .store = deps_.store,
+                       .signer = trust_domain_.signer.get(),
+                       .log = deps_.log,
+                       .metrics = deps_.metrics,
+                       .on_policy = [this](std::shared_ptr<const v1::PolicySnapshot> snapshot) {
+                         feed_->Publish(std::move(snapshot));
+                       }});
+      engine_->Start([&](absl::Status status) {
+        result = std::move(status);
+        loaded.Notify();
+      });
+    });
+    if (!ran) return Stopped();
+    loaded.WaitForNotification();
+    return result;
+  }
+
+  absl::Status StartIdentity() {
+    absl::Notification issued;
+    absl::Status result = Stopped();
+    const bool ran = RunOn(deps_.io_strand, [&] {
+      identity_keeper_ = std::make_unique<OwnIdentity>(
+          OwnIdentity::Deps{.sink = engine_.get(),
+                            .secrets = &secrets_,
+                            .io_strand = deps_.io_strand,
+                            .log = deps_.log,
+                            .folder = absl::StrCat(config_.data_folder, "/identity"),
+                            .seed = static_cast<uint64_t>(deps_.clock->Read().boot.ToNanoseconds())});
+      identity_keeper_->Start([&](absl::StatusOr<std::shared_ptr<rpc::Identity>> identity) {
+        result = identity.status();
+        if (identity.ok()) identity_ = *std::move(identity);
+        issued.Notify();
+      });
+    });
+    if (!ran) return Stopped();
+    issued.WaitForNotification();
+    return result;
+  }
+
+  absl::Status MakeHandlers() {
+    refusals_ = std::make_unique<RefusalSink>(engine_.get());
+    handshake_denials_ = std::make_unique<auth::DenialLog>(refusals_.get());
+    access_ = std::make_unique<auth::PolicyAccess>(name_, &policy_, deps_.clock, refusals_.get());
+    token_maker_ =
+        std::make_unique<JoinTokenMaker>(engine_.get(), &secrets_, name_, bundle_sha256_);
+    join_ = std::make_unique<JoinServiceHandlers>(engine_.get(), &secrets_, access_.get());
+    join_tokens_ = std::make_unique<JoinTokenServiceHandlers>(token_maker_.get(), access_.get());
+    v1::TrustBundle bundle;
+    bundle.set_trust_domain(name_);
+    *bundle.mutable_roots() = trust_domain_.record.roots();
+    bundle.set_sequence(trust_domain_.record.bundle_sequence());
+    identities_ = std::make_unique<IdentityServiceHandlers>(engine_.get(), &secrets_,
+                                                            access_.get(), std::move(bundle));
+    CAPSTAN_ASSIGN_OR_RETURN(const std::string random, secrets_.Bytes(40));
+    ProjectServiceHandlers::Deps project_deps{.sink = engine_.get(),
+                                              .store = deps_.store,
+                                              .access = access_.get(),
+                                              .policy = &policy_,
+                                              .trust_domain = name_,
+                                              .page_token_key = random.substr(0, 32),
+                                              .seed = 0};
+    for (char byte : random.substr(32)) {
+      project_deps.seed = project_deps.seed << 8 | static_cast<unsigned char>(byte);
+    }
+    projects_ = std::make_unique<ProjectServiceHandlers>(std::move(project_deps));
+    policies_ = std::make_unique<PolicyServiceHandlers>(engine_.get(), deps_.strand, feed_.get(),
+                                                        access_.get(), name_);
+    audit_ = std::make_unique<AuditServiceHandlers>(deps_.store, access_.get());
+    RunOn(deps_.strand, [this] { ArmFlush(); });
+    return absl::OkStatus();
+  }
+
+  absl::Status StartServers() {
+    const absl::Time now = deps_.clock->Read().wall;
+    rpc::ServerConfig config;
+    config.address = config_.listen;
+    config.credentials = rpc::MutualTlsServerCredentials(
+        identity_, deps_.clock, [this](const absl::Status& why, absl::string_view spiffe_id) {
+          handshakes_refused_.Increment();
+          RecordRefusal(spiffe_id.empty() ? kAnonymous : spiffe_id, "handshake",
+                        absl::UnauthenticatedError(why.message()));
+        });
+    config.services = {rpc::Registered<v1::JoinTokenService>(join_tokens_.get()),
+                       rpc::Registered<v1::IdentityService>(identities_.get()),
+                       rpc::Registered<v1::ProjectService>(projects_.get()),
+                       rpc::Registered<v1::PolicyService>(policies_.get()),
+                       rpc::Registered<v1::AuditService>(audit_.get())};
+    config.max_connection_age = rpc::ConnectionAge(*identity_->Get(), now);
+    CAPSTAN_ASSIGN_OR_RETURN(server_, rpc::Server::Start(config));
+    rpc::ServerConfig join_config;
+    join_config.address = config_.join_listen;
+    join_config.credentials = rpc::JoinServerCredentials(identity_);
+    join_config.services = {rpc::Registered<v1::JoinService>(join_.get())};
+    // A stranger may hold a connection for a minute.
+    join_config.max_concurrent_streams = 4;
+    join_config.max_connection_age = absl::Minutes(1);
+    CAPSTAN_ASSIGN_OR_RETURN(join_server_, rpc::Server::Start(join_config));
+    return absl::OkStatus();
+  }
+
+  absl::Status StartLocal() {
+    if (!config_.person_socket.empty()) {
+      CAPSTAN_ASSIGN_OR_RETURN(
+          people_,
+          rpc::LocalServer::Start(
+              config_.person_socket,
+              [this](uid_t uid) -> absl::StatusOr<rpc::LocalServices> {
+                auto handlers = std::make_shared<PersonServiceHandlers>(engine_.get(), &secrets_,
+                                                                        access_.get(), uid);
+                return rpc::LocalServices{
+                    .services = {rpc::Registered<v1::PersonService>(handlers.get())},
+                    .owner = handlers};
+              },
+              [this](const absl::Status& why) {
+                connections_refused_.Increment();
+                RecordRefusal(kAnonymous, "connect-person-socket", why);
+              }));
+    }
+    if (config_.supervisor_fd >= 0) {
+      supervisor_fd_taken_ = true;
+      CAPSTAN_ASSIGN_OR_RETURN(
+          supervisor_,
+          SupervisorChannel::Start(
+              {.fd = config_.supervisor_fd,
+               .paths = {config_.supervised_paths.begin(), config_.supervised_paths.end()},
+               .ready = absl::StrCat("ready ", name_, " ", bundle_sha256_, " ", server_->port(),
+                                     " ", join_server_->port()),
+               .make_token = [this](
+                                 const std::string& path,
+                                 absl::AnyInvocable<void(absl::StatusOr<std::string>)> done) {
+                 token_maker_->Make(kSupervisor, path, kSupervisedTokenTtl,
+                                    [done = std::move(done)](
+                                        absl::StatusOr<v1::JoinToken> token) mutable {
+                                      if (!token.ok()) return done(token.status());
+                                      done(token->token());
+                                    });
+               }}));
+    }
+    return absl::OkStatus();
+  }
+
+  // For refusals before there is a call; repeats are folded.
+  void RecordRefusal(absl::string_view principal, absl::string_view act,
+                     const absl::Status& why) {
+    handshake_denials_->Record({.principal = std::string(principal),
+                                .act = std::string(act),
+                                .resource = "",
+                                .outcome_code = static_cast<int>(why.code()),
+                                .message = std::string(why.message()),
+                                .repeats = 0},
+                               deps_.clock->Read().boot);
+  }
+
+  void ArmFlush() {
+    flush_timer_ = deps_.strand->RunAfter(kDenialFlushPeriod, [this] {
+      flush_timer_ = 0;
+      if (access_ == nullptr) return;
+      access_->FlushDenials();
+      handshake_denials_->Flush(deps_.clock->Read().boot);
+      ArmFlush();
+    });
+  }
+
+  const Config config_;
+  const Deps deps_;
+  metrics::Counter handshakes_refused_;
+  metrics::Counter connections_refused_;
+  OpenSslSecretSource secrets_;
+  TrustDomain trust_domain_;
+  std::string name_;
+  std::string bundle_sha256_;
+  auth::PolicyHolder policy_;
+  // These two live on the strand.
+  std::unique_ptr<PolicyFeed> feed_;
+  std::unique_ptr<Engine> engine_;
+  // Lives on the I/O strand.
+  std::unique_ptr<OwnIdentity> identity_keeper_;
+  std::shared_ptr<rpc::Identity> identity_;
+  std::unique_ptr<RefusalSink> refusals_;
+  std::unique_ptr<auth::DenialLog> handshake_denials_;
+  std::unique_ptr<auth::PolicyAccess> access_;
+  std::unique_ptr<JoinTokenMaker> token_maker_;
+  std::unique_ptr<JoinServiceHandlers> join_;
+  std::unique_ptr<JoinTokenServiceHandlers> join_tokens_;
+  std::unique_ptr<IdentityServiceHandlers> identities_;
+  std::unique_ptr<ProjectServiceHandlers> projects_;
+  std::unique_ptr<PolicyServiceHandlers> policies_;
+  std::unique_ptr<AuditServiceHandlers> audit_;
+  Strand::TimerId flush_timer_ = 0;
+  std::unique_ptr<rpc::Server> server_;
+  std::unique_ptr<rpc::Server> join_server_;
+  std::unique_ptr<rpc::LocalServer> people_;
+  std::unique_ptr<SupervisorChannel> supervisor_;
+  bool supervisor_fd_taken_ = false;
+  std::atomic<bool> serving_ = false;
+  bool drained_ = false;
+};
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Create(Config config, Deps deps) {
+  status::FieldErrors errors;
+  if (config.data_folder.empty()) errors.Add("data_folder", "is required");
+  if (!config.trust_domain.empty() && !auth::IsTrustDomain(config.trust_domain)) {
+    errors.Add("trust_domain", "expected lower-case letters, digits, `.`, `-` and `_`");
+  }
+  const auto check_ttl = [&errors](absl::string_view field, absl::Duration ttl) {
+    if (ttl < kMinTtl || ttl > absl::Hours(24 * 30)) {
+      errors.Add(field, absl::StrCat("is ", absl::FormatDuration(ttl), "; expected 30s to 720h"));
+    }
+  };
+  check_ttl("svid_ttl", config.core.svid_ttl);
+  check_ttl("task_svid_ttl", config.core.task_svid_ttl);
+  check_ttl("person_svid_ttl", config.core.person_svid_ttl);
+  for (const std::string& path : config.supervised_paths) {
+    if (!auth::SpiffeId::ParsePath("x", path).ok()) {
+      errors.Add("supervised_paths", absl::StrCat("holds `", path, "`, which is no identity's"));
+    }
+  }
+  if (!errors.ok()) return errors.ToStatus();
+  return std::unique_ptr<Server>(
+      new Server(std::make_unique<Body>(std::move(config), deps)));
+}
+
+Server::Server(std::unique_ptr<Body> body) : body_(std::move(body)) {}
+Server::~Server() = default;
+absl::Status Server::Start() { return body_->Start(); }
+void Server::Drain(BootTime deadline) { body_->Drain(deadline); }
+int Server::port() const { return body_->port(); }
+int Server::join_port() const { return body_->join_port(); }
+const std::string& Server::trust_domain() const { return body_->name(); }
+const std::string& Server::bundle_sha256() const { return body_->bundle_sha256(); }
+absl::Status Server::Ready() const { return body_->Ready(); }
+
+}  // namespace capstan::credentials

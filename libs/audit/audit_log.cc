@@ -104,9 +104,9 @@ absl::Status AuditLog::Record(const AuditEntry& entry) {
   if (record.ByteSizeLong() > (32 << 10)) {
     return absl::InvalidArgumentError("the audit record is larger than 32 KiB");
   }
-  const int64_t now_ns = absl::ToUnixNanos(clock_->Read().wall);
-  record.mutable_record_time()->set_seconds(now_ns / 1'000'000'000);
-  record.mutable_record_time()->set_nanos(static_cast<int32_t>(now_ns % 1'000'000'000));
+  const timespec now = absl::ToTimespec(clock_->Read().wall);
+  record.mutable_record_time()->set_seconds(now.tv_sec);
+  record.mutable_record_time()->set_nanos(static_cast<int32_t>(now.tv_nsec));
 
   absl::MutexLock lock(&mutex_);
   if (!failure_.ok()) return failure_;

@@ -1,0 +1,214 @@
+#include "integration/simulation/agent_actor.h"
+
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+
+namespace capstan::simulation {
+
+using capstan::nodeagent::v1::ShimStatus;
+using capstan::type::v1::SessionDown;
+using session::TaskId;
+namespace dl = ::capstan::dataloader::v1;
+
+AgentActor::AgentActor(Network* network, Machine* machine, std::string cluster, std::string node,
+                       ExecutorActor* executor, LoaderActor* loader)
+    : Process(&network->world(), "agent-" + node, &machine->clock()),
+      network_(network),
+      machine_(machine),
+      cluster_(std::move(cluster)),
+      node_(std::move(node)),
+      executor_(executor),
+      loader_(loader) {
+  machine_->SetListener(
+      {[this](const TaskId& id, const ShimStatus& status) {
+         Run(life(), [this, id, status] { Apply(node_agent::ShimReported{id, status}); });
+       },
+       [this](const TaskId& id, uint64_t request, const std::string& directory, int64_t step) {
+         Run(life(), [this, id, request, directory, step] {
+           Apply(node_agent::CheckpointAsked{id, request, directory, step});
+         });
+       }});
+}
+
+void AgentActor::OnStart() {
+  node_agent::CoreConfig config;
+  config.cluster = cluster_;
+  config.node = node_;
+  config.host = absl::StrCat("host-", node_);
+  config.boot_id = machine_->boot_id();
+  auto core = node_agent::AgentCore::Load(config, disk_.Read(), Read());
+  if (!core.ok()) return world().Violate(absl::StrCat(name(), ": ", core.status().ToString()));
+  core_ = std::make_unique<node_agent::AgentCore>(*std::move(core));
+  pipe_ = std::make_unique<CommitPipe>(this, &disk_, CommitPipe::Options{});
+  Apply(node_agent::Discovered{machine_->Discover()});
+  Observe();
+  Dial();
+}
+
+void AgentActor::OnCrash() {
+  pipe_->Crash();
+  pipe_.reset();
+  core_.reset();
+  up_.reset();
+}
+
+void AgentActor::OnAlarm() { Apply(node_agent::Tick{}); }
+
+void AgentActor::Observe() {
+  node_agent::NodeObserved observed;
+  observed.observation.set_node(node_);
+  observed.observation.mutable_allocatable()->set_cpu_millis(machine_->cpu_millis());
+  observed.observation.mutable_allocatable()->set_memory_bytes(int64_t{16} << 30);
+  observed.observation.set_boot_id(machine_->boot_id());
+  observed.observation.set_host(absl::StrCat("host-", node_));
+  Apply(observed);
+  Later(absl::Seconds(10), [this] { Observe(); });
+}
+
+void AgentActor::Apply(const node_agent::Event& event) {
+  node_agent::Step step = core_->Apply(event, Read());
+  pipe_->Submit(std::move(step.puts), std::move(step.deletes),
+                [this, my_life = life(), after = std::move(step.after)](int64_t) {
+                  for (const node_agent::Effect& effect : after) {
+                    if (up() && life() == my_life) CarryOut(effect);
+                  }
+                });
+  SetAlarm(core_->NextDeadline());
+}
+
+void AgentActor::Answer(const TaskId& id, node_agent::Ticket ticket, absl::Status status,
+                        node_agent::Answer answer) {
+  Apply(node_agent::Answered{id, ticket, std::move(status), std::move(answer)});
+}
+
+void AgentActor::AnswerSoon(const TaskId& id, node_agent::Ticket ticket, absl::Status status,
+                            node_agent::Answer answer) {
+  Later(world().random().Between(absl::Milliseconds(1), absl::Milliseconds(30)),
+        [this, id, ticket, status, answer] { Answer(id, ticket, status, answer); });
+}
+
+void AgentActor::CarryOut(const node_agent::Effect& effect) {
+  using namespace node_agent;  // NOLINT: the effects, all of which are named here.
+  if (const auto* send = std::get_if<SendUp>(&effect)) {
+    if (up_ != nullptr && send->session == session_) up_->SendUp(send->message);
+  } else if (const auto* close = std::get_if<CloseUp>(&effect)) {
+    if (up_ == nullptr || close->session != session_) return;
+    std::exchange(up_, nullptr)->CloseLower();
+    Later(absl::ZeroDuration(), [this, session = close->session] {
+      Apply(UpDisconnected{session});
+      Redial();
+    });
+  } else if (const auto* alarm = std::get_if<Alarm>(&effect)) {
+    world().Log(name(), absl::StrCat("alarm ", alarm->reason));
+  } else if (const auto* open = std::get_if<OpenOutput>(&effect)) {
+    dl::OpenOutputRequest request;
+    request.set_name(open->output);
+    request.set_job_uid(open->id.job_uid);
+    request.set_generation(open->id.generation);
+    network_->Call<dl::OpenOutputResponse>(
+        this, loader_, [this, request](auto reply) { loader_->OpenOutput(request, reply); },
+        [this, id = open->id, ticket = open->ticket](absl::StatusOr<dl::OpenOutputResponse> done) {
+          OpenedOutput opened;
+          if (done.ok()) {
+            opened.resume_directory = done->resume_from().directory();
+            opened.staging_root = done->staging_root();
+          }
+          Answer(id, ticket, done.status(), opened);
+        });
+  } else if (const auto* place = std::get_if<MakePlace>(&effect)) {
+    machine_->MakePlace(place->id);
+    Place made;
+    made.folder = absl::StrCat("/tasks/", place->id.Path());
+    made.cgroup.set_v2(absl::StrCat("/cgroup/", place->id.Path()));
+    AnswerSoon(place->id, place->ticket, absl::OkStatus(), made);
+  } else if (const auto* furnish = std::get_if<Furnish>(&effect)) {
+    AnswerSoon(furnish->id, furnish->ticket, absl::OkStatus());
+  } else if (const auto* identity = std::get_if<IssueIdentity>(&effect)) {
+    AnswerSoon(identity->id, identity->ticket, absl::OkStatus(),
+               Directory{identity->folder + "/svid"});
+  } else if (const auto* check = std::get_if<CheckPorts>(&effect)) {
+    TakenPorts taken;
+    if (world().random().OneIn(40)) {
+      world().Fault("port taken");
+      taken.ports = check->ports;
+    }
+    AnswerSoon(check->id, check->ticket, absl::OkStatus(), taken);
+  } else if (const auto* start = std::get_if<StartTask>(&effect)) {
+    AnswerSoon(start->id, start->ticket, machine_->Start(start->id, start->spec));
+  } else if (const auto* control = std::get_if<ControlTask>(&effect)) {
+    machine_->Control(control->id, control->control);
+  } else if (const auto* kill = std::get_if<KillTask>(&effect)) {
+    machine_->Kill(kill->id);
+    AnswerSoon(kill->id, kill->ticket, absl::OkStatus());
+  } else if (const auto* final = std::get_if<CommitFinal>(&effect)) {
+    dl::CommitOutputRequest request;
+    request.set_name(final->output);
+    request.set_job_uid(final->id.job_uid);
+    request.set_generation(final->id.generation);
+    request.set_rank(final->rank);
+    request.set_final(true);
+    network_->Call<dl::CommitOutputResponse>(
+        this, loader_, [this, request](auto reply) { loader_->CommitOutput(request, reply); },
+        [this, id = final->id,
+         ticket = final->ticket](absl::StatusOr<dl::CommitOutputResponse> done) {
+          Answer(id, ticket, done.status());
+        });
+  } else if (const auto* checkpoint = std::get_if<CommitCheckpoint>(&effect)) {
+    dl::CommitOutputRequest request;
+    request.set_name(checkpoint->output);
+    request.set_job_uid(checkpoint->id.job_uid);
+    request.set_generation(checkpoint->id.generation);
+    request.set_rank(checkpoint->rank);
+    request.set_checkpoint_step(checkpoint->step);
+    network_->Call<dl::CommitOutputResponse>(
+        this, loader_, [this, request](auto reply) { loader_->CommitOutput(request, reply); },
+        [this, asked = checkpoint->request](absl::StatusOr<dl::CommitOutputResponse> done) {
+          machine_->CheckpointAnswered(asked, done.status());
+        });
+  } else if (const auto* refuse = std::get_if<RefuseCheckpoint>(&effect)) {
+    machine_->CheckpointAnswered(refuse->request, refuse->status);
+  } else if (const auto* remove = std::get_if<RemovePlace>(&effect)) {
+    AnswerSoon(remove->id, remove->ticket, machine_->Remove(remove->id));
+  } else if (const auto* pins = std::get_if<ReleasePins>(&effect)) {
+    network_->Call<bool>(
+        this, loader_,
+        [this, holder = pins->holder](auto reply) { loader_->ReleasePins(holder, reply); },
+        [this, id = pins->id, ticket = pins->ticket](absl::StatusOr<bool> done) {
+          Answer(id, ticket, done.status());
+        });
+  } else if (const auto* ship = std::get_if<ShipLogs>(&effect)) {
+    if (!ship->ended) return;
+    Later(absl::Milliseconds(50), [this, id = ship->id] { Apply(LogsShipped{id}); });
+  }
+}
+
+void AgentActor::Dial() {
+  const node_agent::SessionId session = next_session_++;
+  Network::LowerEnd end;
+  end.received = [this, session](const SessionDown& message) {
+    if (session == session_ && up_ != nullptr) Apply(node_agent::UpMessage{session, message});
+  };
+  end.closed = [this, session] {
+    if (session != session_ || up_ == nullptr) return;
+    up_.reset();
+    Apply(node_agent::UpDisconnected{session});
+    Redial();
+  };
+  network_->Dial(
+      this, executor_, std::move(end),
+      [this](std::shared_ptr<Pipe> pipe) { return executor_->Accept(node_, std::move(pipe)); },
+      [this, session](std::shared_ptr<Pipe> pipe) {
+        if (pipe == nullptr) return Redial();
+        up_ = std::move(pipe);
+        session_ = session;
+        Apply(node_agent::UpConnected{session});
+      });
+}
+
+void AgentActor::Redial() {
+  Later(world().random().Between(absl::Milliseconds(200), absl::Seconds(3)), [this] { Dial(); });
+}
+
+}  // namespace capstan::simulation

@@ -1,0 +1,25 @@
+#ifndef CAPSTAN_INTEGRATION_SIMULATION_MUTANTS_H_
+#define CAPSTAN_INTEGRATION_SIMULATION_MUTANTS_H_
+
+namespace capstan::simulation {
+
+// Bugs planted one at a time into what carries the cores' decisions out, to show that the invariants
+// see them.
+struct Mutants {
+  // The scheduler sends START, and all else, before it is stored.
+  bool start_before_persist = false;
+  // The scheduler's commits do not compare the leadership.
+  bool no_leadership_compare = false;
+  // A deposed scheduler goes on answering renewals.
+  bool deposed_leader_answers = false;
+  // The shim ends no Task at its deadline (the agent, if it lives, does).
+  bool shim_ignores_deadline = false;
+  // Stops of a gang whose PREPARE failed are lost.
+  bool prepare_not_undone = false;
+  // PREPARE reads the newest checkpoint without opening the Output at its generation.
+  bool output_not_opened = false;
+};
+
+}  // namespace capstan::simulation
+
+#endif  // CAPSTAN_INTEGRATION_SIMULATION_MUTANTS_H_

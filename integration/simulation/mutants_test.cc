@@ -1,0 +1,47 @@
+// Bugs planted one at a time; each must be seen by an invariant within 50 seeds.
+#include <functional>
+#include <iostream>
+
+#include "gtest/gtest.h"
+#include "integration/simulation/mutants.h"
+#include "integration/simulation/scenario.h"
+
+namespace capstan::simulation {
+namespace {
+
+constexpr uint64_t kSeeds = 50;
+
+void ExpectCaught(const std::function<void(Mutants&)>& plant) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    ScenarioConfig config;
+    config.seed = seed;
+    plant(config.mutants);
+    const Outcome outcome = RunScenario(config);
+    if (outcome.violation.empty()) continue;
+    std::cout << "caught by seed " << seed << ": " << outcome.violation << std::endl;
+    return;
+  }
+  FAIL() << "not caught within " << kSeeds << " seeds";
+}
+
+TEST(MutantsTest, StartBeforePersist) {
+  ExpectCaught([](Mutants& mutants) { mutants.start_before_persist = true; });
+}
+TEST(MutantsTest, LeadershipCompareRemoved) {
+  ExpectCaught([](Mutants& mutants) { mutants.no_leadership_compare = true; });
+}
+TEST(MutantsTest, DeposedLeaderAnswersRenewals) {
+  ExpectCaught([](Mutants& mutants) { mutants.deposed_leader_answers = true; });
+}
+TEST(MutantsTest, ShimIgnoresItsDeadline) {
+  ExpectCaught([](Mutants& mutants) { mutants.shim_ignores_deadline = true; });
+}
+TEST(MutantsTest, PrepareNotUndone) {
+  ExpectCaught([](Mutants& mutants) { mutants.prepare_not_undone = true; });
+}
+TEST(MutantsTest, OutputNotOpenedAtItsGeneration) {
+  ExpectCaught([](Mutants& mutants) { mutants.output_not_opened = true; });
+}
+
+}  // namespace
+}  // namespace capstan::simulation

@@ -1,0 +1,153 @@
+#ifndef CAPSTAN_INTEGRATION_SIMULATION_NETWORK_H_
+#define CAPSTAN_INTEGRATION_SIMULATION_NETWORK_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "integration/simulation/process.h"
+#include "integration/simulation/world.h"
+#include "proto/capstan/type/v1/session.pb.h"
+
+namespace capstan::simulation {
+
+class Pipe;
+
+// Everything between processes. A stream keeps its order, as TCP does, but may be delayed, half dead,
+// or broken without the other side's knowing; calls may be late, lost, doubled and overtake each other.
+class Network {
+ public:
+  explicit Network(World* world) : world_(world) {}
+
+  World& world() { return *world_; }
+
+  // One direction between two processes, by name; a process reaches itself always.
+  void Cut(const std::string& from, const std::string& to) { cuts_.insert({from, to}); }
+  void Heal() { cuts_.clear(); }
+  void Heal(const std::string& from, const std::string& to) { cuts_.erase({from, to}); }
+  bool Passes(const std::string& from, const std::string& to) const {
+    return cuts_.count({from, to}) == 0;
+  }
+  // Messages take up to this long.
+  void SetSlowest(absl::Duration slowest) { slowest_ = slowest; }
+  void SetDoubling(bool doubling) { doubling_ = doubling; }
+
+  absl::Duration Delay();
+
+  // What one end of a stream is told, in its life.
+  template <typename In>
+  struct End {
+    std::function<void(const In&)> received;
+    std::function<void()> closed;
+  };
+  using LowerEnd = End<capstan::type::v1::SessionDown>;
+  using UpperEnd = End<capstan::type::v1::SessionUp>;
+
+  // The lower side dials. `accept` runs on the upper side, if it is reached: it returns its end, or an
+  // end without functions to refuse. `done` runs on the lower side: null if it failed.
+  void Dial(Process* lower, Process* upper, LowerEnd lower_end,
+            std::function<UpperEnd(std::shared_ptr<Pipe>)> accept,
+            std::function<void(std::shared_ptr<Pipe>)> done);
+
+  // A call with a deadline of 10 s: `serve` runs on `to`, perhaps late or twice; `reply` may be called
+  // in the same life later. `done` runs once on `from`.
+  template <typename T>
+  void Call(Process* from, Process* to,
+            std::function<void(std::function<void(absl::StatusOr<T>)> reply)> serve,
+            std::function<void(absl::StatusOr<T>)> done) {
+    auto finished = std::make_shared<bool>(false);
+    const int64_t from_life = from->life();
+    auto finish = [from, from_life, finished, done = std::move(done)](absl::StatusOr<T> result) {
+      from->Run(from_life, [finished, done, result = std::move(result)] {
+        if (std::exchange(*finished, true)) return;
+        done(result);
+      });
+    };
+    world_->After(absl::Seconds(10), [finish] {
+      finish(absl::DeadlineExceededError("simulated deadline"));
+    });
+    const bool twice = doubling_ && world_->random().OneIn(3);
+    if (twice) world_->Fault("duplicate");
+    for (int i = 0; i < (twice ? 2 : 1); ++i) {
+      world_->After(Delay(), [this, from, to, serve, finish] {
+        if (!Passes(from->name(), to->name()) || !to->up()) {
+          world_->After(absl::Milliseconds(5), [finish] {
+            finish(absl::UnavailableError("simulated: not reached"));
+          });
+          return;
+        }
+        to->Run(to->life(), [this, from, to, serve, finish] {
+          serve([this, from, to, finish](absl::StatusOr<T> result) {
+            if (!Passes(to->name(), from->name())) return;
+            world_->After(Delay(), [finish, result = std::move(result)] { finish(result); });
+          });
+        });
+      });
+    }
+  }
+
+ private:
+  World* const world_;
+  std::set<std::pair<std::string, std::string>> cuts_;
+  absl::Duration slowest_ = absl::Milliseconds(20);
+  bool doubling_ = false;
+};
+
+// One stream. Each end learns of the other's death by a close if the network lets it pass, else by
+// silence after half a minute; until then what it sends goes nowhere.
+class Pipe : public std::enable_shared_from_this<Pipe> {
+ public:
+  void SendUp(capstan::type::v1::SessionUp message);
+  void SendDown(capstan::type::v1::SessionDown message);
+  // From that end's own side; the other end is told, after what was sent before.
+  void CloseLower();
+  void CloseUpper();
+
+ private:
+  friend class Network;
+  template <typename Message>
+  struct Direction {
+    // A message, or the close of the sending end.
+    struct Item {
+      absl::Duration due;
+      bool close = false;
+      Message message;
+    };
+    std::deque<Item> items;
+    bool pumping = false;
+  };
+
+  Pipe(Network* network, Process* lower, Process* upper);
+  void Watch();
+  void PumpUp();
+  void PumpDown();
+  void LowerGone();
+  void UpperGone();
+  bool LowerAlive() const { return lower_->up() && lower_->life() == lower_life_; }
+  bool UpperAlive() const { return upper_->up() && upper_->life() == upper_life_; }
+
+  Network* const network_;
+  Process* const lower_;
+  Process* const upper_;
+  const int64_t lower_life_;
+  const int64_t upper_life_;
+  bool lower_open_ = true;
+  bool upper_open_ = true;
+  absl::Duration heard_ = absl::ZeroDuration();
+  Network::LowerEnd lower_end_;
+  Network::UpperEnd upper_end_;
+  Direction<capstan::type::v1::SessionUp> up_;
+  Direction<capstan::type::v1::SessionDown> down_;
+};
+
+}  // namespace capstan::simulation
+
+#endif  // CAPSTAN_INTEGRATION_SIMULATION_NETWORK_H_

@@ -1,0 +1,49 @@
+#ifndef CAPSTAN_INTEGRATION_SIMULATION_SCENARIO_H_
+#define CAPSTAN_INTEGRATION_SIMULATION_SCENARIO_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/time/time.h"
+#include "integration/simulation/mutants.h"
+
+namespace capstan::simulation {
+
+struct ScenarioConfig {
+  uint64_t seed = 0;
+  int clusters = 2;
+  int nodes_per_cluster = 3;
+  int jobs = 24;
+  // Jobs come and faults happen during this time; afterwards all is healed and must settle.
+  absl::Duration trouble = absl::Minutes(20);
+  // By then nothing may be left.
+  absl::Duration settle = absl::Minutes(60);
+  bool faults = true;
+  bool print_log = false;
+  Mutants mutants;
+};
+
+struct Outcome {
+  // Empty if every invariant held at every step and at the end.
+  std::string violation;
+  uint64_t log_hash = 0;
+  int64_t steps = 0;
+  int64_t gangs = 0;
+  int64_t commits = 0;
+  std::map<std::string, int> faults;
+  absl::Duration time;
+};
+
+// Every kind of fault that a counting seed must have fired.
+inline constexpr const char* kFaultKinds[] = {
+    "crash",  "stop",      "partition", "partition one way", "delay",   "duplicate",
+    "reboot", "shim kill", "shim stop", "program kill",      "port taken"};
+
+// Runs the real cores of scheduler (two replicas), executors, agents, shims and data_loader through
+// one seeded history.
+Outcome RunScenario(const ScenarioConfig& config);
+
+}  // namespace capstan::simulation
+
+#endif  // CAPSTAN_INTEGRATION_SIMULATION_SCENARIO_H_

@@ -1,0 +1,245 @@
+#include "integration/simulation/scheduler_actor.h"
+
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace capstan::simulation {
+namespace {
+
+constexpr absl::Duration kTtl = absl::Seconds(8);
+constexpr absl::Duration kMargin = absl::Seconds(1);
+constexpr absl::Duration kKeepAlive = absl::Seconds(2);
+
+// Removes the stops of failed PREPAREs, for the mutant that forgets to undo them.
+void DropUndo(capstan::type::v1::SessionDown* message) {
+  if (!message->has_desired()) return;
+  auto& tasks = *message->mutable_desired()->mutable_tasks();
+  for (int i = tasks.size() - 1; i >= 0; --i) {
+    if (tasks[i].stop().reason() == capstan::type::v1::Stop::REASON_PREPARE_FAILED) {
+      tasks.DeleteSubrange(i, 1);
+    }
+  }
+}
+
+}  // namespace
+
+SchedulerActor::SchedulerActor(Network* network, const MachineClock* clock, std::string name,
+                               SharedStore* store, LoaderActor* loader, const Mutants* mutants)
+    : Process(&network->world(), std::move(name), clock),
+      network_(network),
+      store_(store),
+      loader_(loader),
+      mutants_(mutants) {}
+
+bool SchedulerActor::StoreReached() const {
+  return network_->Passes(name(), SharedStore::kName) &&
+         network_->Passes(SharedStore::kName, name());
+}
+
+void SchedulerActor::OnStart() { KeepAlive(); }
+
+void SchedulerActor::OnCrash() {
+  if (pipe_ != nullptr) pipe_->Crash();
+  pipe_.reset();
+  core_.reset();
+  sessions_.clear();
+  calls_.clear();
+  epoch_ = 0;
+}
+
+void SchedulerActor::OnAlarm() {
+  if (core_ != nullptr) Apply(scheduler::Tick{});
+}
+
+// One round trip to the store: keeps the leadership, or takes it when no one has it.
+void SchedulerActor::KeepAlive() {
+  const BootTime sent = Read().boot;
+  const int64_t my_life = life();
+  const absl::Duration there = network_->Delay();
+  const absl::Duration back = network_->Delay();
+  world().After(there, [this, sent, my_life, back] {
+    if (!StoreReached() || life() != my_life || !up()) return;
+    if (store_->leader == name() && epoch_ == store_->epoch && world().now() < store_->lease_ends) {
+      store_->lease_ends = world().now() + kTtl;
+    } else if (world().now() >= store_->lease_ends) {
+      store_->leader = name();
+      store_->epoch = ++store_->disk.revision;
+      store_->lease_ends = world().now() + kTtl;
+      world().Log(name(), absl::StrCat("leads, epoch ", store_->epoch));
+    } else if (store_->leader != name()) {
+      return;
+    }
+    const int64_t epoch = store_->epoch;
+    world().After(back, [this, sent, my_life, epoch] {
+      Run(my_life, [this, sent, epoch] {
+        if (epoch < epoch_) return;
+        if (sent + (kTtl - kMargin) <= Read().boot) return;
+        const bool new_term = epoch != epoch_;
+        if (new_term) StepDown("a new term");
+        leader_until_ = sent + (kTtl - kMargin);
+        if (new_term) Lead(epoch);
+      });
+    });
+  });
+  Later(kKeepAlive, [this] {
+    if (epoch_ != 0 && Read().boot >= leader_until_ && !mutants_->deposed_leader_answers) {
+      StepDown("its lease has run out");
+    }
+    KeepAlive();
+  });
+}
+
+void SchedulerActor::Lead(int64_t epoch) {
+  auto core = scheduler::SchedulerCore::Load(scheduler::CoreConfig(), store_->disk.Read());
+  if (!core.ok()) return world().Violate(absl::StrCat(name(), ": ", core.status().ToString()));
+  epoch_ = epoch;
+  core_ = *std::move(core);
+  CommitPipe::Options options;
+  options.compare = [this, epoch] {
+    return mutants_->no_leadership_compare ||
+           (store_->leader == name() && store_->epoch == epoch);
+  };
+  options.reachable = [this] { return StoreReached(); };
+  options.on_dead = [this] {
+    if (!mutants_->deposed_leader_answers) StepDown("a commit was refused");
+  };
+  options.act_first = mutants_->start_before_persist;
+  options.slowest = absl::Milliseconds(60);
+  pipe_ = std::make_unique<CommitPipe>(this, &store_->disk, options);
+  scheduler::LeadershipGained gained;
+  gained.token.set_store_incarnation(1);
+  gained.token.set_leader_epoch(epoch);
+  Apply(gained);
+}
+
+void SchedulerActor::StepDown(const std::string& why) {
+  if (epoch_ == 0) return;
+  world().Log(name(), absl::StrCat("steps down: ", why));
+  epoch_ = 0;
+  core_.reset();
+  // Its commit may be what called us; what it still holds is never carried out.
+  pipe_->Crash();
+  old_pipe_ = std::move(pipe_);
+  calls_.clear();
+  SetAlarm(absl::nullopt);
+  for (auto& [id, pipe] : std::exchange(sessions_, {})) pipe->CloseUpper();
+}
+
+void SchedulerActor::Apply(const scheduler::Event& event) {
+  scheduler::Step step = core_->Apply(event, Read());
+  for (scheduler::Write& write : step.persist) {
+    pipe_->Submit(std::move(write.puts), std::move(write.deletes), [](int64_t) {});
+  }
+  pipe_->Submit({}, {}, [this, epoch = epoch_, after = std::move(step.after)](int64_t revision) {
+    for (const scheduler::Effect& effect : after) {
+      if (epoch_ == epoch) CarryOut(effect, revision);
+    }
+  });
+  if (core_ != nullptr) {
+    absl::optional<BootTime> next = core_->NextDeadline();
+    if (next.has_value() && *next < Read().boot) next = Read().boot;
+    SetAlarm(next);
+  }
+}
+
+void SchedulerActor::CarryOut(const scheduler::Effect& effect, int64_t revision) {
+  if (const auto* send = std::get_if<scheduler::SendDown>(&effect)) {
+    const auto session = sessions_.find(send->session);
+    if (session == sessions_.end()) return;
+    if (Read().boot >= send->send_before) return;
+    capstan::type::v1::SessionDown message = send->message;
+    if (message.has_desired()) message.mutable_desired()->set_revision(revision);
+    if (mutants_->prepare_not_undone) DropUndo(&message);
+    session->second->SendDown(std::move(message));
+  } else if (const auto* close = std::get_if<scheduler::CloseSession>(&effect)) {
+    const auto session = sessions_.find(close->session);
+    if (session == sessions_.end()) return;
+    session->second->CloseUpper();
+    sessions_.erase(session);
+    Later(absl::ZeroDuration(), [this, id = close->session] {
+      if (core_ != nullptr) Apply(scheduler::SessionClosed{id});
+    });
+  } else if (const auto* job = std::get_if<scheduler::ReplyJob>(&effect)) {
+    const auto call = calls_.find(job->call);
+    if (call == calls_.end()) return;
+    call->second(job->job);
+    calls_.erase(call);
+  } else if (const auto* pins = std::get_if<scheduler::ReleasePins>(&effect)) {
+    ReleasePins(pins->job_uid, pins->generation);
+  }
+}
+
+void SchedulerActor::ReleasePins(const std::string& job_uid, int64_t generation) {
+  network_->Call<bool>(
+      this, loader_,
+      [this, holder = absl::StrCat(job_uid, "/", generation)](auto reply) {
+        loader_->ReleasePins(holder, reply);
+      },
+      [this, epoch = epoch_, job_uid, generation](absl::StatusOr<bool> done) {
+        if (epoch_ != epoch) return;
+        if (done.ok()) return Apply(scheduler::PinsReleased{job_uid, generation});
+        Later(absl::Seconds(2), [this, epoch, job_uid, generation] {
+          if (epoch_ == epoch) ReleasePins(job_uid, generation);
+        });
+      });
+}
+
+void SchedulerActor::AnswerDeposed(scheduler::SessionId session, int64_t sequence) {
+  capstan::type::v1::SessionDown message;
+  capstan::type::v1::RenewalAnswer& answer = *message.mutable_renewal_answer();
+  answer.set_sequence(sequence);
+  answer.mutable_confirmation_age();
+  answer.mutable_token()->set_store_incarnation(1);
+  answer.mutable_token()->set_leader_epoch(epoch_);
+  sessions_.at(session)->SendDown(std::move(message));
+}
+
+Network::UpperEnd SchedulerActor::Accept(std::shared_ptr<Pipe> pipe) {
+  Network::UpperEnd end;
+  if (core_ == nullptr) return end;
+  const scheduler::SessionId session = next_session_++;
+  sessions_[session] = std::move(pipe);
+  end.received = [this, session](const capstan::type::v1::SessionUp& message) {
+    if (core_ == nullptr || sessions_.count(session) == 0) return;
+    switch (message.message_case()) {
+      case capstan::type::v1::SessionUp::kHello:
+        return Apply(scheduler::HelloReceived{session, message.hello()});
+      case capstan::type::v1::SessionUp::kRenewal:
+        if (mutants_->deposed_leader_answers && Read().boot >= leader_until_) {
+          return AnswerDeposed(session, message.renewal().sequence());
+        }
+        return Apply(
+            scheduler::RenewalReceived{session, message.renewal().sequence(), leader_until_});
+      case capstan::type::v1::SessionUp::kObservations:
+        return Apply(scheduler::ObservationsReceived{session, message.observations()});
+      case capstan::type::v1::SessionUp::MESSAGE_NOT_SET:
+        return;
+    }
+  };
+  end.closed = [this, session] {
+    if (sessions_.erase(session) != 0 && core_ != nullptr) {
+      Apply(scheduler::SessionClosed{session});
+    }
+  };
+  return end;
+}
+
+void SchedulerActor::CreateJob(scheduler::CreateJob call, Reply<capstan::scheduler::v1::Job> reply) {
+  if (core_ == nullptr) return reply(absl::UnavailableError("not the leader"));
+  call.call = next_call_++;
+  calls_[call.call] = std::move(reply);
+  Apply(call);
+}
+
+void SchedulerActor::CancelJob(scheduler::CancelJob call, Reply<capstan::scheduler::v1::Job> reply) {
+  if (core_ == nullptr) return reply(absl::UnavailableError("not the leader"));
+  call.call = next_call_++;
+  calls_[call.call] = std::move(reply);
+  Apply(call);
+}
+
+}  // namespace capstan::simulation

@@ -1,0 +1,82 @@
+#ifndef CAPSTAN_INTEGRATION_SIMULATION_SCHEDULER_ACTOR_H_
+#define CAPSTAN_INTEGRATION_SIMULATION_SCHEDULER_ACTOR_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "integration/simulation/loader_actor.h"
+#include "integration/simulation/mutants.h"
+#include "integration/simulation/network.h"
+#include "integration/simulation/process.h"
+#include "proto/capstan/scheduler/v1/job.pb.h"
+#include "services/scheduler/core/scheduler_core.h"
+
+namespace capstan::simulation {
+
+// The store that the schedulers share: it never crashes, but may not be reached. It keeps the
+// leadership key under a lease of its own clock.
+struct SharedStore {
+  static constexpr char kName[] = "store";
+  Disk disk;
+  std::string leader;
+  int64_t epoch = 0;
+  absl::Duration lease_ends;
+};
+
+// A scheduler replica: leads or waits to. The real core; leadership as libs/store has it.
+class SchedulerActor final : public Process {
+ public:
+  SchedulerActor(Network* network, const MachineClock* clock, std::string name, SharedStore* store,
+                 LoaderActor* loader, const Mutants* mutants);
+
+  // An executor dials; refused unless this replica leads.
+  Network::UpperEnd Accept(std::shared_ptr<Pipe> pipe);
+
+  template <typename T>
+  using Reply = std::function<void(absl::StatusOr<T>)>;
+  void CreateJob(scheduler::CreateJob call, Reply<capstan::scheduler::v1::Job> reply);
+  void CancelJob(scheduler::CancelJob call, Reply<capstan::scheduler::v1::Job> reply);
+
+  const scheduler::SchedulerCore* core() const { return core_.get(); }
+
+ protected:
+  void OnStart() override;
+  void OnCrash() override;
+  void OnAlarm() override;
+
+ private:
+  void KeepAlive();
+  void Lead(int64_t epoch);
+  // Gives up the term: drops the core, the calls and the sessions.
+  void StepDown(const std::string& why);
+  void Apply(const scheduler::Event& event);
+  void CarryOut(const scheduler::Effect& effect, int64_t revision);
+  void ReleasePins(const std::string& job_uid, int64_t generation);
+  // What the mutant says after its term.
+  void AnswerDeposed(scheduler::SessionId session, int64_t sequence);
+  bool StoreReached() const;
+
+  Network* const network_;
+  SharedStore* const store_;
+  LoaderActor* const loader_;
+  const Mutants* const mutants_;
+  scheduler::SessionId next_session_ = 1;
+  scheduler::CallId next_call_ = 1;
+  // Of this term.
+  int64_t epoch_ = 0;
+  BootTime leader_until_ = BootTime::InfinitePast();
+  std::unique_ptr<scheduler::SchedulerCore> core_;
+  std::unique_ptr<CommitPipe> pipe_;
+  // What a stepping-down replica still has on its stack.
+  std::unique_ptr<CommitPipe> old_pipe_;
+  std::map<scheduler::SessionId, std::shared_ptr<Pipe>> sessions_;
+  std::map<scheduler::CallId, Reply<capstan::scheduler::v1::Job>> calls_;
+};
+
+}  // namespace capstan::simulation
+
+#endif  // CAPSTAN_INTEGRATION_SIMULATION_SCHEDULER_ACTOR_H_

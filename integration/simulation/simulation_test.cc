@@ -1,0 +1,92 @@
+// Whole histories with faults; see scenario.h and witness.h for what is simulated and checked.
+//
+// One seed again, with its log: bazel run //integration/simulation:simulation_test -- --seed=7
+#include <cstdlib>
+#include <iostream>
+#include <set>
+#include <string>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "integration/simulation/scenario.h"
+
+ABSL_FLAG(int64_t, seed, -1, "runs this seed alone and prints its log");
+ABSL_FLAG(int64_t, first_seed, 0, "first seed");
+ABSL_FLAG(int64_t, seeds, 50, "seeds that must count");
+
+namespace capstan::simulation {
+namespace {
+
+// A seed counts with at least 2,000 steps, 20 gangs, and every kind of fault fired.
+bool Counts(const Outcome& outcome) {
+  if (outcome.steps < 2000 || outcome.gangs < 20) return false;
+  for (const char* kind : kFaultKinds) {
+    if (outcome.faults.count(kind) == 0) return false;
+  }
+  return true;
+}
+
+std::string Describe(const Outcome& outcome) {
+  std::string text = absl::StrCat(outcome.steps, " steps, ", outcome.gangs, " gangs, ",
+                                  outcome.commits, " checkpoints, ",
+                                  absl::FormatDuration(outcome.time), ";");
+  for (const auto& [kind, count] : outcome.faults) absl::StrAppend(&text, " ", kind, " ", count);
+  return text;
+}
+
+TEST(SimulationTest, InvariantsHoldInEverySeed) {
+  ScenarioConfig config;
+  if (absl::GetFlag(FLAGS_seed) >= 0) {
+    config.seed = static_cast<uint64_t>(absl::GetFlag(FLAGS_seed));
+    config.print_log = true;
+    const Outcome outcome = RunScenario(config);
+    std::cout << "seed " << config.seed << ": " << Describe(outcome) << "\n";
+    ASSERT_EQ(outcome.violation, "");
+    return;
+  }
+  int64_t counted = 0;
+  int64_t run = 0;
+  const int64_t wanted = absl::GetFlag(FLAGS_seeds);
+  // Every seed must hold, also those that fire too little to count; three times as many is the bound.
+  for (; counted < wanted && run < 3 * wanted; ++run) {
+    config.seed = static_cast<uint64_t>(absl::GetFlag(FLAGS_first_seed) + run);
+    const Outcome outcome = RunScenario(config);
+    const bool counts = Counts(outcome);
+    counted += counts ? 1 : 0;
+    std::cout << "seed " << config.seed << (counts ? ": " : " (does not count): ")
+              << Describe(outcome) << std::endl;
+    ASSERT_EQ(outcome.violation, "") << "again: --seed=" << config.seed;
+  }
+  std::cout << counted << " of " << run << " seeds count" << std::endl;
+  EXPECT_EQ(counted, wanted);
+}
+
+TEST(SimulationTest, ASeedMakesOneHistory) {
+  ScenarioConfig config;
+  config.seed = 3;
+  config.jobs = 6;
+  config.trouble = absl::Minutes(5);
+  const Outcome first = RunScenario(config);
+  const Outcome second = RunScenario(config);
+  EXPECT_EQ(first.log_hash, second.log_hash);
+  EXPECT_EQ(first.steps, second.steps);
+}
+
+TEST(SimulationTest, SettlesWithoutFaults) {
+  ScenarioConfig config;
+  config.faults = false;
+  config.jobs = 8;
+  const Outcome outcome = RunScenario(config);
+  EXPECT_EQ(outcome.violation, "");
+}
+
+}  // namespace
+}  // namespace capstan::simulation
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  absl::ParseCommandLine(argc, argv);
+  return RUN_ALL_TESTS();
+}

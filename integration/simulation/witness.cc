@@ -1,0 +1,76 @@
+#include "integration/simulation/witness.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/scheduler/core/keys.h"
+#include "services/scheduler/core/records.pb.h"
+
+namespace capstan::simulation {
+
+using ::capstan::scheduler::records::v1::GangHeadRecord;
+using session::TaskId;
+
+void Witness::Started(const TaskId& id, const std::string& machine, int64_t cpu_millis,
+                      int64_t cpu_limit, int64_t resume_step) {
+  world_->Log("witness", absl::StrCat("start ", id.Path(), " on ", machine, " from step ",
+                                      resume_step));
+  if (!started_.insert(id).second) world_->Violate(absl::StrCat("started twice: ", id.Path()));
+  int64_t used = cpu_millis;
+  for (const auto& [other, task] : live_) {
+    if (other.job_uid == id.job_uid && other.generation != id.generation) {
+      world_->Violate(absl::StrCat("two live generations: ", other.Path(), " on ", task.machine,
+                                   " and ", id.Path(), " on ", machine));
+    }
+    if (task.machine == machine) used += task.cpu_millis;
+  }
+  if (used > cpu_limit) {
+    world_->Violate(absl::StrCat(machine, " holds ", used, " of ", cpu_limit, " mCPU"));
+  }
+  const auto record = scheduler_disk_->records.find(scheduler::GangHeadKey(id.job_uid));
+  GangHeadRecord head;
+  if (record == scheduler_disk_->records.end() || !head.ParseFromString(record->second) ||
+      head.generation() != id.generation || head.phase() == GangHeadRecord::PHASE_PREPARING) {
+    world_->Violate(absl::StrCat("started without a stored START: ", id.Path()));
+  }
+  if (gangs_.emplace(id.job_uid, id.generation).second) ++generations_;
+  highest_started_[id.job_uid] = std::max(highest_started_[id.job_uid], id.generation);
+  const auto newest = newest_step_.find(id.job_uid);
+  // Rank 0 may have committed already before a slower rank of its own generation starts.
+  const bool own = std::any_of(durable_[id.job_uid].begin(), durable_[id.job_uid].end(),
+                               [&id](const auto& c) { return c.first == id.generation; });
+  if (!own && resume_step != (newest == newest_step_.end() ? 0 : newest->second)) {
+    world_->Violate(absl::StrCat(id.Path(), " begins after step ", resume_step, " while step ",
+                                 newest == newest_step_.end() ? 0 : newest->second,
+                                 " is committed"));
+  }
+  live_[id] = {machine, cpu_millis};
+}
+
+void Witness::Ended(const TaskId& id) {
+  world_->Log("witness", absl::StrCat("end ", id.Path()));
+  live_.erase(id);
+}
+
+void Witness::Committed(const std::string& job_uid, int64_t generation, int64_t step) {
+  if (!durable_[job_uid].emplace(generation, step).second) return;
+  world_->Log("witness", absl::StrCat("checkpoint ", job_uid, " generation ", generation, " step ",
+                                      step));
+  ++commits_;
+  if (generation < highest_started_[job_uid]) {
+    world_->Violate(absl::StrCat("generation ", generation, " of ", job_uid,
+                                 " committed after generation ", highest_started_[job_uid],
+                                 " had started"));
+  }
+  newest_step_[job_uid] = step;
+}
+
+void Witness::CommitAcknowledged(const std::string& job_uid, int64_t generation, int64_t step) {
+  if (durable_[job_uid].count({generation, step}) == 0) {
+    world_->Violate(absl::StrCat("checkpoint of ", job_uid, " step ", step,
+                                 " acknowledged without being stored"));
+  }
+}
+
+}  // namespace capstan::simulation

@@ -1,0 +1,19 @@
+#ifndef CAPSTAN_SERVICES_NODE_AGENT_ADAPTERS_LOADER_DATA_ACCESS_H_
+#define CAPSTAN_SERVICES_NODE_AGENT_ADAPTERS_LOADER_DATA_ACCESS_H_
+
+#include <memory>
+#include <string>
+
+#include "grpcpp/channel.h"
+#include "libs/strand/strand.h"
+#include "services/node_agent/ports/data_access.h"
+
+namespace capstan::node_agent {
+
+// data_loader over gRPC.
+std::unique_ptr<DataAccess> MakeLoaderDataAccess(const std::shared_ptr<grpc::Channel>& channel,
+                                                 Strand* strand);
+
+}  // namespace capstan::node_agent
+
+#endif  // CAPSTAN_SERVICES_NODE_AGENT_ADAPTERS_LOADER_DATA_ACCESS_H_

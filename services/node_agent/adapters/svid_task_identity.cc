@@ -1,0 +1,89 @@
+#include "services/node_agent/adapters/svid_task_identity.h"
+
+#include <unistd.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "libs/rpc/call.h"
+#include "libs/rpc/x509.h"
+#include "libs/safe_path/safe_path.h"
+#include "libs/status/status_macros.h"
+#include "proto/capstan/credentials/v1/join_service.grpc.pb.h"
+
+namespace capstan::node_agent {
+namespace {
+
+namespace cr = capstan::credentials::v1;
+
+absl::StatusOr<std::string> WriteIdentity(const IssueIdentity& order, const std::string& key_pem,
+                                          const cr::Svid& svid) {
+  const std::string folder = absl::StrCat(order.folder, "/identity");
+  const std::vector<std::string> chain(svid.certificate_chain().begin(),
+                                       svid.certificate_chain().end());
+  const std::vector<std::string> roots(svid.bundle().roots().begin(), svid.bundle().roots().end());
+  const std::string key = absl::StrCat(folder, "/svid_key.pem");
+  CAPSTAN_RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(folder, "/bundle.pem"),
+                                              rpc::CertificatesToPem(roots), 0444));
+  CAPSTAN_RETURN_IF_ERROR(WriteFileAtomically(key, key_pem, 0400));
+  if (order.unix_uid > 0) {
+    const auto uid = static_cast<uid_t>(order.unix_uid);
+    if (lchown(key.c_str(), uid, uid) != 0) return ErrnoStatus(errno, "chown", key);
+  }
+  CAPSTAN_RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(folder, "/svid.pem"),
+                                              rpc::CertificatesToPem(chain), 0444));
+  return folder;
+}
+
+class SvidTaskIdentity final : public TaskIdentity {
+ public:
+  SvidTaskIdentity(const std::shared_ptr<grpc::Channel>& channel, Strand* strand, Strand* files)
+      : stub_(cr::IdentityService::NewStub(channel)), strand_(strand), files_(files) {}
+
+  void Issue(const IssueIdentity& order,
+             absl::AnyInvocable<void(absl::StatusOr<std::string>)> done) override {
+    absl::StatusOr<rpc::PrivateKey> key = rpc::PrivateKey::Generate();
+    if (!key.ok()) return Answer(std::move(done), key.status());
+    absl::StatusOr<std::string> csr = rpc::MakeCertificateRequest(*key);
+    if (!csr.ok()) return Answer(std::move(done), csr.status());
+    cr::IssueTaskSvidRequest request;
+    request.set_certificate_request(*std::move(csr));
+    request.set_job(order.job);
+    request.set_service_account(order.service_account);
+    request.set_job_uid(order.id.job_uid);
+    request.set_generation(order.id.generation);
+    request.set_group(order.id.group);
+    request.set_index(order.id.index);
+    rpc::CallUnary(
+        stub_.get(), &cr::IdentityService::StubInterface::async_interface::IssueTaskSvid,
+        std::move(request), {.deadline = absl::Seconds(5)}, strand_,
+        [strand = strand_, files = files_, order, pem = key->ToPem(),
+         done = std::move(done)](absl::StatusOr<cr::Svid> svid) mutable {
+          if (!svid.ok()) return done(svid.status());
+          files->Post([strand, order, pem, svid = *std::move(svid),
+                       done = std::move(done)]() mutable {
+            strand->Post([done = std::move(done),
+                          written = WriteIdentity(order, pem, svid)]() mutable { done(written); });
+          });
+        });
+  }
+
+ private:
+  void Answer(absl::AnyInvocable<void(absl::StatusOr<std::string>)> done, absl::Status status) {
+    strand_->Post([done = std::move(done), status]() mutable { done(status); });
+  }
+
+  const std::unique_ptr<cr::IdentityService::Stub> stub_;
+  Strand* const strand_;
+  Strand* const files_;
+};
+
+}  // namespace
+
+std::unique_ptr<TaskIdentity> MakeSvidTaskIdentity(const std::shared_ptr<grpc::Channel>& channel,
+                                                   Strand* strand, Strand* files) {
+  return std::make_unique<SvidTaskIdentity>(channel, strand, files);
+}
+
+}  // namespace capstan::node_agent

@@ -1,0 +1,19 @@
+#ifndef CAPSTAN_SERVICES_NODE_AGENT_ADAPTERS_SVID_TASK_IDENTITY_H_
+#define CAPSTAN_SERVICES_NODE_AGENT_ADAPTERS_SVID_TASK_IDENTITY_H_
+
+#include <memory>
+
+#include "grpcpp/channel.h"
+#include "libs/strand/strand.h"
+#include "services/node_agent/ports/task_identity.h"
+
+namespace capstan::node_agent {
+
+// Asks credentials for Task SVIDs under fresh keys; `files` runs what blocks. The files lie in
+// `<task folder>/identity`: certificates 0444, the key 0400 of the Job's uid.
+std::unique_ptr<TaskIdentity> MakeSvidTaskIdentity(const std::shared_ptr<grpc::Channel>& channel,
+                                                   Strand* strand, Strand* files);
+
+}  // namespace capstan::node_agent
+
+#endif  // CAPSTAN_SERVICES_NODE_AGENT_ADAPTERS_SVID_TASK_IDENTITY_H_

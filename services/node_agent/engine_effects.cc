@@ -1,0 +1,131 @@
+// What the engine does for each effect of its core.
+#include <utility>
+#include <variant>
+
+#include "services/node_agent/engine.h"
+
+namespace capstan::node_agent {
+
+using session::TaskId;
+
+void Engine::CarryOut(Effect effect) {
+  const std::weak_ptr<char> alive = alive_;
+  // An answer that brings a folder.
+  const auto directory = [this, alive](const TaskId& id, Ticket ticket) {
+    return [this, alive, id, ticket](absl::StatusOr<std::string> path) {
+      if (alive.expired()) return;
+      if (!path.ok()) return Answer(id, ticket, path.status());
+      Answer(id, ticket, absl::OkStatus(), Directory{*std::move(path)});
+    };
+  };
+  if (auto* up = std::get_if<SendUp>(&effect)) {
+    if (up_ == nullptr || up->session != up_session_) return;
+    const absl::Status sent = up_->Send(std::move(up->message));
+    // A session that cannot take everything is begun anew: its first report holds it all.
+    if (!sent.ok()) up_->Finish(sent);
+  } else if (auto* close = std::get_if<CloseUp>(&effect)) {
+    if (up_ != nullptr && close->session == up_session_) up_->Finish(close->status);
+  } else if (auto* alarm = std::get_if<Alarm>(&effect)) {
+    deps_.logger->Warning("alarm", {{"reason", alarm->reason}, {"cause", alarm->message}});
+    if (deps_.registry == nullptr) return;
+    deps_.registry
+        ->AddCounter("alarms_total", "What an operator must know", {{"reason", alarm->reason}})
+        .Increment();
+  } else if (auto* open = std::get_if<OpenOutput>(&effect)) {
+    deps_.data->OpenOutput(
+        open->output, open->id.job_uid, open->id.generation,
+        [this, alive, id = open->id, ticket = open->ticket](absl::StatusOr<OpenedOutput> opened) {
+          if (alive.expired()) return;
+          if (!opened.ok()) return Answer(id, ticket, opened.status());
+          Answer(id, ticket, absl::OkStatus(), *std::move(opened));
+        });
+  } else if (auto* bundle = std::get_if<PinBundle>(&effect)) {
+    deps_.data->PinBundle(bundle->bundle, bundle->holder, directory(bundle->id, bundle->ticket));
+  } else if (auto* version = std::get_if<PinVersion>(&effect)) {
+    deps_.data->PinVersion(version->version, version->holder,
+                           directory(version->id, version->ticket));
+  } else if (auto* place = std::get_if<MakePlace>(&effect)) {
+    deps_.runtime->MakePlace(
+        place->id.ToProto(), place->limits, place->unix_uid,
+        [this, alive, id = place->id, ticket = place->ticket](absl::StatusOr<TaskPlace> made) {
+          if (alive.expired()) return;
+          if (!made.ok()) return Answer(id, ticket, made.status());
+          Answer(id, ticket, absl::OkStatus(), Place{made->folder, made->cgroup});
+        });
+  } else if (auto* furnish = std::get_if<Furnish>(&effect)) {
+    deps_.workspace->Furnish(*furnish, Answering(furnish->id, furnish->ticket));
+  } else if (auto* identity = std::get_if<IssueIdentity>(&effect)) {
+    if (deps_.identity == nullptr) {
+      return Answer(identity->id, identity->ticket,
+                    absl::UnimplementedError("the Node gives no identities"));
+    }
+    deps_.identity->Issue(*identity, directory(identity->id, identity->ticket));
+  } else if (auto* check = std::get_if<CheckPorts>(&effect)) {
+    absl::StatusOr<std::vector<int32_t>> taken = deps_.ports->Taken(check->ports);
+    if (!taken.ok()) return Answer(check->id, check->ticket, taken.status());
+    Answer(check->id, check->ticket, absl::OkStatus(), TakenPorts{*std::move(taken)});
+  } else if (auto* start = std::get_if<StartTask>(&effect)) {
+    deps_.runtime->Start(start->spec, Answering(start->id, start->ticket));
+  } else if (auto* control = std::get_if<ControlTask>(&effect)) {
+    deps_.runtime->Control(
+        control->id.ToProto(), control->control, [this, alive, id = control->id](absl::Status status) {
+          // A Task that ends at this moment has no folder for it any more; its deadline holds all the
+          // same, and the next renewal comes soon.
+          if (!alive.expired() && !status.ok()) {
+            deps_.logger->Debug("control not written", {{"task", id.Path()}, {"cause", status}});
+          }
+        });
+  } else if (auto* kill = std::get_if<KillTask>(&effect)) {
+    deps_.runtime->Kill(kill->id.ToProto(), Answering(kill->id, kill->ticket));
+  } else if (auto* final = std::get_if<CommitFinal>(&effect)) {
+    OutputCommit commit{final->output, final->id.job_uid, final->id.generation,
+                        final->rank,   false,             0,
+                        final->directory};
+    deps_.data->CommitOutput(commit, [answer = Answering(final->id, final->ticket)](
+                                         absl::StatusOr<std::string> digest) mutable {
+      answer(digest.status());
+    });
+  } else if (auto* checkpoint = std::get_if<CommitCheckpoint>(&effect)) {
+    CommitTaskCheckpoint(*checkpoint);
+  } else if (auto* refuse = std::get_if<RefuseCheckpoint>(&effect)) {
+    const auto request = requests_.find(refuse->request);
+    if (request == requests_.end()) return;
+    request->second(refuse->status);
+    requests_.erase(request);
+  } else if (auto* remove = std::get_if<RemovePlace>(&effect)) {
+    shipper_.Drop(remove->id);
+    deps_.runtime->Remove(
+        remove->id.ToProto(),
+        [this, alive, order = *remove](absl::Status status) {
+          if (alive.expired()) return;
+          if (!status.ok() || order.output_directory.empty()) {
+            return Answer(order.id, order.ticket, std::move(status));
+          }
+          deps_.workspace->DiscardOutput(order.output_directory,
+                                         Answering(order.id, order.ticket));
+        });
+  } else if (auto* release = std::get_if<ReleasePins>(&effect)) {
+    deps_.data->ReleasePins(release->holder, Answering(release->id, release->ticket));
+  } else if (auto* serve = std::get_if<ServeSocket>(&effect)) {
+    deps_.sockets->Serve(*serve);
+  } else if (auto* end = std::get_if<CloseSocket>(&effect)) {
+    deps_.sockets->Close(end->id);
+  } else if (auto* ship = std::get_if<ShipLogs>(&effect)) {
+    shipper_.Ship(*ship);
+  }
+}
+
+void Engine::CommitTaskCheckpoint(const CommitCheckpoint& commit) {
+  OutputCommit output{commit.output, commit.id.job_uid, commit.id.generation, commit.rank,
+                      true,          commit.step,       commit.directory};
+  deps_.data->CommitOutput(output, [this, alive = std::weak_ptr<char>(alive_),
+                                    request = commit.request](absl::StatusOr<std::string> digest) {
+    if (alive.expired()) return;
+    const auto found = requests_.find(request);
+    if (found == requests_.end()) return;
+    found->second(std::move(digest));
+    requests_.erase(found);
+  });
+}
+
+}  // namespace capstan::node_agent

@@ -1,0 +1,140 @@
+// Reading of a Task's log and metrics into records.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "libs/safe_path/safe_path.h"
+#include "libs/status/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "proto/capstan/event/v1/job_event.pb.h"
+#include "services/node_agent/log_shipper.h"
+#include "services/node_agent/shim/log_reader.h"
+#include "services/node_agent/shim/shim.h"
+
+namespace capstan::node_agent {
+
+using capstan::telemetry::v1::Record;
+
+namespace {
+
+// Many short lines grow several times as records: a batch must stay below 1 MiB.
+constexpr int64_t kLogBytes = 64 * 1024;
+constexpr int64_t kMetricsBytes = 32 * 1024;
+
+Record MakeRecord(const ShipLogs& order, const std::string& producer, const char* kind,
+                  int64_t sequence) {
+  Record record;
+  record.set_key(absl::StrCat(order.id.generation, "/", order.id.group, "-", order.id.index));
+  record.set_kind(kind);
+  record.set_producer(absl::StrCat(producer, "/", order.id.Path()));
+  record.set_producer_sequence(sequence);
+  auto& attributes = *record.mutable_attributes();
+  attributes["generation"] = absl::StrCat(order.id.generation);
+  attributes["group"] = order.id.group;
+  attributes["index"] = absl::StrCat(order.id.index);
+  attributes["rank"] = absl::StrCat(order.rank);
+  return record;
+}
+
+void AddLog(const ShipLogs& order, const std::string& producer, int64_t expected,
+            const std::vector<capstan::nodeagent::v1::ShimLogRecord>& lines, ShipBatch* batch) {
+  for (const auto& line : lines) {
+    if (line.sequence() > expected) {
+      // What was dropped had these sequences, so the gap may bear the last of them.
+      Record gap = MakeRecord(order, producer, "gap", line.sequence() - 1);
+      capstan::event::v1::GapRecord what;
+      what.set_dropped_records(line.sequence() - expected);
+      what.set_dropped_bytes(line.dropped_bytes());
+      what.set_reason("SPILL_FULL");
+      gap.set_payload(what.SerializeAsString());
+      batch->log.push_back(std::move(gap));
+    }
+    expected = line.sequence() + 1;
+    Record record = MakeRecord(order, producer, "log", line.sequence());
+    record.set_payload(line.line());
+    record.mutable_event_time()->set_seconds(line.time_us() / 1'000'000);
+    record.mutable_event_time()->set_nanos(
+        static_cast<int32_t>(line.time_us() % 1'000'000 * 1'000));
+    (*record.mutable_attributes())["stream"] = line.fd() == 2 ? "stderr" : "stdout";
+    if (line.partial()) (*record.mutable_attributes())["partial"] = "true";
+    batch->log.push_back(std::move(record));
+  }
+}
+
+bool IsMetric(absl::string_view line) {
+  const auto json = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
+  if (!json.is_object() || json.size() != 3) return false;
+  const auto step = json.find("step");
+  const auto name = json.find("name");
+  const auto value = json.find("value");
+  if (step == json.end() || !step->is_number_integer() || name == json.end() ||
+      !name->is_string() || value == json.end() || !value->is_number() ||
+      !std::isfinite(value->get<double>())) {
+    return false;
+  }
+  const std::string& text = name->get_ref<const std::string&>();
+  return !text.empty() && text.size() <= 100 && (absl::ascii_isalpha(text[0]) || text[0] == '_') &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) {
+           return absl::ascii_isalnum(c) || c == '_' || c == '.' || c == '/' || c == '-';
+         });
+}
+
+absl::Status ReadMetrics(const ShipLogs& order, const std::string& producer, ShipBatch* batch) {
+  // The folder is the Task's: the file may be a link to anything.
+  const absl::StatusOr<SafeRoot> folder = SafeRoot::Open(order.folder + "/metrics");
+  if (!folder.ok()) return absl::IsNotFound(folder.status()) ? absl::OkStatus() : folder.status();
+  const absl::StatusOr<UniqueFd> file =
+      folder->OpenFile("metrics.jsonl", O_RDONLY | O_NONBLOCK);
+  // Absent, or made into something that is not ours to read.
+  if (!file.ok()) return absl::OkStatus();
+  struct stat about;
+  if (fstat(file->get(), &about) != 0 || !S_ISREG(about.st_mode)) return absl::OkStatus();
+  const int64_t from = batch->next.metrics_offset();
+  std::string bytes(kMetricsBytes, '\0');
+  const ssize_t got = pread(file->get(), bytes.data(), bytes.size(), from);
+  if (got <= 0) return absl::OkStatus();
+  bytes.resize(static_cast<size_t>(got));
+  size_t begin = 0;
+  for (size_t end; (end = bytes.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    const absl::string_view line(bytes.data() + begin, end - begin);
+    if (line.size() > 4096 || !IsMetric(line)) continue;
+    // Offsets rise with every line, so they serve as sequences.
+    Record record =
+        MakeRecord(order, producer, "metric", from + static_cast<int64_t>(end) + 1);
+    record.set_payload(std::string(line));
+    batch->metrics.push_back(std::move(record));
+  }
+  // A line longer than the buffer can be no metric.
+  if (begin == 0 && got == kMetricsBytes) begin = static_cast<size_t>(got);
+  batch->next.set_metrics_offset(from + static_cast<int64_t>(begin));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ShipBatch> ReadShipBatch(const ShipLogs& order, const std::string& producer,
+                                        const capstan::nodeagent::record::v1::Cursor& cursor) {
+  ShipBatch batch;
+  batch.next = cursor;
+  LogCursor from;
+  if (cursor.log_next_sequence() > 0) {
+    from = LogCursor{cursor.log_segment(), cursor.log_offset(), cursor.log_next_sequence()};
+  }
+  const std::string folder = absl::StrCat(order.folder, "/", kLogFolder);
+  if (access(folder.c_str(), F_OK) == 0) {
+    CAPSTAN_ASSIGN_OR_RETURN(const LogBatch read, ReadLog(folder, from, kLogBytes));
+    AddLog(order, producer, from.next_sequence, read.records, &batch);
+    batch.next.set_log_segment(read.next.segment);
+    batch.next.set_log_offset(read.next.offset);
+    batch.next.set_log_next_sequence(read.next.next_sequence);
+  }
+  CAPSTAN_RETURN_IF_ERROR(ReadMetrics(order, producer, &batch));
+  return batch;
+}
+
+}  // namespace capstan::node_agent

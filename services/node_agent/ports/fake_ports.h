@@ -1,0 +1,187 @@
+// Fakes of the agent's ports, for the tests of its engine and for simulations. Each answers by posting
+// to the strand, and fails on command.
+#ifndef CAPSTAN_SERVICES_NODE_AGENT_PORTS_FAKE_PORTS_H_
+#define CAPSTAN_SERVICES_NODE_AGENT_PORTS_FAKE_PORTS_H_
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "libs/status/error.h"
+#include "libs/strand/strand.h"
+#include "services/node_agent/ports/data_access.h"
+#include "services/node_agent/ports/log_sink.h"
+#include "services/node_agent/ports/node_probe.h"
+#include "services/node_agent/ports/port_probe.h"
+#include "services/node_agent/ports/task_identity.h"
+#include "services/node_agent/ports/task_sockets.h"
+#include "services/node_agent/ports/workspace.h"
+
+namespace capstan::node_agent {
+
+// Outputs fenced by generation, as data_loader keeps them. `calls` is what was asked, in order.
+class FakeDataAccess final : public DataAccess {
+ public:
+  explicit FakeDataAccess(Strand* strand) : strand_(strand) {}
+
+  void OpenOutput(const std::string& output, const std::string& job_uid, int64_t generation,
+                  Callback<OpenedOutput> done) override {
+    calls.push_back(absl::StrCat("open ", job_uid, "/", generation));
+    absl::Status status = failure;
+    if (status.ok() && generations[output] > generation) {
+      status = status::Error(absl::StatusCode::kFailedPrecondition, "GENERATION_SUPERSEDED",
+                             "a higher generation is open");
+    }
+    if (!status.ok()) return Post(std::move(done), status);
+    generations[output] = generation;
+    OpenedOutput opened{resume.count(output) != 0 ? resume[output] : "",
+                        absl::StrCat("/site/", job_uid, "/", generation)};
+    strand_->Post([done = std::move(done), opened]() mutable { done(opened); });
+  }
+  void PinBundle(const std::string& bundle, const std::string& holder,
+                 Callback<std::string> done) override {
+    Pin(bundle, holder, std::move(done));
+  }
+  void PinVersion(const std::string& version, const std::string& holder,
+                  Callback<std::string> done) override {
+    Pin(version, holder, std::move(done));
+  }
+  void CommitOutput(const OutputCommit& commit, Callback<std::string> done) override {
+    calls.push_back(absl::StrCat(commit.checkpoint ? "checkpoint " : "final ", commit.directory));
+    absl::Status status = failure;
+    if (status.ok() && generations[commit.output] != commit.generation) {
+      status = status::Error(absl::StatusCode::kFailedPrecondition, "GENERATION_SUPERSEDED",
+                             "a higher generation is open");
+    }
+    if (!status.ok()) return Post(std::move(done), status);
+    if (commit.checkpoint) resume[commit.output] = absl::StrCat("/committed/", commit.step);
+    strand_->Post([done = std::move(done)]() mutable { done(std::string("sha256:00")); });
+  }
+  void ReleasePins(const std::string& holder, DoneCallback done) override {
+    calls.push_back(absl::StrCat("release ", holder));
+    if (failure.ok()) pins.erase(holder);
+    strand_->Post([done = std::move(done), status = failure]() mutable { done(status); });
+  }
+
+  // Answered to everything while not OK.
+  absl::Status failure;
+  std::vector<std::string> calls;
+  std::map<std::string, int64_t> generations;
+  std::map<std::string, std::string> resume;
+  std::map<std::string, std::set<std::string>> pins;
+
+ private:
+  void Pin(const std::string& name, const std::string& holder, Callback<std::string> done) {
+    calls.push_back(absl::StrCat("pin ", name));
+    if (!failure.ok()) return Post(std::move(done), failure);
+    pins[holder].insert(name);
+    strand_->Post([done = std::move(done), name]() mutable { done("/site/" + name); });
+  }
+  template <typename T>
+  void Post(Callback<T> done, absl::Status status) {
+    strand_->Post([done = std::move(done), status]() mutable { done(status); });
+  }
+
+  Strand* const strand_;
+};
+
+class FakeWorkspace final : public Workspace {
+ public:
+  explicit FakeWorkspace(Strand* strand) : strand_(strand) {}
+  void Furnish(const struct Furnish& order, DoneCallback done) override {
+    furnished.push_back(order.folder);
+    strand_->Post([done = std::move(done), status = failure]() mutable { done(status); });
+  }
+  void DiscardOutput(const std::string& directory, DoneCallback done) override {
+    discarded.push_back(directory);
+    strand_->Post([done = std::move(done)]() mutable { done(absl::OkStatus()); });
+  }
+  absl::Status failure;
+  std::vector<std::string> furnished;
+  std::vector<std::string> discarded;
+
+ private:
+  Strand* const strand_;
+};
+
+class FakeTaskIdentity final : public TaskIdentity {
+ public:
+  explicit FakeTaskIdentity(Strand* strand) : strand_(strand) {}
+  void Issue(const IssueIdentity& order,
+             absl::AnyInvocable<void(absl::StatusOr<std::string>)> done) override {
+    absl::StatusOr<std::string> answer = order.folder + "/identity";
+    if (!failure.ok()) answer = failure;
+    strand_->Post([done = std::move(done), answer]() mutable { done(answer); });
+  }
+  absl::Status failure;
+
+ private:
+  Strand* const strand_;
+};
+
+class FakePortProbe final : public PortProbe {
+ public:
+  absl::StatusOr<std::vector<int32_t>> Taken(const std::vector<int32_t>& ports) override {
+    std::vector<int32_t> found;
+    for (const int32_t port : ports) {
+      if (taken.count(port) != 0) found.push_back(port);
+    }
+    return found;
+  }
+  std::set<int32_t> taken;
+};
+
+class FakeTaskSockets final : public TaskSockets {
+ public:
+  void SetCheckpointCallback(CheckpointCallback on_checkpoint) override {
+    on_checkpoint_ = std::move(on_checkpoint);
+  }
+  void Serve(const ServeSocket& order) override { served.insert(order.id); }
+  void Close(const session::TaskId& id) override { served.erase(id); }
+  // As if the Task had asked.
+  void Ask(const session::TaskId& id, const std::string& directory, int64_t step, Answer answer) {
+    on_checkpoint_(id, directory, step, std::move(answer));
+  }
+  std::set<session::TaskId> served;
+
+ private:
+  CheckpointCallback on_checkpoint_;
+};
+
+class FakeLogSink final : public LogSink {
+ public:
+  explicit FakeLogSink(Strand* strand) : strand_(strand) {}
+  void Append(const std::string& stream, std::vector<capstan::telemetry::v1::Record> records,
+              absl::AnyInvocable<void(absl::Status)> done) override {
+    if (failure.ok()) {
+      for (auto& record : records) streams[stream].push_back(std::move(record));
+    }
+    strand_->Post([done = std::move(done), status = failure]() mutable { done(status); });
+  }
+  absl::Status failure;
+  std::map<std::string, std::vector<capstan::telemetry::v1::Record>> streams;
+
+ private:
+  Strand* const strand_;
+};
+
+class FakeNodeProbe final : public NodeProbe {
+ public:
+  FakeNodeProbe(Strand* strand, capstan::type::v1::NodeObservation seen)
+      : observation(std::move(seen)), strand_(strand) {}
+  void Observe(absl::AnyInvocable<void(capstan::type::v1::NodeObservation)> done) override {
+    strand_->Post([done = std::move(done), seen = observation]() mutable { done(seen); });
+  }
+  capstan::type::v1::NodeObservation observation;
+
+ private:
+  Strand* const strand_;
+};
+
+}  // namespace capstan::node_agent
+
+#endif  // CAPSTAN_SERVICES_NODE_AGENT_PORTS_FAKE_PORTS_H_

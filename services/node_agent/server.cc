@@ -1,0 +1,185 @@
+#include "services/node_agent/server.h"
+
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "libs/cgroup/cgroup.h"
+#include "libs/random/random.h"
+#include "libs/session/rpc_channel.h"
+#include "libs/status/error.h"
+#include "libs/status/status_macros.h"
+#include "libs/strand/thread_strand.h"
+#include "proto/capstan/executor/v1/agent_session.grpc.pb.h"
+#include "services/node_agent/adapters/beast_task_sockets.h"
+#include "services/node_agent/adapters/bind_port_probe.h"
+#include "services/node_agent/adapters/isolation_probe.h"
+#include "services/node_agent/adapters/loader_data_access.h"
+#include "services/node_agent/adapters/local_workspace.h"
+#include "services/node_agent/adapters/machine_probe.h"
+#include "services/node_agent/adapters/process_task_runtime.h"
+#include "services/node_agent/adapters/svid_task_identity.h"
+#include "services/node_agent/adapters/telemetry_log_sink.h"
+#include "services/node_agent/engine.h"
+
+namespace capstan::node_agent {
+
+// In the order of making.
+struct Server::Parts {
+  Strand* strand = nullptr;
+  const log::Logger* logger = nullptr;
+  std::unique_ptr<ThreadStrand> files;
+  std::unique_ptr<session::UpDialer> dialer;
+  std::unique_ptr<TaskRuntime> runtime;
+  std::unique_ptr<DataAccess> data;
+  std::unique_ptr<Workspace> workspace;
+  std::unique_ptr<TaskIdentity> identity;
+  BindPortProbe ports;
+  std::unique_ptr<TaskSockets> sockets;
+  std::unique_ptr<LogSink> logs;
+  std::unique_ptr<NodeProbe> probe;
+  std::unique_ptr<Engine> engine;
+
+  // Runs on the strand and waits.
+  void Run(const std::function<void()>& work) const {
+    absl::Notification done;
+    strand->Post([&] {
+      work();
+      done.Notify();
+    });
+    done.WaitForNotification();
+  }
+};
+
+Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& config,
+                                                       const ServerDeps& deps) {
+  auto server = std::unique_ptr<Server>(new Server(std::make_unique<Parts>()));
+  Parts& parts = *server->parts_;
+  parts.strand = deps.strand;
+  parts.logger = deps.logger;
+  parts.files = std::make_unique<ThreadStrand>("agent-files", &deps.strand->clock());
+
+  CAPSTAN_ASSIGN_OR_RETURN(cgroup::Tree groups, cgroup::Tree::Open(config.cgroup_name));
+  CAPSTAN_ASSIGN_OR_RETURN(
+      ProbedIsolation probed,
+      ProbeIsolation(config.shim_command, absl::StrCat(config.data_folder, "/probe"), groups));
+  for (const auto limitation : probed.limitations) {
+    deps.logger->Warning("the Node is limited",
+                         {{"limitation", capstan::type::v1::NodeObservation::Limitation_Name(
+                                             limitation)},
+                          {"cause", probed.reason}});
+  }
+  CAPSTAN_ASSIGN_OR_RETURN(const std::string boot_id, ReadBootId());
+  CAPSTAN_ASSIGN_OR_RETURN(
+      parts.runtime,
+      ProcessTaskRuntime::Create({.data_folder = config.data_folder,
+                                  .shim_command = config.shim_command,
+                                  .groups = std::move(groups)},
+                                 deps.strand));
+  parts.dialer = std::make_unique<session::RpcUpDialer<capstan::executor::v1::AgentSession>>(
+      deps.executor, deps.strand);
+  parts.data = MakeLoaderDataAccess(deps.data_loader, deps.strand);
+  parts.workspace = MakeLocalWorkspace(deps.strand, parts.files.get());
+  if (deps.credentials != nullptr) {
+    parts.identity = MakeSvidTaskIdentity(deps.credentials, deps.strand, parts.files.get());
+  }
+  parts.sockets = MakeBeastTaskSockets(deps.strand);
+  parts.logs = MakeTelemetryLogSink(deps.telemetry, deps.strand);
+  parts.probe = MakeMachineProbe({.node = config.node,
+                                  .host = config.host,
+                                  .data_folder = config.data_folder,
+                                  .labels = config.labels,
+                                  .accelerators = config.accelerators,
+                                  .limitations = probed.limitations,
+                                  .reserved_cpu_millis = config.reserved_cpu_millis,
+                                  .reserved_memory_bytes = config.reserved_memory_bytes},
+                                 deps.strand, parts.files.get());
+
+  Engine::Options options;
+  options.core.cluster = config.cluster;
+  options.core.node = config.node;
+  options.core.host = config.host;
+  options.core.boot_id = boot_id;
+  options.core.first_port = config.first_port;
+  options.core.last_port = config.last_port;
+  std::tie(options.core.local_port_low, options.core.local_port_high) = LocalPortRange();
+  options.core.isolation = probed.isolation;
+  options.core.isolation.hidden_paths = config.hidden_paths;
+  options.core.isolation.hidden_paths.push_back(config.data_folder);
+  options.core.log_limit_bytes = config.log_limit_bytes;
+  absl::Notification ready;
+  parts.Run([&] {
+    parts.engine = std::make_unique<Engine>(std::move(options),
+                                            Engine::Deps{.strand = deps.strand,
+                                                         .files = parts.files.get(),
+                                                         .store = deps.store,
+                                                         .executor = parts.dialer.get(),
+                                                         .runtime = parts.runtime.get(),
+                                                         .data = parts.data.get(),
+                                                         .workspace = parts.workspace.get(),
+                                                         .identity = parts.identity.get(),
+                                                         .ports = &parts.ports,
+                                                         .sockets = parts.sockets.get(),
+                                                         .logs = parts.logs.get(),
+                                                         .probe = parts.probe.get(),
+                                                         .logger = deps.logger,
+                                                         .registry = deps.registry},
+                                            Random(deps.seed));
+    parts.engine->Start([&ready] { ready.Notify(); });
+  });
+  ready.WaitForNotification();
+  return server;
+}
+
+Server::~Server() {
+  Drain(absl::ZeroDuration(), StopTasks::kNo).IgnoreError();
+  // Threads that post to the strand go first, then what they would have called.
+  if (parts_->files != nullptr) parts_->files->Stop();
+  parts_->Run([this] {
+    parts_->engine.reset();
+    parts_->runtime.reset();
+    parts_->sockets.reset();
+    parts_->data.reset();
+    parts_->identity.reset();
+    parts_->logs.reset();
+  });
+}
+
+absl::Status Server::Ready() const {
+  absl::Status ready;
+  parts_->Run([&] {
+    const AgentCore* core = parts_->engine->core();
+    if (core == nullptr || !core->up_connected()) {
+      ready = absl::UnavailableError("no session with the executor");
+    }
+  });
+  return ready;
+}
+
+absl::Status Server::Drain(absl::Duration within, StopTasks stop_tasks) {
+  if (parts_->engine == nullptr) return absl::OkStatus();
+  absl::Status result;
+  if (stop_tasks == StopTasks::kYes) {
+    auto done = std::make_shared<absl::Notification>();
+    parts_->Run([&] { parts_->engine->StopTasks([done] { done->Notify(); }); });
+    if (!done->WaitForNotificationWithTimeout(within)) {
+      size_t left = 0;
+      parts_->Run([&] {
+        if (parts_->engine->core() == nullptr) return;
+        for (const auto& [id, entry] : parts_->engine->core()->tasks()) {
+          left += entry.record.removed() ? 0 : 1;
+        }
+      });
+      result = status::Error(absl::StatusCode::kDeadlineExceeded, "TASKS_LEFT",
+                             absl::StrCat(left, " Tasks are not yet removed"),
+                             {{"tasks", absl::StrCat(left)}});
+    }
+  }
+  parts_->Run([this] { parts_->engine->Stop(); });
+  return result;
+}
+
+}  // namespace capstan::node_agent

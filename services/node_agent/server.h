@@ -1,0 +1,100 @@
+#ifndef CAPSTAN_SERVICES_NODE_AGENT_SERVER_H_
+#define CAPSTAN_SERVICES_NODE_AGENT_SERVER_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "grpcpp/channel.h"
+#include "libs/log/log.h"
+#include "libs/metrics/registry.h"
+#include "libs/store/store.h"
+#include "libs/strand/strand.h"
+
+namespace capstan::node_agent {
+
+struct ServerConfig {
+  std::string cluster;
+  std::string node;
+  // Address at which peers reach the Node's ports.
+  std::string host = "127.0.0.1";
+  // The agent's folder, absolute; must exist, traversable for everyone (0711). Holds `tasks/`.
+  std::string data_folder;
+  // What runs a shim when the Task's folder is appended, e.g. {"/usr/bin/capstan", "shim"}.
+  std::vector<std::string> shim_command;
+  // Name of the agent's cgroups; differs between agents of one machine.
+  std::string cgroup_name = "capstan";
+  // Paths that Tasks must not see, besides the data folder: the platform's, its sockets.
+  std::vector<std::string> hidden_paths;
+  // Ports for Tasks, both ends included; those in the kernel's own range are left out.
+  int32_t first_port = 20000;
+  int32_t last_port = 29999;
+  std::map<std::string, std::string> labels;
+  // Devices by name; none are discovered.
+  std::map<std::string, int64_t> accelerators;
+  // What is kept for the platform.
+  int64_t reserved_cpu_millis = 500;
+  int64_t reserved_memory_bytes = int64_t{2} << 30;
+  // Bound of each Task's unshipped log.
+  int64_t log_limit_bytes = int64_t{1} << 30;
+};
+
+// What the server is given; all must outlive it.
+struct ServerDeps {
+  // On which `store` calls back.
+  Strand* strand = nullptr;
+  // The agent's own.
+  store::Store* store = nullptr;
+  const log::Logger* logger = nullptr;
+  // May be null.
+  metrics::Registry* registry = nullptr;
+  std::shared_ptr<grpc::Channel> executor;
+  std::shared_ptr<grpc::Channel> data_loader;
+  std::shared_ptr<grpc::Channel> telemetry;
+  // May be null: then Tasks have no identity.
+  std::shared_ptr<grpc::Channel> credentials;
+  // Of back-off.
+  uint64_t seed = 0;
+};
+
+// What becomes of the Tasks when the agent goes.
+enum class StopTasks {
+  // They run on under their shims, to be re-adopted.
+  kNo,
+  // They are stopped with their grace, and nothing of them stays.
+  kYes,
+};
+
+// The whole node agent in one process. It serves no port: it dials.
+class Server {
+ public:
+  // Reads the store, re-adopts what runs, and begins to dial the executor. Blocks for the store and the
+  // machine; not to be called on the strand.
+  static absl::StatusOr<std::unique_ptr<Server>> Create(const ServerConfig& config,
+                                                        const ServerDeps& deps);
+  // As Drain(0, kNo). Not to be called on the strand.
+  ~Server();
+
+  // OK while the session with the executor is open; for /readyz. Blocks for the strand.
+  absl::Status Ready() const;
+
+  // Ends the agent's work, within `within`. With kYes: takes no new Task, stops all with their grace,
+  // reports their ends, ships their logs, removes their folders and cgroups; DEADLINE_EXCEEDED, with how
+  // many are left, if that takes longer (they end by their own graces and deadlines all the same).
+  // Executor and telemetry should still be there. Not to be called on the strand.
+  absl::Status Drain(absl::Duration within, StopTasks stop_tasks);
+
+ private:
+  struct Parts;
+  explicit Server(std::unique_ptr<Parts> parts);
+  const std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace capstan::node_agent
+
+#endif  // CAPSTAN_SERVICES_NODE_AGENT_SERVER_H_

@@ -1,0 +1,133 @@
+#ifndef CAPSTAN_SERVICES_TELEMETRY_ADAPTERS_STREAM_FILES_H_
+#define CAPSTAN_SERVICES_TELEMETRY_ADAPTERS_STREAM_FILES_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "libs/log/log.h"
+#include "libs/segment_log/segment_log.h"
+#include "libs/store/file_lock.h"
+#include "libs/strand/strand.h"
+#include "proto/capstan/telemetry/v1/stream.pb.h"
+#include "services/telemetry/core/producer_index.h"
+
+namespace capstan::telemetry {
+
+// Streams as segment logs in folders of their names under one root, which this process owns by a lock.
+// A writer thread appends what has come together and syncs each touched Stream once before anything
+// of it is answered; a reader thread reads. Calls come from the strand, answers are posted to it.
+class StreamFiles {
+ public:
+  struct Options {
+    std::string root;
+    int64_t segment_bytes = int64_t{16} << 20;
+    // Of one Stream; the audit stream is kept whole.
+    int64_t keep_bytes = int64_t{1} << 30;
+    absl::Duration keep_for = absl::Hours(24 * 7);
+    // Streams held open.
+    size_t max_open = 256;
+    // Records waiting to be written; beyond, appends get RESOURCE_EXHAUSTED.
+    int64_t max_waiting_bytes = int64_t{64} << 20;
+  };
+  struct Appended {
+    int64_t last_offset = 0;
+    int32_t duplicates = 0;
+  };
+  // Where to read: at `offset` (0: the oldest kept), or `tail` records before the end if that is not
+  // 0.
+  struct Position {
+    int64_t offset = 0;
+    int64_t tail = 0;
+  };
+  struct Piece {
+    // Begins with a gap record if retention has dropped what was asked for.
+    std::vector<v1::Record> records;
+    // Where to go on.
+    int64_t next_offset = 1;
+    // Behind the last record that is on disk.
+    int64_t end_offset = 1;
+  };
+  template <typename T>
+  using Done = absl::AnyInvocable<void(absl::StatusOr<T>)>;
+
+  // STORE_LOCKED if another process has the root. `strand` and `logger` must outlive it.
+  static absl::StatusOr<std::unique_ptr<StreamFiles>> Open(Options options, Strand* strand,
+                                                           const log::Logger* logger);
+  // Ends the group in hand; what waits gets UNAVAILABLE. Blocks.
+  ~StreamFiles();
+
+  // Answered once the records are on disk. What the producers have sent before is dropped and counted.
+  void Append(std::string stream, std::vector<v1::Record> records, Done<Appended> done);
+  // Records until `max_bytes` is passed. A Stream that no one has appended to is empty.
+  void Read(std::string stream, Position position, int64_t max_bytes, Done<Piece> done);
+  // Drops what is older or more than is kept; by itself in the background.
+  void Retain();
+
+ private:
+  struct OpenStream {
+    std::unique_ptr<segment_log::SegmentLog> log;
+    // The writer's own.
+    ProducerIndex producers;
+    int64_t last_used = 0;
+  };
+  struct PendingAppend {
+    std::string stream;
+    std::vector<v1::Record> records;
+    Done<Appended> done;
+    int64_t bytes = 0;
+  };
+  struct Retention {
+    std::string stream;
+    // The whole Stream is older than what is kept.
+    bool whole = false;
+  };
+
+  StreamFiles(Options options, Strand* strand, const log::Logger* logger)
+      : options_(std::move(options)), strand_(strand), logger_(logger) {}
+
+  void WriteLoop();
+  void ReadLoop();
+  void WriteGroup(std::deque<PendingAppend> group);
+  absl::StatusOr<Appended> WriteOne(OpenStream& stream, std::vector<v1::Record> records);
+  absl::StatusOr<Piece> ReadPiece(const std::string& stream, Position position, int64_t max_bytes);
+  void FindRetention();
+  void DoRetention(const Retention& retention);
+  // Null, without error, if it does not exist and is not to be made.
+  absl::StatusOr<std::shared_ptr<OpenStream>> Find(const std::string& stream, bool make);
+  void Forget(const std::string& stream);
+  std::string FolderOf(const std::string& stream) const { return options_.root + "/" + stream; }
+
+  const Options options_;
+  Strand* const strand_;
+  const log::Logger* const logger_;
+  std::unique_ptr<store::FileLock> lock_;
+
+  absl::Mutex open_mutex_;
+  std::map<std::string, std::shared_ptr<OpenStream>> open_ ABSL_GUARDED_BY(open_mutex_);
+  int64_t uses_ ABSL_GUARDED_BY(open_mutex_) = 0;
+
+  absl::Mutex mutex_;
+  std::deque<PendingAppend> appends_ ABSL_GUARDED_BY(mutex_);
+  int64_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::deque<Retention> retentions_ ABSL_GUARDED_BY(mutex_);
+  std::deque<absl::AnyInvocable<void(bool closing)>> reads_ ABSL_GUARDED_BY(mutex_);
+  bool retaining_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+
+  std::thread writer_;
+  std::thread reader_;
+};
+
+}  // namespace capstan::telemetry
+
+#endif  // CAPSTAN_SERVICES_TELEMETRY_ADAPTERS_STREAM_FILES_H_

@@ -1,0 +1,39 @@
+// What may be appended where. Pure.
+#ifndef CAPSTAN_SERVICES_TELEMETRY_CORE_STREAM_RULES_H_
+#define CAPSTAN_SERVICES_TELEMETRY_CORE_STREAM_RULES_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "proto/capstan/telemetry/v1/stream.pb.h"
+
+namespace capstan::telemetry {
+
+// The stream of audit records: not of a project, and never touched by retention.
+inline constexpr char kAuditStream[] = "streams/audit";
+inline constexpr char kGapKind[] = "gap";
+
+// Bounds of a call and its records.
+inline constexpr int64_t kMaxAppendBytes = 1 << 20;
+inline constexpr int kMaxAppendRecords = 5000;
+inline constexpr int kMaxAttributes = 32;
+inline constexpr int kMaxAttributeBytes = 256;
+
+// `projects/{p}/jobs/{j}/streams/{log|events|metrics}` or `streams/audit`. A name that passes is also
+// a safe relative path.
+bool IsStreamName(absl::string_view name);
+
+// INVALID_ARGUMENT with everything that is wrong.
+absl::Status CheckAppend(const v1::AppendRecordsRequest& request);
+absl::Status CheckRead(const v1::ReadRecordsRequest& request);
+
+// Whether the record carries all the attributes asked for. Gaps always pass.
+bool Matches(const v1::Record& record, const v1::ReadRecordsRequest& request);
+
+// The record that stands where retention has dropped some; `first_kept` is the offset after it.
+v1::Record GapRecordBefore(int64_t first_kept, int64_t dropped_records, int64_t dropped_bytes);
+
+}  // namespace capstan::telemetry
+
+#endif  // CAPSTAN_SERVICES_TELEMETRY_CORE_STREAM_RULES_H_

@@ -1,0 +1,75 @@
+#include "services/telemetry/core/stream_rules.h"
+
+#include <string>
+
+#include "gtest/gtest.h"
+#include "libs/status/error.h"
+#include "proto/capstan/event/v1/job_event.pb.h"
+
+namespace capstan::telemetry {
+namespace {
+
+v1::AppendRecordsRequest Good() {
+  v1::AppendRecordsRequest request;
+  request.set_stream("projects/p/jobs/j/streams/log");
+  v1::Record* record = request.add_records();
+  record->set_kind("log");
+  record->set_producer("agent");
+  record->set_producer_sequence(1);
+  return request;
+}
+
+TEST(StreamRulesTest, KnowsStreamNames) {
+  for (const char* good : {"streams/audit", "projects/p/jobs/j/streams/log",
+                           "projects/p/jobs/j/streams/events", "projects/p/jobs/j/streams/metrics"}) {
+    EXPECT_TRUE(IsStreamName(good)) << good;
+  }
+  for (const char* bad : {"", "streams/other", "projects/p/jobs/j/streams/x", "projects/p",
+                          "projects/../jobs/j/streams/log", "/projects/p/jobs/j/streams/log",
+                          "projects/p/jobs/j/streams/log/", "projects/p/jobs//streams/log"}) {
+    EXPECT_FALSE(IsStreamName(bad)) << bad;
+  }
+}
+
+TEST(StreamRulesTest, NamesEveryWrongField) {
+  EXPECT_TRUE(CheckAppend(Good()).ok());
+  v1::AppendRecordsRequest bad;
+  bad.set_stream("x");
+  bad.add_records()->set_key(std::string(600, 'k'));
+  std::vector<std::string> fields;
+  for (const auto& violation : status::GetFieldViolations(CheckAppend(bad))) {
+    fields.push_back(violation.field);
+  }
+  EXPECT_EQ(fields, (std::vector<std::string>{"stream", "records[0].kind", "records[0].producer",
+                                              "records[0].key", "records[0].producer_sequence"}));
+  v1::AppendRecordsRequest large = Good();
+  large.mutable_records(0)->set_payload(std::string(kMaxAppendBytes, 'x'));
+  EXPECT_EQ(CheckAppend(large).code(), absl::StatusCode::kInvalidArgument);
+  v1::ReadRecordsRequest both;
+  both.set_stream("streams/audit");
+  both.set_tail(1);
+  EXPECT_TRUE(CheckRead(both).ok());
+  both.set_start_offset(1);
+  EXPECT_FALSE(CheckRead(both).ok());
+}
+
+TEST(StreamRulesTest, FiltersByAttributesButNeverAGap) {
+  v1::ReadRecordsRequest request;
+  v1::Record record;
+  (*record.mutable_attributes())["rank"] = "1";
+  EXPECT_TRUE(Matches(record, request));
+  (*request.mutable_attributes())["rank"] = "1";
+  EXPECT_TRUE(Matches(record, request));
+  (*request.mutable_attributes())["group"] = "g";
+  EXPECT_FALSE(Matches(record, request));
+  const v1::Record gap = GapRecordBefore(11, 10, 500);
+  EXPECT_TRUE(Matches(gap, request));
+  EXPECT_EQ(gap.offset(), 10);
+  event::v1::GapRecord parsed;
+  ASSERT_TRUE(parsed.ParseFromString(gap.payload()));
+  EXPECT_EQ(parsed.dropped_records(), 10);
+  EXPECT_EQ(parsed.reason(), "RETENTION");
+}
+
+}  // namespace
+}  // namespace capstan::telemetry

@@ -1,0 +1,80 @@
+#include "services/telemetry/server.h"
+
+#include <utility>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/synchronization/notification.h"
+#include "libs/rpc/server.h"
+#include "libs/status/status_macros.h"
+#include "services/telemetry/adapters/stream_files.h"
+#include "services/telemetry/api/stream_service.h"
+#include "services/telemetry/engine.h"
+
+namespace capstan::telemetry {
+
+// In the order of making.
+struct Server::Parts {
+  Strand* strand = nullptr;
+  std::unique_ptr<StreamFiles> files;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<StreamServiceHandler> service;
+  std::unique_ptr<rpc::Server> server;
+
+  // Runs `task` on the strand and waits for it.
+  void OnStrand(absl::AnyInvocable<void()> task) {
+    absl::Notification done;
+    strand->Post([&] {
+      task();
+      done.Notify();
+    });
+    done.WaitForNotification();
+  }
+};
+
+Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& config,
+                                                       const ServerDeps& deps) {
+  auto server = std::unique_ptr<Server>(new Server(std::make_unique<Parts>()));
+  Parts& parts = *server->parts_;
+  parts.strand = deps.strand;
+  StreamFiles::Options files;
+  files.root = config.folder;
+  files.keep_bytes = config.keep_bytes;
+  files.keep_for = config.keep_for;
+  CAPSTAN_ASSIGN_OR_RETURN(parts.files,
+                           StreamFiles::Open(std::move(files), deps.strand, deps.logger));
+  parts.OnStrand([&] {
+    parts.engine = std::make_unique<Engine>(Engine::Options(), parts.files.get(), deps.strand,
+                                            deps.metrics);
+    parts.engine->Start();
+  });
+  parts.service =
+      std::make_unique<StreamServiceHandler>(deps.access, parts.engine.get(), deps.strand);
+  rpc::ServerConfig rpc_config;
+  rpc_config.address = config.address;
+  rpc_config.credentials = deps.credentials;
+  rpc_config.services = {rpc::Registered<v1::StreamService>(parts.service.get())};
+  CAPSTAN_ASSIGN_OR_RETURN(parts.server, rpc::Server::Start(rpc_config));
+  return server;
+}
+
+Server::~Server() {
+  Drain(absl::ZeroDuration());
+  if (parts_->engine != nullptr) parts_->OnStrand([this] { parts_->engine.reset(); });
+}
+
+int Server::port() const { return parts_->server->port(); }
+
+std::shared_ptr<grpc::Channel> Server::InProcessChannelForTest() {
+  return parts_->server->InProcessChannel();
+}
+
+void Server::Drain(absl::Duration grace) {
+  if (parts_->server == nullptr) return;
+  // Followers would use up the grace.
+  parts_->OnStrand([this] { parts_->engine->Stop(); });
+  parts_->server->Shutdown(grace);
+}
+
+}  // namespace capstan::telemetry

@@ -1,0 +1,243 @@
+#include "services/telemetry/server.h"
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/client_context.h"
+#include "gtest/gtest.h"
+#include "libs/auth/testing/fake_access.h"
+#include "libs/log/log.h"
+#include "libs/log/testing_sink.h"
+#include "libs/metrics/registry.h"
+#include "libs/strand/thread_strand.h"
+#include "libs/time/system_clock.h"
+#include "proto/capstan/event/v1/job_event.pb.h"
+#include "proto/capstan/telemetry/v1/stream.grpc.pb.h"
+
+namespace capstan::telemetry {
+namespace {
+
+constexpr char kLog[] = "projects/p/jobs/j/streams/log";
+
+class ServerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    config_.folder = absl::StrCat(testing::TempDir(), "/",
+                                  testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::remove_all(config_.folder);
+    access_.CallAs(auth::SpiffeId::Node("d", "local", "a"));
+    Start();
+  }
+
+  void Start() {
+    server_.reset();
+    ServerDeps deps;
+    deps.strand = &strand_;
+    deps.access = &access_;
+    deps.logger = &logger_;
+    deps.metrics = &metrics_;
+    auto server = Server::Create(config_, deps);
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    stub_ = v1::StreamService::NewStub(server_->InProcessChannelForTest());
+  }
+
+  static v1::Record Line(const std::string& text, int64_t sequence, int rank = 0) {
+    v1::Record record;
+    record.set_kind("log");
+    record.set_payload(text);
+    record.set_producer("shim");
+    record.set_key(absl::StrCat("rank-", rank));
+    record.set_producer_sequence(sequence);
+    (*record.mutable_attributes())["rank"] = absl::StrCat(rank);
+    return record;
+  }
+
+  grpc::Status Append(const std::vector<v1::Record>& records, const std::string& stream = kLog) {
+    grpc::ClientContext context;
+    v1::AppendRecordsRequest request;
+    request.set_stream(stream);
+    for (const v1::Record& record : records) *request.add_records() = record;
+    return stub_->AppendRecords(&context, request, &appended_);
+  }
+
+  static v1::ReadRecordsRequest Request(int64_t start = 0, int64_t tail = 0, bool follow = false) {
+    v1::ReadRecordsRequest request;
+    request.set_stream(kLog);
+    request.set_start_offset(start);
+    request.set_tail(tail);
+    request.set_follow(follow);
+    return request;
+  }
+
+  // Everything until the stream ends.
+  std::vector<std::string> ReadAll(const v1::ReadRecordsRequest& request) {
+    grpc::ClientContext context;
+    auto reader = stub_->ReadRecords(&context, request);
+    v1::ReadRecordsResponse response;
+    std::vector<std::string> lines;
+    bool caught_up = false;
+    int64_t last = 0;
+    while (reader->Read(&response)) {
+      caught_up |= response.caught_up();
+      for (const v1::Record& record : response.records()) {
+        EXPECT_GT(record.offset(), last);
+        last = record.offset();
+        lines.push_back(record.kind() == "gap" ? "GAP" : record.payload());
+      }
+    }
+    const grpc::Status status = reader->Finish();
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_TRUE(caught_up);
+    return lines;
+  }
+
+  SystemClock clock_;
+  ThreadStrand strand_{"telemetry", &clock_};
+  log::TestingSink sink_;
+  log::Logger logger_{"telemetry", &clock_, &sink_};
+  metrics::Registry metrics_{"telemetry"};
+  auth::FakeAccess access_;
+  ServerConfig config_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<v1::StreamService::Stub> stub_;
+  v1::AppendRecordsResponse appended_;
+};
+
+TEST_F(ServerTest, KeepsRecordsOnceOverARestart) {
+  ASSERT_TRUE(Append({Line("a", 1), Line("b", 2), Line("b", 2)}).ok());
+  EXPECT_EQ(appended_.last_offset(), 2);
+  EXPECT_EQ(appended_.duplicates(), 1);
+  ASSERT_TRUE(Append({Line("b", 2), Line("c", 3), Line("other rank", 1, 1)}).ok());
+  EXPECT_EQ(appended_.last_offset(), 4);
+  EXPECT_EQ(appended_.duplicates(), 1);
+  // Another caller's records are its own, whatever producer it names.
+  access_.CallAs(auth::SpiffeId::Node("d", "local", "b"));
+  ASSERT_TRUE(Append({Line("from b", 1)}).ok());
+  EXPECT_EQ(appended_.duplicates(), 0);
+  access_.CallAs(auth::SpiffeId::Node("d", "local", "a"));
+  Start();
+  ASSERT_TRUE(Append({Line("c", 3), Line("d", 4)}).ok());
+  EXPECT_EQ(appended_.duplicates(), 1);
+  EXPECT_EQ(ReadAll(Request()),
+            (std::vector<std::string>{"a", "b", "c", "other rank", "from b", "d"}));
+}
+
+TEST_F(ServerTest, ReadsFromAnOffsetATailAndByAttributes) {
+  std::vector<v1::Record> records;
+  for (int i = 1; i <= 10; ++i) records.push_back(Line(absl::StrCat(i), i, i % 2));
+  ASSERT_TRUE(Append(records).ok());
+  EXPECT_EQ(ReadAll(Request(8)), (std::vector<std::string>{"8", "9", "10"}));
+  EXPECT_EQ(ReadAll(Request(0, 2)), (std::vector<std::string>{"9", "10"}));
+  EXPECT_EQ(ReadAll(Request(0, 100)).size(), 10u);
+  v1::ReadRecordsRequest odd = Request();
+  (*odd.mutable_attributes())["rank"] = "1";
+  EXPECT_EQ(ReadAll(odd), (std::vector<std::string>{"1", "3", "5", "7", "9"}));
+  v1::ReadRecordsRequest empty;
+  empty.set_stream("projects/p/jobs/none/streams/log");
+  EXPECT_TRUE(ReadAll(empty).empty());
+}
+
+TEST_F(ServerTest, RefusesWhatIsWrong) {
+  EXPECT_EQ(Append({Line("a", 0)}).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Append({Line("a", 1)}, "projects/../streams/log").error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  access_.Refuse(absl::PermissionDeniedError("no"));
+  EXPECT_EQ(Append({Line("a", 1)}).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  grpc::ClientContext context;
+  v1::ReadRecordsResponse response;
+  auto reader = stub_->ReadRecords(&context, Request());
+  EXPECT_FALSE(reader->Read(&response));
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::PERMISSION_DENIED);
+}
+
+TEST_F(ServerTest, AFollowerGetsWhatComesAlsoFromAStreamThatIsNotThereYet) {
+  grpc::ClientContext context;
+  auto reader = stub_->ReadRecords(&context, Request(0, 0, /*follow=*/true));
+  v1::ReadRecordsResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  EXPECT_TRUE(response.caught_up());
+  EXPECT_EQ(response.records_size(), 0);
+  std::vector<std::string> got;
+  for (int i = 1; i <= 20; ++i) {
+    ASSERT_TRUE(Append({Line(absl::StrCat(i), i)}).ok());
+    while (static_cast<int>(got.size()) < i) {
+      ASSERT_TRUE(reader->Read(&response));
+      EXPECT_FALSE(response.caught_up());
+      for (const v1::Record& record : response.records()) got.push_back(record.payload());
+    }
+    EXPECT_EQ(got.back(), absl::StrCat(i));
+  }
+  // The server ends followers when it stops.
+  server_->Drain(absl::Seconds(10));
+  EXPECT_FALSE(reader->Read(&response));
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(ServerTest, ASlowReaderLosesNothingAndStopsNoOne) {
+  grpc::ClientContext context;
+  auto slow = stub_->ReadRecords(&context, Request(0, 0, /*follow=*/true));
+  // Far more than a stream's queue takes.
+  const std::string text(100 << 10, 'x');
+  constexpr int kLines = 200;
+  for (int i = 1; i <= kLines; ++i) {
+    ASSERT_TRUE(Append({Line(absl::StrCat(i, ":", text), i)}).ok());
+  }
+  EXPECT_EQ(ReadAll(Request()).size(), static_cast<size_t>(kLines));
+  int next = 1;
+  v1::ReadRecordsResponse response;
+  while (next <= kLines && slow->Read(&response)) {
+    for (const v1::Record& record : response.records()) {
+      ASSERT_EQ(record.payload().substr(0, record.payload().find(':')), absl::StrCat(next++));
+    }
+  }
+  EXPECT_EQ(next, kLines + 1);
+  context.TryCancel();
+  slow->Finish();
+}
+
+TEST_F(ServerTest, RetentionLeavesAGapRecordAtTheFront) {
+  config_.keep_bytes = 40 << 20;
+  const std::string text(900 << 10, 'x');
+  for (int i = 1; i <= 80; ++i) ASSERT_TRUE(Append({Line(text, i)}).ok());
+  Start();
+  // The sweep at the start runs beside us: it is done when the oldest segment is gone.
+  const std::string oldest =
+      absl::StrCat(config_.folder, "/", kLog, "/", std::string(19, '0'), "1.seg");
+  const absl::Time deadline = absl::Now() + absl::Seconds(60);
+  while (std::filesystem::exists(oldest) && absl::Now() < deadline) std::this_thread::yield();
+  grpc::ClientContext context;
+  auto reader = stub_->ReadRecords(&context, Request());
+  v1::ReadRecordsResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  ASSERT_GT(response.records_size(), 0);
+  EXPECT_EQ(response.records(0).kind(), "gap");
+  event::v1::GapRecord gap;
+  ASSERT_TRUE(gap.ParseFromString(response.records(0).payload()));
+  EXPECT_EQ(gap.reason(), "RETENTION");
+  EXPECT_EQ(gap.dropped_records(), response.records(0).offset());
+  int64_t records = response.records_size();
+  while (reader->Read(&response)) records += response.records_size();
+  EXPECT_EQ(records - 1 + gap.dropped_records(), 80);
+  EXPECT_TRUE(reader->Finish().ok());
+  // Old sequences are still known, though their records are gone.
+  ASSERT_TRUE(Append({Line(text, 1)}).ok());
+  EXPECT_EQ(appended_.duplicates(), 1);
+}
+
+TEST_F(ServerTest, TheFolderHasOneOwner) {
+  ServerDeps deps;
+  deps.strand = &strand_;
+  deps.access = &access_;
+  deps.logger = &logger_;
+  deps.metrics = &metrics_;
+  EXPECT_EQ(Server::Create(config_, deps).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace capstan::telemetry

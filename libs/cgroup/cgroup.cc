@@ -231,8 +231,8 @@ absl::StatusOr<Paths> Tree::Make(const std::string& leaf, const Limits& limits) 
   CAPSTAN_RETURN_IF_ERROR(make(v1_memory_, &paths.v1_memory));
   if (v2_limits_) CAPSTAN_RETURN_IF_ERROR(LimitV2(paths.v2, limits));
   if (!paths.v1_cpu.empty() && limits.cpu_millis > 0) {
-    CAPSTAN_RETURN_IF_ERROR(Write(absl::StrCat(paths.v1_cpu, "/cpu.shares"),
-                                  absl::StrCat(Shares(limits.cpu_millis))));
+    CAPSTAN_RETURN_IF_ERROR(
+        Write(absl::StrCat(paths.v1_cpu, "/cpu.shares"), absl::StrCat(Shares(limits.cpu_millis))));
   }
   if (!paths.v1_memory.empty()) {
     CAPSTAN_RETURN_IF_ERROR(LimitMemoryV1(paths.v1_memory, limits.memory_bytes));

@@ -1,6 +1,6 @@
-// Linux control groups as Capstan uses them: a folder in each hierarchy for every Task, to weigh its
-// cpu, bound its memory, and end everything in it. Works with v2, with v1, and with the hybrid of
-// both, where v2 ends Tasks and v1 controllers limit them.
+// Linux control groups as Capstan uses them: a folder in each hierarchy for every Task, to weigh
+// its cpu, bound its memory, and end everything in it. Works with v2, with v1, and with the hybrid
+// of both, where v2 ends Tasks and v1 controllers limit them.
 #ifndef CAPSTAN_LIBS_CGROUP_CGROUP_H_
 #define CAPSTAN_LIBS_CGROUP_CGROUP_H_
 
@@ -42,8 +42,8 @@ struct Limits {
 // The groups `<hierarchy>/<name>/<leaf>` of this machine. Immutable after Open; thread-safe.
 class Tree {
  public:
-  // Finds the mounted hierarchies and makes `name` in each that may be written. Never fails for want
-  // of a hierarchy: see fences() and limits().
+  // Finds the mounted hierarchies and makes `name` in each that may be written. Never fails for
+  // want of a hierarchy: see fences() and limits().
   static absl::StatusOr<Tree> Open(absl::string_view name,
                                    const std::string& mountinfo = "/proc/self/mountinfo");
 
@@ -58,8 +58,8 @@ class Tree {
   Paths Find(const std::string& leaf) const;
   // Every leaf that exists in some hierarchy, sorted.
   std::vector<std::string> List() const;
-  // Removes the group and groups made below it. FAILED_PRECONDITION with reason CGROUP_NOT_EMPTY if a
-  // process is left. OK if absent.
+  // Removes the group and groups made below it. FAILED_PRECONDITION with reason CGROUP_NOT_EMPTY if
+  // a process is left. OK if absent.
   absl::Status Remove(const std::string& leaf) const;
   // Removes the tree itself once no group is left.
   absl::Status RemoveTree() const;
@@ -76,8 +76,8 @@ class Tree {
 // Puts a process into every folder of the group.
 absl::Status Join(const Paths& paths, pid_t pid);
 
-// True if no process, in the group or below, is left. A group that is gone is empty; an error reading
-// counts as not empty.
+// True if no process, in the group or below, is left. A group that is gone is empty; an error
+// reading counts as not empty.
 bool IsEmpty(const Paths& paths);
 
 // Sends SIGKILL to every process of the group: `cgroup.kill`, or under v1 freeze, kill, thaw. One
@@ -87,8 +87,8 @@ absl::Status Kill(const Paths& paths);
 // Processes of the group that the kernel killed for want of memory; 0 if unknown.
 int64_t OutOfMemoryKills(const Paths& paths);
 
-// A descriptor that polls POLLPRI when the group becomes empty or populated. Invalid under v1, which
-// has no such event.
+// A descriptor that polls POLLPRI when the group becomes empty or populated. Invalid under v1,
+// which has no such event.
 UniqueFd OpenPopulatedEvents(const Paths& paths);
 
 }  // namespace capstan::cgroup

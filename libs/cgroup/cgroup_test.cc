@@ -41,7 +41,8 @@ pid_t ForkPair(const Paths& paths) {
   return pid;
 }
 
-// Real groups of this machine; the target is tagged `root` and fails for others rather than pass unseen.
+// Real groups of this machine; the target is tagged `root` and fails for others rather than pass
+// unseen.
 class RealCgroupTest : public ::testing::Test {
  protected:
   void SetUp() override {

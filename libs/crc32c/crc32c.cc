@@ -31,7 +31,7 @@ uint32_t ExtendByTable(const char* p, size_t n, uint32_t crc) {
 
 #if defined(__x86_64__)
 __attribute__((target("sse4.2"))) uint32_t ExtendByInstruction(const char* p, size_t n,
-                                                                uint32_t crc) {
+                                                               uint32_t crc) {
   uint64_t wide = crc;
   for (; n >= 8; n -= 8, p += 8) {
     uint64_t word;

@@ -7,8 +7,8 @@
 
 namespace capstan {
 
-// CRC-32C (Castagnoli, RFC 3720), as frames on disk carry it. `crc` is the value of the bytes before,
-// 0 at the beginning.
+// CRC-32C (Castagnoli, RFC 3720), as frames on disk carry it. `crc` is the value of the bytes
+// before, 0 at the beginning.
 uint32_t Crc32c(absl::string_view bytes, uint32_t crc = 0);
 
 }  // namespace capstan

@@ -18,8 +18,8 @@
 
 namespace capstan::node_agent {
 
-// A thread that runs posted tasks in order, and callbacks when descriptors have something to say. Only
-// Post may be called from other threads; the rest belongs to the thread itself.
+// A thread that runs posted tasks in order, and callbacks when descriptors have something to say.
+// Only Post may be called from other threads; the rest belongs to the thread itself.
 class EventThread {
  public:
   // `tick` runs about every 20 ms while KeepTicking(true) holds: for what has no event.
@@ -33,7 +33,8 @@ class EventThread {
 
   void SetTick(std::function<void()> tick) { tick_ = std::move(tick); }
   void KeepTicking(bool on) { ticking_ = on; }
-  // Runs `on_readable` each time the descriptor is readable, until Unwatch. The caller keeps it open.
+  // Runs `on_readable` each time the descriptor is readable, until Unwatch. The caller keeps it
+  // open.
   absl::Status Watch(int fd, std::function<void()> on_readable);
   void Unwatch(int fd);
 

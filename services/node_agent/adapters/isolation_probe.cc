@@ -38,8 +38,7 @@ absl::StatusOr<Finished> Run(std::vector<std::string> words) {
   argv.push_back(nullptr);
   char* const no_environment[] = {nullptr};
   pid_t pid = 0;
-  const int error =
-      posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), no_environment);
+  const int error = posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), no_environment);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return ErrnoStatus(error, "start", words[0]);
   writer.Reset(-1);

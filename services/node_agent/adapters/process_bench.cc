@@ -32,8 +32,8 @@ ProcessBench::ProcessBench() {
     ADD_FAILURE() << "needs root: leave out tests tagged `root` otherwise";
     abort();
   }
-  // Not below Bazel's folders, which are root's alone and would hide what a Task may reach; nor below
-  // /tmp, which a Task has of its own.
+  // Not below Bazel's folders, which are root's alone and would hide what a Task may reach; nor
+  // below /tmp, which a Task has of its own.
   char pattern[] = "/var/lib/capstan-test-XXXXXX";
   if (mkdtemp(pattern) == nullptr) abort();
   data_folder_ = pattern;
@@ -99,10 +99,14 @@ void ProcessBench::Complete(Program program, ShimSpec* spec) {
     case Program::kExitsWith3:
       return Script("exit 3", spec);
     case Program::kRunsUntilTerminated:
-      return Script("trap 'exit 0' TERM; : > /capstan/output/listens; while :; do sleep 0.05; done", spec);
+      return Script("trap 'exit 0' TERM; : > /capstan/output/listens; while :; do sleep 0.05; done",
+                    spec);
     case Program::kIgnoresTermination:
       // With a grandchild in a session of its own, which must not outlive the Task.
-      return Script("trap '' TERM; : > /capstan/output/listens; setsid sleep 1000 & while :; do sleep 0.05; done", spec);
+      return Script(
+          "trap '' TERM; : > /capstan/output/listens; setsid sleep 1000 & while :; do sleep 0.05; "
+          "done",
+          spec);
     case Program::kCannotBeExecuted:
       Script("", spec);
       spec->set_argv(0, "/nonexistent/program");

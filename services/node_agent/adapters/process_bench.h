@@ -14,8 +14,8 @@
 
 namespace capstan::node_agent {
 
-// This machine, with real shims, cgroups and processes; for tests run as root. Waiting ends on an event
-// or, when nothing comes of it, after 30 s.
+// This machine, with real shims, cgroups and processes; for tests run as root. Waiting ends on an
+// event or, when nothing comes of it, after 30 s.
 class ProcessBench final : public TaskRuntimeBench {
  public:
   ProcessBench();

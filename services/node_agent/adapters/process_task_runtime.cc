@@ -153,8 +153,8 @@ class ProcessTaskRuntime::Worker {
       Watched* watched = task.has_spec ? &WatchFolder(leaf, key) : nullptr;
       const absl::optional<ShimStatus> status = ReadShimStatus(folder);
       if (status.has_value()) task.status = *status;
-      UniqueFd shim = OpenProcess(static_cast<pid_t>(task.status.shim_pid()),
-                                  task.status.shim_start_ticks());
+      UniqueFd shim =
+          OpenProcess(static_cast<pid_t>(task.status.shim_pid()), task.status.shim_start_ticks());
       task.shim_alive = shim.valid() || IsShimLocked(folder);
       if (watched != nullptr) {
         watched->last = task.status;
@@ -172,8 +172,8 @@ class ProcessTaskRuntime::Worker {
     if (!leaf.ok()) return Answer(std::move(done), leaf.status());
     const std::string folder = TaskFolder(tasks_, key);
     const absl::optional<ShimStatus> status = ReadShimStatus(folder);
-    const bool over = (status.has_value() && status->has_end()) ||
-                      Exists(absl::StrCat(folder, "/", kKilledFile));
+    const bool over =
+        (status.has_value() && status->has_end()) || Exists(absl::StrCat(folder, "/", kKilledFile));
     const bool shim_alive = IsShimLocked(folder);
     if (!IsDead(key, *leaf) || (shim_alive && !over)) {
       return Answer(std::move(done),
@@ -309,8 +309,7 @@ class ProcessTaskRuntime::Worker {
 
   void KillShim(const std::string& folder, const absl::optional<ShimStatus>& status) {
     if (status.has_value()) {
-      SignalProcess(OpenProcess(static_cast<pid_t>(status->shim_pid()),
-                                status->shim_start_ticks()),
+      SignalProcess(OpenProcess(static_cast<pid_t>(status->shim_pid()), status->shim_start_ticks()),
                     SIGKILL);
     }
     for (const auto& [leaf, task] : watched_) {
@@ -327,8 +326,8 @@ class ProcessTaskRuntime::Worker {
       absl::Status ended = cgroup::Kill(groups_.Find(kill.leaf));
       SignalProcess(OpenInit(folder), SIGKILL);
       // A shim that has not come to forking its Task would fork it into the group later.
-      const bool unstarted = (!status.has_value() || status->task_pid() == 0) &&
-                             IsShimLocked(folder);
+      const bool unstarted =
+          (!status.has_value() || status->task_pid() == 0) && IsShimLocked(folder);
       if (unstarted) KillShim(folder, status);
       if (ended.ok() && (unstarted || !IsDead(kill.key, kill.leaf))) {
         left.push_back(std::move(kill));
@@ -356,9 +355,8 @@ class ProcessTaskRuntime::Worker {
     const absl::Status moved = MoveToTrash(tasks_, trash_, key);
     if (!moved.ok()) return Answer(std::move(done), moved);
     // An output folder may be large, and nothing here may hold up a Kill.
-    removal_->Post([this, done = std::move(done)]() mutable {
-      Answer(std::move(done), EmptyTrash(trash_));
-    });
+    removal_->Post(
+        [this, done = std::move(done)]() mutable { Answer(std::move(done), EmptyTrash(trash_)); });
   }
 
   const std::string tasks_;

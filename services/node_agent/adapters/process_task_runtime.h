@@ -39,8 +39,7 @@ class ProcessTaskRuntime final : public TaskRuntime {
   void Control(const capstan::type::v1::TaskKey& key,
                const capstan::nodeagent::v1::ShimControl& control, DoneCallback done) override;
   void Kill(const capstan::type::v1::TaskKey& key, DoneCallback done) override;
-  void Discover(
-      absl::AnyInvocable<void(absl::StatusOr<std::vector<FoundTask>>)> done) override;
+  void Discover(absl::AnyInvocable<void(absl::StatusOr<std::vector<FoundTask>>)> done) override;
   void Remove(const capstan::type::v1::TaskKey& key, DoneCallback done) override;
 
  private:

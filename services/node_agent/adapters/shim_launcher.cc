@@ -18,7 +18,8 @@ namespace {
 
 constexpr int kExecFailed = 127;
 
-// In the forked child: only async-signal-safe calls, since other threads' locks may be held for ever.
+// In the forked child: only async-signal-safe calls, since other threads' locks may be held for
+// ever.
 [[noreturn]] void BecomeShim(char* const* argv, int lock, int errors) {
   setsid();
   const int null = open("/dev/null", O_RDWR);
@@ -54,8 +55,7 @@ absl::StatusOr<pid_t> LaunchShim(const std::vector<std::string>& command,
     return status::Error(absl::StatusCode::kAlreadyExists, "TASK_STARTED",
                          absl::StrCat(folder, " has a shim"));
   }
-  UniqueFd errors(
-      open(errors_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  UniqueFd errors(open(errors_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!errors.valid()) return ErrnoStatus(errno, "open", errors_path);
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) return ErrnoStatus(errno, "pipe", "");

@@ -135,8 +135,7 @@ absl::Status MakeTaskFolder(const std::string& tasks, const TaskKey& key, int64_
     CAPSTAN_RETURN_IF_ERROR(MakeFolder(*path, 0711, 0, 0));
   }
   for (const char* name : {"output", "work", "metrics"}) {
-    CAPSTAN_RETURN_IF_ERROR(
-        MakeFolder(absl::StrCat(folder, "/", name), 0700, unix_uid, unix_uid));
+    CAPSTAN_RETURN_IF_ERROR(MakeFolder(absl::StrCat(folder, "/", name), 0700, unix_uid, unix_uid));
   }
   for (const char* name : {"socket", "identity"}) {
     CAPSTAN_RETURN_IF_ERROR(MakeFolder(absl::StrCat(folder, "/", name), 0750, 0, unix_uid));

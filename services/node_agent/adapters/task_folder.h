@@ -15,8 +15,9 @@
 
 namespace capstan::node_agent {
 
-// `<job uid>.<generation>.<group>-<index>`: the name of a Task's cgroup. A key whose words could not be
-// parsed back, or would lead out of a folder, is refused: INVALID_ARGUMENT, reason INVALID_TASK_KEY.
+// `<job uid>.<generation>.<group>-<index>`: the name of a Task's cgroup. A key whose words could
+// not be parsed back, or would lead out of a folder, is refused: INVALID_ARGUMENT, reason
+// INVALID_TASK_KEY.
 absl::StatusOr<std::string> TaskLeaf(const capstan::type::v1::TaskKey& key);
 absl::optional<capstan::type::v1::TaskKey> ParseTaskLeaf(absl::string_view leaf);
 
@@ -32,20 +33,20 @@ absl::Status MakeTaskFolder(const std::string& tasks, const capstan::type::v1::T
 // Every Task that has a folder, sorted.
 std::vector<capstan::type::v1::TaskKey> ListTaskFolders(const std::string& tasks);
 
-// Takes the folder out of the way, below `trash`, and removes the folders above it that are empty then.
-// OK if absent.
+// Takes the folder out of the way, below `trash`, and removes the folders above it that are empty
+// then. OK if absent.
 absl::Status MoveToTrash(const std::string& tasks, const std::string& trash,
                          const capstan::type::v1::TaskKey& key);
 
-// Removes everything below `trash`, whatever a Task has made of it: folders as deep as it likes, links,
-// modes. OK if absent. Takes as long as there are files.
+// Removes everything below `trash`, whatever a Task has made of it: folders as deep as it likes,
+// links, modes. OK if absent. Takes as long as there are files.
 absl::Status EmptyTrash(const std::string& trash);
 
 // The shim's status; absent before the shim has written one.
 absl::optional<capstan::nodeagent::v1::ShimStatus> ReadShimStatus(const std::string& folder);
 
-// Replaces a file at once, without forcing it to disk: a file of this kind means nothing after a crash
-// of the machine.
+// Replaces a file at once, without forcing it to disk: a file of this kind means nothing after a
+// crash of the machine.
 absl::Status ReplaceFile(const std::string& path, absl::string_view bytes);
 
 // True while a shim holds the folder's lock.

@@ -48,7 +48,8 @@ TEST(TaskLeafTest, RefusesWhatWouldLeadElsewhere) {
                              Key("a", 1, "g", -1), Key("a", 1, "g.h", 0), Key("-a", 1, "g", 0)}) {
     EXPECT_EQ(status::Reason(TaskLeaf(key).status()), "INVALID_TASK_KEY") << key.DebugString();
   }
-  for (const char* leaf : {"", "a", "a.1", "a.1.g", "a.x.g-1", "a.1.g-01", "a.1.g-1.b", "lost+found"}) {
+  for (const char* leaf :
+       {"", "a", "a.1", "a.1.g", "a.x.g-1", "a.1.g-01", "a.1.g-1.b", "lost+found"}) {
     EXPECT_FALSE(ParseTaskLeaf(leaf).has_value()) << leaf;
   }
 }

@@ -55,8 +55,7 @@ ShimActions ShimDeadline::OnControl(const ShimControl& control, BootTime now) {
   }
   if (control.has_stop()) {
     // A stop from the future would be an endless grace.
-    const BootTime asked =
-        std::min(now, BootTime::FromNanoseconds(control.stop_boottime_ns()));
+    const BootTime asked = std::min(now, BootTime::FromNanoseconds(control.stop_boottime_ns()));
     const BootTime kill_time = asked + NotNegative(ToDuration(control.stop().grace()));
     if (!stop_.has_value()) {
       stop_ = Stop{control.stop().reason(), kill_time};

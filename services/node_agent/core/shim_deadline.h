@@ -37,11 +37,11 @@ struct ProgramEnd {
   bool killed_by_agent = false;
 };
 
-// The pure part of a shim. A Task is dead by its deadline, grace included: it gets SIGTERM at deadline
-// less grace and is killed at the deadline. Controls raise the deadline; a lower one is ignored. A stop
-// terminates at once and kills at the earlier of its own grace's end and the deadline; a repeated stop
-// may only bring the kill forward. Once termination has begun for the deadline's sake it is not taken
-// back. Each action is given once.
+// The pure part of a shim. A Task is dead by its deadline, grace included: it gets SIGTERM at
+// deadline less grace and is killed at the deadline. Controls raise the deadline; a lower one is
+// ignored. A stop terminates at once and kills at the earlier of its own grace's end and the
+// deadline; a repeated stop may only bring the kill forward. Once termination has begun for the
+// deadline's sake it is not taken back. Each action is given once.
 //
 // Values in, actions out: no clock, no I/O. Copyable.
 class ShimDeadline {

@@ -165,8 +165,7 @@ TEST(ShimDeadlineTest, PropertyAlwaysDeadByTheHighestDeadlineAsked) {
       const BootTime before = shim.KillTime();
       const double deadline = static_cast<double>(random.Below(300));
       const bool stop = random.Below(10) == 0;
-      take(shim.OnControl(stop ? StopAt(deadline, now, random.Between(0, 39))
-                               : Deadline(deadline),
+      take(shim.OnControl(stop ? StopAt(deadline, now, random.Between(0, 39)) : Deadline(deadline),
                           At(now)));
       highest = std::max(highest, deadline);
       EXPECT_LE(shim.KillTime(), At(highest));

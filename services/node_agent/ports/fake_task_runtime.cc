@@ -297,8 +297,7 @@ void FakeTaskRuntime::Control(const TaskKey& key, const ShimControl& control, Do
   absl::Status result = machine_->CheckFault("Control", key);
   FakeTaskMachine::Place* place = machine_->Find(key);
   if (result.ok() && place == nullptr) {
-    result =
-        status::Error(absl::StatusCode::kNotFound, "NO_PLACE", "The Task has no folder here.");
+    result = status::Error(absl::StatusCode::kNotFound, "NO_PLACE", "The Task has no folder here.");
   }
   if (result.ok()) {
     place->control = control;

@@ -32,8 +32,8 @@ struct FakeProgram {
 
 class FakeTaskRuntime;
 
-// A machine with shims on it that run on the strand's time and decide with the real ShimDeadline. It
-// outlives the agents that come and go; there is one for each Node of a simulation. One thread.
+// A machine with shims on it that run on the strand's time and decide with the real ShimDeadline.
+// It outlives the agents that come and go; there is one for each Node of a simulation. One thread.
 class FakeTaskMachine {
  public:
   using ProgramOf = std::function<FakeProgram(const capstan::nodeagent::v1::ShimSpec& spec)>;
@@ -107,8 +107,8 @@ class FakeTaskMachine {
   FakeTaskRuntime* agent_ = nullptr;
 };
 
-// The port on such a machine. Answers are posted to the agent's strand; destroying it is the agent's
-// crash: what was not answered never is.
+// The port on such a machine. Answers are posted to the agent's strand; destroying it is the
+// agent's crash: what was not answered never is.
 class FakeTaskRuntime final : public TaskRuntime {
  public:
   // Both outlive the runtime.
@@ -123,8 +123,7 @@ class FakeTaskRuntime final : public TaskRuntime {
   void Control(const capstan::type::v1::TaskKey& key,
                const capstan::nodeagent::v1::ShimControl& control, DoneCallback done) override;
   void Kill(const capstan::type::v1::TaskKey& key, DoneCallback done) override;
-  void Discover(
-      absl::AnyInvocable<void(absl::StatusOr<std::vector<FoundTask>>)> done) override;
+  void Discover(absl::AnyInvocable<void(absl::StatusOr<std::vector<FoundTask>>)> done) override;
   void Remove(const capstan::type::v1::TaskKey& key, DoneCallback done) override;
 
  private:

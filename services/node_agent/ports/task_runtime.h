@@ -65,8 +65,7 @@ class TaskRuntime {
   virtual void Kill(const capstan::type::v1::TaskKey& key, DoneCallback done) = 0;
 
   // Every Task of which a folder or a cgroup exists; watches those that run.
-  virtual void Discover(
-      absl::AnyInvocable<void(absl::StatusOr<std::vector<FoundTask>>)> done) = 0;
+  virtual void Discover(absl::AnyInvocable<void(absl::StatusOr<std::vector<FoundTask>>)> done) = 0;
 
   // Removes the cgroup and the folder. FAILED_PRECONDITION while a process is left.
   virtual void Remove(const capstan::type::v1::TaskKey& key, DoneCallback done) = 0;

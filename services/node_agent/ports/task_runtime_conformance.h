@@ -83,17 +83,14 @@ class TaskRuntimeConformanceTest
   }
 
   template <typename Result>
-  Result Await(
-      std::function<void(TaskRuntime&, absl::AnyInvocable<void(Result)>)> call) {
+  Result Await(std::function<void(TaskRuntime&, absl::AnyInvocable<void(Result)>)> call) {
     absl::optional<Result> result;
-    bench_->strand().Post([&] {
-      call(bench_->runtime(), [&result](Result r) { result = std::move(r); });
-    });
+    bench_->strand().Post(
+        [&] { call(bench_->runtime(), [&result](Result r) { result = std::move(r); }); });
     EXPECT_TRUE(bench_->RunUntil([&] { return result.has_value(); }));
     return result.has_value() ? *std::move(result) : Result(absl::DeadlineExceededError("test"));
   }
-  absl::Status AwaitDone(
-      std::function<void(TaskRuntime&, TaskRuntime::DoneCallback)> call) {
+  absl::Status AwaitDone(std::function<void(TaskRuntime&, TaskRuntime::DoneCallback)> call) {
     return Await<absl::Status>(std::move(call));
   }
 
@@ -106,9 +103,8 @@ class TaskRuntimeConformanceTest
     });
   }
   absl::Status Start(ShimSpec spec) {
-    return AwaitDone([&](TaskRuntime& runtime, auto done) {
-      runtime.Start(spec, std::move(done));
-    });
+    return AwaitDone(
+        [&](TaskRuntime& runtime, auto done) { runtime.Start(spec, std::move(done)); });
   }
   absl::Status Control(const ShimControl& control, int index = 0) {
     return AwaitDone([&](TaskRuntime& runtime, auto done) {
@@ -145,15 +141,13 @@ class TaskRuntimeConformanceTest
   }
   // The end that was told; CAUSE_UNSPECIFIED if there was none.
   TaskEnd UntilEnded(int index = 0) {
-    EXPECT_TRUE(bench_->RunUntil([&] {
-      return !statuses_[index].empty() && statuses_[index].back().has_end();
-    }));
+    EXPECT_TRUE(bench_->RunUntil(
+        [&] { return !statuses_[index].empty() && statuses_[index].back().has_end(); }));
     return statuses_[index].empty() ? TaskEnd() : statuses_[index].back().end();
   }
   bool UntilShimDead(int index = 0) {
-    return bench_->RunUntil([&] {
-      return !statuses_[index].empty() && statuses_[index].back().shim_pid() == 0;
-    });
+    return bench_->RunUntil(
+        [&] { return !statuses_[index].empty() && statuses_[index].back().shim_pid() == 0; });
   }
 
   static constexpr int64_t kUid = 61234;
@@ -239,8 +233,7 @@ TEST_P(TaskRuntimeConformanceTest, IsDeadByItsDeadlineWithoutAnyAgent) {
 }
 
 TEST_P(TaskRuntimeConformanceTest, ARaisedDeadlineLetsItRunOn) {
-  ASSERT_TRUE(
-      Run(Spec(Program::kIgnoresTermination, absl::Seconds(3), absl::Seconds(1))).ok());
+  ASSERT_TRUE(Run(Spec(Program::kIgnoresTermination, absl::Seconds(3), absl::Seconds(1))).ok());
   ShimControl control;
   const BootTime raised = Now() + absl::Seconds(5);
   control.set_deadline_boottime_ns(raised.ToNanoseconds());

@@ -24,15 +24,17 @@ struct LogCursor {
 };
 
 struct LogBatch {
-  // In order. A jump in their sequences is a gap: the spill passed its bound, or a segment is damaged.
+  // In order. A jump in their sequences is a gap: the spill passed its bound, or a segment is
+  // damaged.
   std::vector<capstan::nodeagent::v1::ShimLogRecord> records;
   // Where to go on.
   LogCursor next;
 };
 
-// Reads on from `cursor` in the segments below `folder`, at most about `max_bytes` of them, also while
-// a shim writes: a frame that is not whole yet is read by a later call. A damaged frame ends its
-// segment; reading goes on with the next one, if there is one. An empty batch is the end, for now.
+// Reads on from `cursor` in the segments below `folder`, at most about `max_bytes` of them, also
+// while a shim writes: a frame that is not whole yet is read by a later call. A damaged frame ends
+// its segment; reading goes on with the next one, if there is one. An empty batch is the end, for
+// now.
 absl::StatusOr<LogBatch> ReadLog(const std::string& folder, const LogCursor& cursor,
                                  int64_t max_bytes);
 

@@ -29,8 +29,8 @@ void LogSpill::Write(int stream, absl::string_view bytes) {
   std::string& pending = pending_[stream == 2 ? 1 : 0];
   while (!bytes.empty()) {
     const size_t end = bytes.find('\n');
-    const size_t take = std::min({end == absl::string_view::npos ? bytes.size() : end,
-                                  kLogLineLimit - pending.size()});
+    const size_t take = std::min(
+        {end == absl::string_view::npos ? bytes.size() : end, kLogLineLimit - pending.size()});
     pending.append(bytes.data(), take);
     bytes.remove_prefix(take);
     if (!bytes.empty() && bytes.front() == '\n') {
@@ -107,8 +107,8 @@ void LogSpill::MakeRoom(int64_t needed) {
       total_ -= segment.size;
     }
   }
-  if (left.empty() || (!segments_.empty() &&
-                       left.back().first_sequence != segments_.back().first_sequence)) {
+  if (left.empty() ||
+      (!segments_.empty() && left.back().first_sequence != segments_.back().first_sequence)) {
     file_.Reset(-1);
   }
   segments_ = std::move(left);

@@ -12,13 +12,15 @@
 
 namespace capstan::node_agent {
 
-// Writes a Task's output, line by line, into segments below one folder, never more than `limit_bytes`
-// in all: then the oldest segment goes. Whoever ships the log may remove segments that are not the
-// newest. Nothing here fails or blocks for long: what cannot be written is dropped and counted. A gap
-// shows as a jump of the sequence; the next record written says in dropped_bytes how much it was.
+// Writes a Task's output, line by line, into segments below one folder, never more than
+// `limit_bytes` in all: then the oldest segment goes. Whoever ships the log may remove segments
+// that are not the newest. Nothing here fails or blocks for long: what cannot be written is dropped
+// and counted. A gap shows as a jump of the sequence; the next record written says in dropped_bytes
+// how much it was.
 //
-// Bytes handed to Write are in the file when it returns, except an unfinished line (at most 64 KiB for
-// each stream), which Flush writes. Not fsynced: a crash of the machine ends the Task too. One thread.
+// Bytes handed to Write are in the file when it returns, except an unfinished line (at most 64 KiB
+// for each stream), which Flush writes. Not fsynced: a crash of the machine ends the Task too. One
+// thread.
 class LogSpill {
  public:
   // `folder` exists and is empty; `clock` outlives this object.

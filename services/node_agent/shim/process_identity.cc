@@ -43,8 +43,7 @@ UniqueFd OpenProcess(pid_t pid, int64_t start_ticks) {
 }
 
 bool SignalProcess(const UniqueFd& process, int signal) {
-  return process.valid() &&
-         syscall(SYS_pidfd_send_signal, process.get(), signal, nullptr, 0) == 0;
+  return process.valid() && syscall(SYS_pidfd_send_signal, process.get(), signal, nullptr, 0) == 0;
 }
 
 }  // namespace capstan::node_agent

@@ -33,15 +33,15 @@ using capstan::nodeagent::v1::ShimSpec;
 
 // A copy of a mount and those below it, attached nowhere yet.
 absl::StatusOr<UniqueFd> CloneTree(const std::string& path, bool read_only, bool devices = false) {
-  UniqueFd tree(open_tree(AT_FDCWD, path.c_str(),
-                          OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE));
+  UniqueFd tree(
+      open_tree(AT_FDCWD, path.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE));
   if (!tree.valid()) return ErrnoStatus(errno, "open_tree", path);
   mount_attr attributes{};
   attributes.attr_set = MOUNT_ATTR_NOSUID;
   if (read_only) attributes.attr_set |= MOUNT_ATTR_RDONLY;
   if (!devices) attributes.attr_set |= MOUNT_ATTR_NODEV;
-  if (mount_setattr(tree.get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes,
-                    sizeof attributes) != 0) {
+  if (mount_setattr(tree.get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes, sizeof attributes) !=
+      0) {
     return ErrnoStatus(errno, "mount_setattr", path);
   }
   return tree;
@@ -120,7 +120,8 @@ class RootBuilder {
     if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
       return ErrnoStatus(errno, "make mounts private", "/");
     }
-    // Everything is copied before anything is covered: sources may lie below /tmp or hidden folders.
+    // Everything is copied before anything is covered: sources may lie below /tmp or hidden
+    // folders.
     CAPSTAN_RETURN_IF_ERROR(CloneSources());
     CAPSTAN_RETURN_IF_ERROR(MountFresh("tmpfs", root_, MS_NODEV, "mode=0755,size=1m"));
     root_fd_ = UniqueFd(open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -130,8 +131,8 @@ class RootBuilder {
     CAPSTAN_RETURN_IF_ERROR(Hide());
     for (int i = 0; i < spec_.mounts_size(); ++i) {
       const ShimSpec::Mount& mount = spec_.mounts(i);
-      CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd target, OpenTarget(root_fd_, mount.target(),
-                                                                 IsDirectory(mounts_[i])));
+      CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd target,
+                               OpenTarget(root_fd_, mount.target(), IsDirectory(mounts_[i])));
       CAPSTAN_RETURN_IF_ERROR(Attach(mounts_[i], target, mount.target()));
     }
     for (const std::string& path : read_only_later_) CAPSTAN_RETURN_IF_ERROR(MakeReadOnly(path));
@@ -155,8 +156,7 @@ class RootBuilder {
     }
     static constexpr const char* kDevices[] = {"null", "zero", "full", "random", "urandom"};
     for (const char* name : kDevices) {
-      CAPSTAN_ASSIGN_OR_RETURN(UniqueFd tree,
-                               CloneTree(absl::StrCat("/dev/", name), false, true));
+      CAPSTAN_ASSIGN_OR_RETURN(UniqueFd tree, CloneTree(absl::StrCat("/dev/", name), false, true));
       devices_.emplace_back(name, std::move(tree));
     }
     // Names are resolved by way of /run on many machines.
@@ -262,8 +262,7 @@ class RootBuilder {
       if (symlink(to, In(from).c_str()) != 0) return ErrnoStatus(errno, "symlink", from);
     }
     CAPSTAN_RETURN_IF_ERROR(MakeFolder("/dev/shm", 0755));
-    CAPSTAN_RETURN_IF_ERROR(
-        MountFresh("tmpfs", In("/dev/shm"), MS_NODEV | MS_NOEXEC, "mode=1777"));
+    CAPSTAN_RETURN_IF_ERROR(MountFresh("tmpfs", In("/dev/shm"), MS_NODEV | MS_NOEXEC, "mode=1777"));
     read_only_later_.push_back(In("/dev"));
     return absl::OkStatus();
   }

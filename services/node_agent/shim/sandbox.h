@@ -10,15 +10,15 @@
 
 namespace capstan::node_agent {
 
-// Gives the mount namespace a root of its own, made on the empty folder `root`: the machine's folders
-// read-only, fresh /proc and /dev, private /tmp, /var/tmp, /dev/shm and /run, without what the spec
-// hides, with what it mounts. Needs CAP_SYS_ADMIN over the namespace. After an error the process must
-// exit.
+// Gives the mount namespace a root of its own, made on the empty folder `root`: the machine's
+// folders read-only, fresh /proc and /dev, private /tmp, /var/tmp, /dev/shm and /run, without what
+// the spec hides, with what it mounts. Needs CAP_SYS_ADMIN over the namespace. After an error the
+// process must exit.
 absl::Status EnterPrivateRoot(const capstan::nodeagent::v1::ShimSpec& spec,
                               const std::string& root);
 
-// Gives up every right: supplementary groups, uid and gid (where root), capabilities, and the way to
-// new ones. Makes the process undumpable and leaves core dumps off.
+// Gives up every right: supplementary groups, uid and gid (where root), capabilities, and the way
+// to new ones. Makes the process undumpable and leaves core dumps off.
 absl::Status DropRights(const capstan::nodeagent::v1::ShimSpec& spec);
 
 }  // namespace capstan::node_agent

@@ -96,7 +96,8 @@ class Shim {
     ReadControl(task);
     while (true) {
       ArmTimer();
-      // Once the kill is out, or only leftovers are waited for, it is repeated until nothing is left.
+      // Once the kill is out, or only leftovers are waited for, it is repeated until nothing is
+      // left.
       const bool leftover = task.Reap();
       if (leftover || killing_) EndEverything(task);
       if (leftover && cgroup::IsEmpty(group_)) break;
@@ -156,8 +157,7 @@ class Shim {
       }
       if (report->kind == InitReport::kEnded && !program_.exec_failed) {
         program_.signaled = WIFSIGNALED(report->value);
-        program_.code =
-            program_.signaled ? WTERMSIG(report->value) : WEXITSTATUS(report->value);
+        program_.code = program_.signaled ? WTERMSIG(report->value) : WEXITSTATUS(report->value);
         Settle();
       }
     }
@@ -306,8 +306,7 @@ int RunShim(const std::string& folder, const Clock& clock) {
     fprintf(stderr, "capstan shim: the Task in %s was started before\n", folder.c_str());
     return 1;
   }
-  absl::StatusOr<ShimSpec> spec =
-      ReadMessage<ShimSpec>(absl::StrCat(folder, "/", kSpecFile));
+  absl::StatusOr<ShimSpec> spec = ReadMessage<ShimSpec>(absl::StrCat(folder, "/", kSpecFile));
   if (spec.ok() && geteuid() == 0 && spec->unix_uid() <= 0) {
     spec = absl::FailedPreconditionError("as root a Task needs a Unix uid");
   }

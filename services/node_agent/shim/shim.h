@@ -25,12 +25,13 @@ inline constexpr int kLockFd = 3;
 // The group's folders as the agent wrote them.
 cgroup::Paths GroupOf(const capstan::nodeagent::v1::ShimSpec::Cgroup& group);
 
-// Owns one Task from start to end: the whole life of a shim process. Reads the spec in `folder`, runs
-// the Task, keeps its log, its deadline and its status, and returns the process's exit code once the
-// end is recorded (0), or if there is nothing it may do (1): no spec, or a Task that was started before.
+// Owns one Task from start to end: the whole life of a shim process. Reads the spec in `folder`,
+// runs the Task, keeps its log, its deadline and its status, and returns the process's exit code
+// once the end is recorded (0), or if there is nothing it may do (1): no spec, or a Task that was
+// started before.
 //
-// The process must have one thread, and be its session's leader so that no terminal's signal reaches
-// it. It stays small: no network, no gRPC.
+// The process must have one thread, and be its session's leader so that no terminal's signal
+// reaches it. It stays small: no network, no gRPC.
 int RunShim(const std::string& folder, const Clock& clock);
 
 }  // namespace capstan::node_agent

@@ -1,6 +1,6 @@
-// The first process of a Task: pid 1 of its PID namespace where it has one. It prepares the namespaces,
-// gives up its rights, starts the program, reaps what the program leaves behind, and ends when the
-// program does, upon which the kernel ends everything else in the namespace.
+// The first process of a Task: pid 1 of its PID namespace where it has one. It prepares the
+// namespaces, gives up its rights, starts the program, reaps what the program leaves behind, and
+// ends when the program does, upon which the kernel ends everything else in the namespace.
 #ifndef CAPSTAN_SERVICES_NODE_AGENT_SHIM_TASK_INIT_H_
 #define CAPSTAN_SERVICES_NODE_AGENT_SHIM_TASK_INIT_H_
 

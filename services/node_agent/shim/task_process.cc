@@ -40,10 +40,9 @@ absl::Status WriteOnce(const std::string& path, const std::string& text) {
 absl::Status MapUser(pid_t pid) {
   const std::string folder = absl::StrCat("/proc/", pid);
   CAPSTAN_RETURN_IF_ERROR(WriteOnce(absl::StrCat(folder, "/setgroups"), "deny"));
-  CAPSTAN_RETURN_IF_ERROR(WriteOnce(absl::StrCat(folder, "/uid_map"),
-                                    absl::StrCat(geteuid(), " ", geteuid(), " 1")));
-  return WriteOnce(absl::StrCat(folder, "/gid_map"),
-                   absl::StrCat(getegid(), " ", getegid(), " 1"));
+  CAPSTAN_RETURN_IF_ERROR(
+      WriteOnce(absl::StrCat(folder, "/uid_map"), absl::StrCat(geteuid(), " ", geteuid(), " 1")));
+  return WriteOnce(absl::StrCat(folder, "/gid_map"), absl::StrCat(getegid(), " ", getegid(), " 1"));
 }
 
 void MakeNonBlocking(const UniqueFd& fd) { fcntl(fd.get(), F_SETFL, O_NONBLOCK); }
@@ -66,8 +65,7 @@ absl::StatusOr<TaskProcess> TaskProcess::Fork(const ShimSpec& spec, const cgroup
     // A copy of the shim's end would keep the pipe open when the shim dies.
     words.write.Reset(-1);
     RunTaskInit(spec, root,
-                InitPipes{words.read.get(), reports.write.get(), out.write.get(),
-                          err.write.get()});
+                InitPipes{words.read.get(), reports.write.get(), out.write.get(), err.write.get()});
   }
   TaskProcess task;
   task.pid_ = static_cast<pid_t>(pid);
@@ -80,8 +78,8 @@ absl::StatusOr<TaskProcess> TaskProcess::Fork(const ShimSpec& spec, const cgroup
   MakeNonBlocking(task.out_);
   MakeNonBlocking(task.err_);
   // Before the program can run, so that it and all that it forks are in the group.
-  absl::Status prepared = task.process_.valid() ? cgroup::Join(group, task.pid_)
-                                                : ErrnoStatus(errno, "pidfd_open", "");
+  absl::Status prepared =
+      task.process_.valid() ? cgroup::Join(group, task.pid_) : ErrnoStatus(errno, "pidfd_open", "");
   if (prepared.ok() && spec.user_namespace()) {
     prepared = MapUser(task.pid_);
     if (prepared.ok() && write(task.words_.get(), &kUserNamespaceMapped, 1) != 1) {

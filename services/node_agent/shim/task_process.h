@@ -19,7 +19,8 @@ namespace capstan::node_agent {
 // thread, whose death ends the Task.
 class TaskProcess {
  public:
-  // Forks init into new namespaces and the group; it waits for StartProgram. `root` is an empty folder.
+  // Forks init into new namespaces and the group; it waits for StartProgram. `root` is an empty
+  // folder.
   static absl::StatusOr<TaskProcess> Fork(const capstan::nodeagent::v1::ShimSpec& spec,
                                           const cgroup::Paths& group, const std::string& root);
 

@@ -46,9 +46,9 @@ struct EncodedRecord {
 EncodedRecord EncodeRecord(const event::v1::AuditRecord& record);
 
 // Verifies the bytes of a file as the chain `chain` from its beginning, giving each record to
-// `visit`. DATA_LOSS with reason AUDIT_CHAIN_BROKEN and the `sequence` of the first bad record if one
-// was changed, removed, inserted or reordered. With `expected` also if that head is not in the chain:
-// the file was cut, or rewritten. A torn end is no error by itself.
+// `visit`. DATA_LOSS with reason AUDIT_CHAIN_BROKEN and the `sequence` of the first bad record if
+// one was changed, removed, inserted or reordered. With `expected` also if that head is not in the
+// chain: the file was cut, or rewritten. A torn end is no error by itself.
 absl::StatusOr<ChainContent> VerifyChain(
     absl::string_view bytes, absl::string_view chain, const absl::optional<ChainHead>& expected,
     absl::FunctionRef<void(const event::v1::AuditRecord&)> visit);

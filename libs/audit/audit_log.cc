@@ -67,8 +67,8 @@ AuditLog::AuditLog(int fd, std::string chain, const Clock* clock, ChainHead head
 
 AuditLog::~AuditLog() { close(fd_); }
 
-absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path,
-                                                         std::string chain, const Clock* clock) {
+absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path, std::string chain,
+                                                         const Clock* clock) {
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
   absl::Cleanup close_fd = [fd] { close(fd); };
@@ -80,9 +80,9 @@ absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path
       const ChainContent content,
       VerifyChain(bytes, chain, absl::nullopt, [](const event::v1::AuditRecord&) {}));
   if (content.torn_bytes > 0) {
-    CAPSTAN_RETURN_IF_ERROR(PutAside(
-        path, content.valid_bytes,
-        absl::string_view(bytes).substr(static_cast<size_t>(content.valid_bytes))));
+    CAPSTAN_RETURN_IF_ERROR(
+        PutAside(path, content.valid_bytes,
+                 absl::string_view(bytes).substr(static_cast<size_t>(content.valid_bytes))));
     if (ftruncate(fd, content.valid_bytes) != 0 || fsync(fd) != 0) {
       return absl::ErrnoToStatus(errno, absl::StrCat("cannot cut ", path));
     }
@@ -118,8 +118,7 @@ absl::Status AuditLog::Record(const AuditEntry& entry) {
   newest_ = {sequence, std::move(encoded.hash)};
   while (failure_.ok() && durable_.sequence < sequence) {
     if (flushing_) {
-      mutex_.Await(absl::Condition(
-          +[](bool* flushing) { return !*flushing; }, &flushing_));
+      mutex_.Await(absl::Condition(+[](bool* flushing) { return !*flushing; }, &flushing_));
     } else {
       Flush();
     }

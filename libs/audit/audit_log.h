@@ -23,8 +23,8 @@ class AuditLog final : public AuditSink {
   // off were never acknowledged; they are put aside in `<path>.torn-<offset>` and cut. DATA_LOSS if
   // the chain is broken: then nothing may be audited, and nothing audited may happen. UNAVAILABLE
   // if another process has the file open. `clock` must outlive the log.
-  static absl::StatusOr<std::unique_ptr<AuditLog>> Open(const std::string& path,
-                                                        std::string chain, const Clock* clock);
+  static absl::StatusOr<std::unique_ptr<AuditLog>> Open(const std::string& path, std::string chain,
+                                                        const Clock* clock);
   ~AuditLog() override;
 
   AuditLog(const AuditLog&) = delete;

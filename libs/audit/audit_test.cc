@@ -109,8 +109,7 @@ TEST_F(AuditTest, EveryFlippedBitIsFound) {
     size_t record = 1;
     for (size_t end = frames[0].size(); bit / 8 >= end; end += frames[record++].size()) {
     }
-    EXPECT_EQ(status::GetErrorInfo(content.status())->metadata.at("sequence"),
-              absl::StrCat(record))
+    EXPECT_EQ(status::GetErrorInfo(content.status())->metadata.at("sequence"), absl::StrCat(record))
         << "bit " << bit;
   }
 }

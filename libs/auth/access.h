@@ -22,7 +22,8 @@ class Access {
   // Errors, all made before anything is looked up:
   //   UNAUTHENTICATED    no certificate where one is needed, or it has expired;
   //   PERMISSION_DENIED  the same text for what is forbidden and what is absent (AIP-211);
-  //   UNAVAILABLE        reason POLICY_EXPIRED: a person calls, and the policy is too old to decide.
+  //   UNAVAILABLE        reason POLICY_EXPIRED: a person calls, and the policy is too old to
+  //   decide.
   //
   // What it does not decide: that an executor, node or Task touches only what is its own. Handlers
   // compare `Caller::id` with the request.

@@ -52,11 +52,10 @@ const type::v1::AccessRule* AccessRules::Find(absl::string_view method) {
     const auto it = rules_.find(method);
     if (it != rules_.end()) return it->second.get();
   }
-  const std::vector<absl::string_view> parts =
-      absl::StrSplit(absl::StripPrefix(method, "/"), '/');
+  const std::vector<absl::string_view> parts = absl::StrSplit(absl::StripPrefix(method, "/"), '/');
   if (parts.size() != 2) return nullptr;
-  const MethodDescriptor* descriptor = DescriptorPool::generated_pool()->FindMethodByName(
-      absl::StrCat(parts[0], ".", parts[1]));
+  const MethodDescriptor* descriptor =
+      DescriptorPool::generated_pool()->FindMethodByName(absl::StrCat(parts[0], ".", parts[1]));
   if (descriptor == nullptr) return nullptr;
   std::unique_ptr<const type::v1::AccessRule> rule;
   if (descriptor->options().HasExtension(type::v1::access)) {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "google/protobuf/descriptor.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/descriptor.h"
 #include "gtest/gtest.h"
 #include "libs/auth/roles.h"
 #include "proto/capstan/clustermanager/v1/cluster.pb.h"

@@ -102,11 +102,11 @@ absl::StatusOr<std::shared_ptr<rpc::Identity>> ObtainIdentity(const ObtainOption
     return kept;
   }
   if (options.token_fd < 0) {
-    return status::Error(absl::StatusCode::kUnauthenticated, "NO_IDENTITY",
-                         absl::StrCat("no valid identity in ", options.folder,
-                                      ", and no join token was given: ",
-                                      kept.ok() ? "it has expired" : kept.status().message()),
-                         {{"folder", options.folder}});
+    return status::Error(
+        absl::StatusCode::kUnauthenticated, "NO_IDENTITY",
+        absl::StrCat("no valid identity in ", options.folder, ", and no join token was given: ",
+                     kept.ok() ? "it has expired" : kept.status().message()),
+        {{"folder", options.folder}});
   }
   CAPSTAN_ASSIGN_OR_RETURN(const JoinToken token, ReadJoinToken(options.token_fd));
   return Join(token, options.join_address, options.folder, clock, options.deadline);

@@ -28,9 +28,10 @@ absl::StatusOr<JoinToken> ParseJoinToken(absl::string_view text);
 // Reads a token up to the end of an inherited descriptor (a pipe), at most 4 KiB, and closes it.
 absl::StatusOr<JoinToken> ReadJoinToken(int fd);
 
-// Exchanges the token for an identity at the joining port `address` and stores it in `folder`. Blocks
-// up to `deadline`; repeats the call, with the same key, while the server cannot be reached, so that
-// a lost answer costs nothing. The server is verified by the token's hash before the token is sent.
+// Exchanges the token for an identity at the joining port `address` and stores it in `folder`.
+// Blocks up to `deadline`; repeats the call, with the same key, while the server cannot be reached,
+// so that a lost answer costs nothing. The server is verified by the token's hash before the token
+// is sent.
 absl::StatusOr<std::shared_ptr<rpc::Identity>> Join(const JoinToken& token,
                                                     const std::string& address,
                                                     const std::string& folder, const Clock* clock,

@@ -51,8 +51,7 @@ bool Policy::Gives(absl::string_view person, absl::string_view permission,
                    absl::string_view project) const {
   const auto it = bindings_.find(person);
   if (it == bindings_.end()) return false;
-  const bool any_project =
-      project.empty() && ScopeOf(permission) == PermissionScope::kAnyProject;
+  const bool any_project = project.empty() && ScopeOf(permission) == PermissionScope::kAnyProject;
   for (const Binding& binding : it->second) {
     if (!RoleGives(binding.role, permission)) continue;
     if (binding.project.empty() || any_project) return true;

@@ -43,8 +43,8 @@ absl::Status Unauthenticated(absl::string_view reason, absl::string_view message
 
 }  // namespace
 
-PolicyAccess::PolicyAccess(std::string trust_domain, const PolicyHolder* policy,
-                           const Clock* clock, audit::AuditSink* audit)
+PolicyAccess::PolicyAccess(std::string trust_domain, const PolicyHolder* policy, const Clock* clock,
+                           audit::AuditSink* audit)
     : trust_domain_(std::move(trust_domain)), policy_(policy), clock_(clock), denials_(audit) {}
 
 PolicyAccess::~PolicyAccess() { denials_.Flush(BootTime::InfiniteFuture()); }
@@ -72,7 +72,8 @@ absl::StatusOr<Caller> PolicyAccess::Authorize(const Peer& peer, absl::string_vi
     if (id.ok()) {
       caller.id = *std::move(id);
     } else {
-      refusal = Unauthenticated("UNKNOWN_IDENTITY", "The certificate's SPIFFE id is not Capstan's.");
+      refusal =
+          Unauthenticated("UNKNOWN_IDENTITY", "The certificate's SPIFFE id is not Capstan's.");
     }
   }
   if (refusal.ok()) refusal = rule == nullptr ? Denied(caller) : Decide(*rule, caller, now);

@@ -138,8 +138,7 @@ TEST_F(PolicyAccessTest, AfterExpiryPeopleAreRefusedAndServicesGoOn) {
   EXPECT_EQ(status::Reason(refused), "POLICY_EXPIRED");
   EXPECT_TRUE(absl::IsUnavailable(refused));
   EXPECT_EQ(GetJob(Service("telemetry"), "projects/red/jobs/j"), absl::OkStatus());
-  EXPECT_TRUE(
-      access_.Authorize(PeerOf(SpiffeId::Executor(kDomain, "c1")), kConnect, nullptr).ok());
+  EXPECT_TRUE(access_.Authorize(PeerOf(SpiffeId::Executor(kDomain, "c1")), kConnect, nullptr).ok());
   Publish();
   EXPECT_EQ(CreateJob(Person("3"), "projects/red"), absl::OkStatus());
 }
@@ -190,13 +189,13 @@ TEST_F(PolicyAccessTest, CallersMustBeOfAListedKind) {
   };
   EXPECT_TRUE(absl::IsPermissionDenied(connect(Service("scheduler"))));
   EXPECT_TRUE(absl::IsPermissionDenied(connect(PeerOf(SpiffeId::Node(kDomain, "c", "n")))));
-  EXPECT_TRUE(absl::IsPermissionDenied(
-      connect(PeerOf(SpiffeId::Task(kDomain, "p", "a", "u", 1, "w", 0)))));
-  EXPECT_TRUE(absl::IsPermissionDenied(
-      connect(PeerOf(SpiffeId::ServiceAccount(kDomain, "p", "a")))));
+  EXPECT_TRUE(
+      absl::IsPermissionDenied(connect(PeerOf(SpiffeId::Task(kDomain, "p", "a", "u", 1, "w", 0)))));
+  EXPECT_TRUE(
+      absl::IsPermissionDenied(connect(PeerOf(SpiffeId::ServiceAccount(kDomain, "p", "a")))));
   EXPECT_TRUE(absl::IsUnauthenticated(connect(Peer())));
-  EXPECT_TRUE(absl::IsUnauthenticated(
-      connect(PeerOf(SpiffeId::Executor("elsewhere.example", "c1")))));
+  EXPECT_TRUE(
+      absl::IsUnauthenticated(connect(PeerOf(SpiffeId::Executor("elsewhere.example", "c1")))));
   EXPECT_TRUE(absl::IsUnauthenticated(connect({"spiffe://x", "1", absl::InfiniteFuture()})));
   Peer expired = PeerOf(SpiffeId::Executor(kDomain, "c1"));
   expired.not_after = clock_.Read().wall;
@@ -209,9 +208,7 @@ TEST_F(PolicyAccessTest, CallersMustBeOfAListedKind) {
 TEST_F(PolicyAccessTest, MethodsWithoutAPermissionAdmitEveryPerson) {
   Publish();
   EXPECT_TRUE(access_.Authorize(Person("77"), kRenew, nullptr).ok());
-  EXPECT_TRUE(access_
-                  .Authorize(Peer(), "/capstan.credentials.v1.JoinService/Join", nullptr)
-                  .ok());
+  EXPECT_TRUE(access_.Authorize(Peer(), "/capstan.credentials.v1.JoinService/Join", nullptr).ok());
 }
 
 TEST_F(PolicyAccessTest, RefusalsTellNothingAboutWhatExists) {

@@ -183,8 +183,9 @@ absl::StatusOr<SpiffeId> SpiffeId::ParsePath(absl::string_view trust_domain,
       return id;
     }
   }
-  return Invalid("the path is none of /svc/<s>, /executor/<c>, /node/<c>/<n>, /person/<uid>, "
-                 "/project/<p>/sa/<a>[/job/<uid>/gen/<n>/task/<group>-<i>]");
+  return Invalid(
+      "the path is none of /svc/<s>, /executor/<c>, /node/<c>/<n>, /person/<uid>, "
+      "/project/<p>/sa/<a>[/job/<uid>/gen/<n>/task/<group>-<i>]");
 }
 
 std::string SpiffeId::Path() const {

@@ -37,8 +37,7 @@ struct SpiffeId {
   // INVALID_SPIFFE_ID for anything that is not exactly one of the forms above.
   static absl::StatusOr<SpiffeId> Parse(absl::string_view text);
   // Parses the path alone, e.g. `/svc/scheduler`.
-  static absl::StatusOr<SpiffeId> ParsePath(absl::string_view trust_domain,
-                                            absl::string_view path);
+  static absl::StatusOr<SpiffeId> ParsePath(absl::string_view trust_domain, absl::string_view path);
 
   std::string ToString() const;
   // From the first `/`.

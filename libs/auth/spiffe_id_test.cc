@@ -26,7 +26,8 @@ TEST(SpiffeIdTest, EveryFormComesBack) {
       "spiffe://td.example/executor/c1",
       "spiffe://td.example/node/c1/ip-10-0-0-1.ec2.internal",
       "spiffe://td.example/project/p/sa/trainer",
-      absl::StrCat("spiffe://td.example/project/p/sa/trainer/job/", kUid, "/gen/3/task/worker-a-12"),
+      absl::StrCat("spiffe://td.example/project/p/sa/trainer/job/", kUid,
+                   "/gen/3/task/worker-a-12"),
       "spiffe://td.example/person/1000",
   };
   for (size_t i = 0; i < std::size(ids); ++i) {
@@ -101,8 +102,7 @@ TEST(SpiffeIdTest, TheLongestParts) {
   EXPECT_TRUE(SpiffeId::Parse(absl::StrCat("spiffe://", std::string(255, 't'), "/executor/",
                                            std::string(63, 'c')))
                   .ok());
-  EXPECT_TRUE(
-      SpiffeId::Parse(absl::StrCat("spiffe://td/node/c/", std::string(253, 'n'))).ok());
+  EXPECT_TRUE(SpiffeId::Parse(absl::StrCat("spiffe://td/node/c/", std::string(253, 'n'))).ok());
   EXPECT_TRUE(SpiffeId::Parse(absl::StrCat("spiffe://td/project/p/sa/a/job/", kUid,
                                            "/gen/9223372036854775807/task/w-2147483647"))
                   .ok());

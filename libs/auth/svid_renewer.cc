@@ -22,8 +22,7 @@ absl::Time RenewalTime(absl::Time not_before, absl::Time not_after) {
 
 absl::Duration RenewalRetryDelay(int failures, absl::Duration left, double jitter) {
   const absl::Duration doubled = kFirstRetry * std::ldexp(1.0, std::min(failures, 10));
-  const absl::Duration bound =
-      std::max(absl::Seconds(1), std::min(kLongestRetry, left / 20));
+  const absl::Duration bound = std::max(absl::Seconds(1), std::min(kLongestRetry, left / 20));
   const absl::Duration ceiling = std::min(doubled, bound);
   return ceiling / 2 + ceiling * (jitter / 2);
 }
@@ -70,19 +69,17 @@ void SvidRenewer::Look() {
 
 void SvidRenewer::Try() {
   absl::StatusOr<rpc::PrivateKey> key = rpc::PrivateKey::Generate();
-  absl::StatusOr<std::string> request =
-      key.ok() ? rpc::MakeCertificateRequest(*key) : key.status();
+  absl::StatusOr<std::string> request = key.ok() ? rpc::MakeCertificateRequest(*key) : key.status();
   if (!request.ok()) {
     // Nothing but a lack of memory or randomness.
     if (observer_) observer_(request.status());
     Arm(kLongestRetry);
     return;
   }
-  renew_(*std::move(request),
-         [this, key = *key, alive = std::weak_ptr<bool>(alive_)](
-             absl::StatusOr<credentials::v1::Svid> issued) {
-           if (!alive.expired()) OnAnswer(key, std::move(issued));
-         });
+  renew_(*std::move(request), [this, key = *key, alive = std::weak_ptr<bool>(alive_)](
+                                  absl::StatusOr<credentials::v1::Svid> issued) {
+    if (!alive.expired()) OnAnswer(key, std::move(issued));
+  });
 }
 
 void SvidRenewer::OnAnswer(const rpc::PrivateKey& key,
@@ -108,7 +105,8 @@ SvidRenewer::Renew RenewOver(credentials::v1::IdentityService::StubInterface* st
   return [stub, strand](std::string certificate_request, SvidRenewer::Done done) {
     credentials::v1::RenewSvidRequest request;
     request.set_certificate_request(std::move(certificate_request));
-    rpc::CallUnary(stub, &credentials::v1::IdentityService::StubInterface::async_interface::RenewSvid,
+    rpc::CallUnary(stub,
+                   &credentials::v1::IdentityService::StubInterface::async_interface::RenewSvid,
                    std::move(request), {.deadline = kCallDeadline, .wait_for_ready = true}, strand,
                    std::move(done));
   };

@@ -67,8 +67,7 @@ class SvidRenewer {
 };
 
 // Renew by IdentityService.RenewSvid; `stub` and `strand` must outlive it.
-SvidRenewer::Renew RenewOver(credentials::v1::IdentityService::StubInterface* stub,
-                             Strand* strand);
+SvidRenewer::Renew RenewOver(credentials::v1::IdentityService::StubInterface* stub, Strand* strand);
 
 }  // namespace capstan::auth
 

@@ -163,8 +163,8 @@ TEST_F(SvidRenewerTest, NothingHappensAfterItsEnd) {
 
 TEST(RenewalRetryDelayTest, NeverWaitsLongerThanATwentiethOfWhatIsLeft) {
   for (int failures = 0; failures < 40; ++failures) {
-    for (const absl::Duration left : {absl::Hours(16), absl::Minutes(10), absl::Seconds(30),
-                                      -absl::Hours(1)}) {
+    for (const absl::Duration left :
+         {absl::Hours(16), absl::Minutes(10), absl::Seconds(30), -absl::Hours(1)}) {
       for (const double jitter : {0.0, 0.5, 0.999}) {
         const absl::Duration delay = RenewalRetryDelay(failures, left, jitter);
         EXPECT_GE(delay, absl::Milliseconds(500));

@@ -14,8 +14,8 @@ struct BackoffConfig {
   absl::Duration max = absl::Seconds(10);
 };
 
-// Delays between attempts: doubling from `initial` to `max`, each drawn from the upper half, so that
-// clients of a restarted server come back spread. For one strand.
+// Delays between attempts: doubling from `initial` to `max`, each drawn from the upper half, so
+// that clients of a restarted server come back spread. For one strand.
 class Backoff {
  public:
   // `random` must outlive it and belong to the same strand.
@@ -42,7 +42,8 @@ class Reconnect {
 
   // The first attempt, inline.
   void Start() { connect_(); }
-  // The attempt failed or the connection was lost: try again later. While a retry is armed, nothing.
+  // The attempt failed or the connection was lost: try again later. While a retry is armed,
+  // nothing.
   void Lost();
   // The connection proved useful: the next loss is retried soon.
   void Succeeded() { backoff_.Reset(); }

@@ -6,9 +6,9 @@ namespace capstan::rpc {
 
 void SetDeadline(grpc::ClientContext& context, absl::Duration from_now) {
   if (from_now == absl::InfiniteDuration()) return;
-  context.set_deadline(gpr_time_add(
-      gpr_now(GPR_CLOCK_MONOTONIC),
-      gpr_time_from_nanos(absl::ToInt64Nanoseconds(from_now), GPR_TIMESPAN)));
+  context.set_deadline(
+      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                   gpr_time_from_nanos(absl::ToInt64Nanoseconds(from_now), GPR_TIMESPAN)));
 }
 
 }  // namespace capstan::rpc

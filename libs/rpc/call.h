@@ -26,8 +26,7 @@ struct CallOptions {
 // A unary call under way. Keeping it is optional: without it the call goes on all the same.
 class PendingCall {
  public:
-  explicit PendingCall(std::weak_ptr<grpc::ClientContext> context)
-      : context_(std::move(context)) {}
+  explicit PendingCall(std::weak_ptr<grpc::ClientContext> context) : context_(std::move(context)) {}
   // Best effort; the callback is called in any case, then usually with CANCELLED.
   void Cancel() {
     if (const std::shared_ptr<grpc::ClientContext> context = context_.lock()) context->TryCancel();

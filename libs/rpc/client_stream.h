@@ -88,18 +88,19 @@ class StreamReader final : public std::enable_shared_from_this<StreamReader<Requ
   SessionCallbacks<T> callbacks_;
 };
 
-// Starts a server-streaming call without a deadline; the callbacks run on `strand`, one message at a
-// time, the next being read only after on_message returned:
+// Starts a server-streaming call without a deadline; the callbacks run on `strand`, one message at
+// a time, the next being read only after on_message returned:
 //
-//   reader_ = rpc::OpenStream(stub_.get(), &PolicyService::StubInterface::async_interface::WatchPolicy,
+//   reader_ = rpc::OpenStream(stub_.get(),
+//   &PolicyService::StubInterface::async_interface::WatchPolicy,
 //                             WatchPolicyRequest(), strand_, {.on_message = …, .on_closed = …});
 template <typename Stub, typename Async, typename Request, typename T>
 std::shared_ptr<StreamReader<Request, T>> OpenStream(
     Stub* stub,
     void (Async::*method)(grpc::ClientContext*, const Request*, grpc::ClientReadReactor<T>*),
     Request request, Strand* strand, SessionCallbacks<T> callbacks) {
-  auto reader = std::make_shared<StreamReader<Request, T>>(strand, std::move(request),
-                                                           std::move(callbacks));
+  auto reader =
+      std::make_shared<StreamReader<Request, T>>(strand, std::move(request), std::move(callbacks));
   Async* async = stub->async();
   reader->Start(async, method);
   return reader;

@@ -39,9 +39,8 @@ struct Shown {
 absl::StatusOr<Shown> Read(const TlsCustomVerificationCheckRequest& request) {
   const grpc::string_ref leaf_pem = request.peer_cert();
   if (leaf_pem.empty()) return absl::UnauthenticatedError("no certificate was shown");
-  CAPSTAN_ASSIGN_OR_RETURN(
-      std::vector<std::string> leaf,
-      CertificatesFromPem(absl::string_view(leaf_pem.data(), leaf_pem.size())));
+  CAPSTAN_ASSIGN_OR_RETURN(std::vector<std::string> leaf, CertificatesFromPem(absl::string_view(
+                                                              leaf_pem.data(), leaf_pem.size())));
   if (leaf.size() != 1) return absl::UnauthenticatedError("no certificate was shown");
   const grpc::string_ref chain_pem = request.peer_cert_full_chain();
   CAPSTAN_ASSIGN_OR_RETURN(
@@ -76,8 +75,7 @@ class Verifier : public ExternalCertificateVerifier {
     const absl::Status status = Check(*request, &uri);
     if (!status.ok()) {
       if (observer_) observer_(status, uri);
-      *sync_status =
-          grpc::Status(grpc::StatusCode::UNAUTHENTICATED, std::string(status.message()));
+      *sync_status = grpc::Status(grpc::StatusCode::UNAUTHENTICATED, std::string(status.message()));
     }
     return true;
   }
@@ -160,8 +158,8 @@ class PinnedBundleVerifier final : public Verifier {
 std::shared_ptr<CertificateProviderInterface> ProviderOf(const Identity& identity) {
   return std::static_pointer_cast<CertificateProviderInterface>(identity.GetOrMakeAttachment([&] {
     const std::shared_ptr<CertificateProviderInterface> provider =
-        std::make_shared<FileWatcherCertificateProvider>(identity.svid_path(),
-                                                         identity.svid_path(), kWatchSeconds);
+        std::make_shared<FileWatcherCertificateProvider>(identity.svid_path(), identity.svid_path(),
+                                                         kWatchSeconds);
     return std::static_pointer_cast<void>(provider);
   }));
 }
@@ -188,8 +186,8 @@ std::shared_ptr<grpc::ServerCredentials> JoinServerCredentials(
 }
 
 std::shared_ptr<grpc::ChannelCredentials> MutualTlsChannelCredentials(
-    std::shared_ptr<const Identity> identity, const Clock* clock,
-    absl::string_view expected_peer, RefusalObserver observer) {
+    std::shared_ptr<const Identity> identity, const Clock* clock, absl::string_view expected_peer,
+    RefusalObserver observer) {
   std::string expected = absl::StartsWith(expected_peer, "/")
                              ? absl::StrCat("spiffe://", identity->trust_domain(), expected_peer)
                              : std::string(expected_peer);
@@ -209,8 +207,8 @@ std::shared_ptr<grpc::ChannelCredentials> JoinChannelCredentials(std::string bun
   TlsChannelCredentialsOptions options;
   options.set_verify_server_certs(false);
   options.set_check_call_host(false);
-  options.set_certificate_verifier(ExternalCertificateVerifier::Create<PinnedBundleVerifier>(
-      std::move(bundle_sha256), clock));
+  options.set_certificate_verifier(
+      ExternalCertificateVerifier::Create<PinnedBundleVerifier>(std::move(bundle_sha256), clock));
   return grpc::experimental::TlsCredentials(options);
 }
 

@@ -35,8 +35,8 @@ std::shared_ptr<grpc::ServerCredentials> JoinServerCredentials(
 // Client side of mTLS: shows the identity's SVID and accepts only the server with the SPIFFE id
 // `expected_peer`, given whole or as a path in the own trust domain (`/svc/scheduler`).
 std::shared_ptr<grpc::ChannelCredentials> MutualTlsChannelCredentials(
-    std::shared_ptr<const Identity> identity, const Clock* clock,
-    absl::string_view expected_peer, RefusalObserver observer = nullptr);
+    std::shared_ptr<const Identity> identity, const Clock* clock, absl::string_view expected_peer,
+    RefusalObserver observer = nullptr);
 
 // Client side of the joining port: accepts only the server that shows a bundle with this SHA-256
 // and a leaf `…/svc/credentials` of it.

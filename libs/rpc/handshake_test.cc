@@ -36,10 +36,10 @@
 namespace capstan::rpc {
 namespace {
 
+using ::testing::Contains;
 using testing::EchoMessage;
 using testing::EchoServer;
 using testing::EchoService;
-using ::testing::Contains;
 using ::testing::HasSubstr;
 
 constexpr absl::Duration kDeadline = absl::Seconds(20);

@@ -75,7 +75,8 @@ absl::Status ReplaceFile(const std::string& folder, const std::string& path,
                          absl::string_view bytes) {
   const std::string temporary = absl::StrCat(path, ".new");
   unlink(temporary.c_str());
-  const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  const int fd =
+      open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return ErrnoError("create", temporary);
   const absl::Cleanup close_fd = [fd] { close(fd); };
   CAPSTAN_RETURN_IF_ERROR(WriteAll(fd, bytes, temporary));
@@ -112,9 +113,9 @@ absl::Status WriteFiles(const std::string& folder, const Svid& svid) {
   // Bundle first: with an old one the new chain might not verify.
   CAPSTAN_RETURN_IF_ERROR(
       ReplaceFile(folder, folder + kBundleFile, CertificatesToPem(svid.bundle)));
-  return ReplaceFile(folder, folder + kSvidFile,
-                     absl::StrCat(svid.key_pem, CertificatesToPem(svid.chain),
-                                  CertificatesToPem(svid.bundle)));
+  return ReplaceFile(
+      folder, folder + kSvidFile,
+      absl::StrCat(svid.key_pem, CertificatesToPem(svid.chain), CertificatesToPem(svid.bundle)));
 }
 
 }  // namespace

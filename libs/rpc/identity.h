@@ -49,7 +49,8 @@ class Identity {
   // Reads the folder. NOT_FOUND if it holds no identity; DATA_LOSS if what it holds is damaged or
   // the key is not the leaf's. An expired SVID is loaded all the same: its owner decides.
   static absl::StatusOr<std::shared_ptr<Identity>> Load(const std::string& folder);
-  // Makes the folder if need be, stores `svid` there durably, replacing what is there, and loads it.
+  // Makes the folder if need be, stores `svid` there durably, replacing what is there, and loads
+  // it.
   static absl::StatusOr<std::shared_ptr<Identity>> Store(const std::string& folder, Svid svid);
 
   std::shared_ptr<const IdentitySnapshot> Get() const;
@@ -65,8 +66,7 @@ class Identity {
   std::string svid_path() const;
 
   // Where the transport keeps its certificate provider: `make` runs once in the identity's life.
-  std::shared_ptr<void> GetOrMakeAttachment(
-      absl::FunctionRef<std::shared_ptr<void>()> make) const;
+  std::shared_ptr<void> GetOrMakeAttachment(absl::FunctionRef<std::shared_ptr<void>()> make) const;
 
  private:
   Identity(std::string folder, std::shared_ptr<const IdentitySnapshot> snapshot);

@@ -62,9 +62,9 @@ TEST_F(IdentityTest, AbsentIsNotFoundAndDamagedIsDataLoss) {
   EXPECT_EQ(Identity::Load(folder_).status().code(), absl::StatusCode::kNotFound);
   ASSERT_TRUE(Identity::Store(folder_, authority_.Issue("/svc/scheduler")).ok());
   const std::string good = ReadSvid();
-  for (const std::string& bad : {std::string(), std::string("junk"), good.substr(0, 300),
-                                 PrivateKey::Generate()->ToPem() +
-                                     good.substr(good.find("-----BEGIN CERT"))}) {
+  for (const std::string& bad :
+       {std::string(), std::string("junk"), good.substr(0, 300),
+        PrivateKey::Generate()->ToPem() + good.substr(good.find("-----BEGIN CERT"))}) {
     WriteSvid(bad);
     EXPECT_EQ(status::Reason(Identity::Load(folder_).status()), "IDENTITY_DAMAGED");
   }

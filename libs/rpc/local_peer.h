@@ -15,9 +15,9 @@ struct LocalPeer {
 };
 
 // Reads the peer of a connected Unix socket. PERMISSION_DENIED unless the process that connected is
-// alive and in this process's own user and PID namespaces: without root a Task runs in namespaces of
-// its own under our own kernel uid, so the uid alone would let it pass for us. The kernel shows the
-// namespaces of another user's process only to root; without root other users are refused.
+// alive and in this process's own user and PID namespaces: without root a Task runs in namespaces
+// of its own under our own kernel uid, so the uid alone would let it pass for us. The kernel shows
+// the namespaces of another user's process only to root; without root other users are refused.
 absl::StatusOr<LocalPeer> PeerOfSocket(int fd);
 
 }  // namespace capstan::rpc

@@ -24,8 +24,8 @@ struct LocalServices {
   std::shared_ptr<void> owner;
 };
 
-// gRPC on a Unix socket whose callers are known by the kernel. gRPC 1.51 says nothing about the peer
-// of a Unix socket to handlers, so this class accepts connections itself, asks the kernel
+// gRPC on a Unix socket whose callers are known by the kernel. gRPC 1.51 says nothing about the
+// peer of a Unix socket to handlers, so this class accepts connections itself, asks the kernel
 // (PeerOfSocket), and hands each to a gRPC server of that uid's own, whose services were made for
 // that uid. To the access check these callers are anonymous: only methods for CALLER_ANONYMOUS can
 // be served. Clients use an ordinary insecure channel to `unix:<path>`.

@@ -18,8 +18,8 @@ namespace capstan::rpc {
 namespace {
 
 void SetMilliseconds(grpc::ServerBuilder& builder, const char* name, absl::Duration value) {
-  builder.AddChannelArgument(name, static_cast<int>(std::clamp<int64_t>(
-                                       absl::ToInt64Milliseconds(value), 1, 0x7fffffff)));
+  builder.AddChannelArgument(
+      name, static_cast<int>(std::clamp<int64_t>(absl::ToInt64Milliseconds(value), 1, 0x7fffffff)));
 }
 
 void SetArguments(grpc::ServerBuilder& builder, const ServerConfig& config) {
@@ -84,9 +84,9 @@ void Server::Shutdown(absl::Duration grace) {
   if (server_ == nullptr) return;
   grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
   if (health != nullptr) health->Shutdown();
-  gpr_timespec deadline = gpr_time_add(
-      gpr_now(GPR_CLOCK_MONOTONIC),
-      gpr_time_from_nanos(absl::ToInt64Nanoseconds(grace), GPR_TIMESPAN));
+  gpr_timespec deadline =
+      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                   gpr_time_from_nanos(absl::ToInt64Nanoseconds(grace), GPR_TIMESPAN));
   server_->Shutdown(deadline);
   server_->Wait();
   server_ = nullptr;

@@ -38,8 +38,8 @@ class Session : public std::enable_shared_from_this<Session<In, Out>> {
   // Queues a message. RESOURCE_EXHAUSTED if the queue is over its bound (the message is not queued;
   // an empty queue takes any), CANCELLED if the session is over.
   absl::Status Send(Out message);
-  // Ends the session after what is queued was sent: a server with `status`; a client closes its side
-  // (if `status` is OK) or cancels. on_closed comes when it is over.
+  // Ends the session after what is queued was sent: a server with `status`; a client closes its
+  // side (if `status` is OK) or cancels. on_closed comes when it is over.
   void Finish(const absl::Status& status);
 
   size_t queued_bytes() const {

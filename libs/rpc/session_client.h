@@ -23,8 +23,7 @@ class ClientSession final : public Session<Down, Up> {
   // For OpenSession.
   template <typename Async>
   static void Start(std::shared_ptr<ClientSession> self, Async* async,
-                    void (Async::*method)(grpc::ClientContext*,
-                                          grpc::ClientBidiReactor<Up, Down>*),
+                    void (Async::*method)(grpc::ClientContext*, grpc::ClientBidiReactor<Up, Down>*),
                     SessionCallbacks<Down> callbacks) {
     auto* reactor = new Reactor(self);
     {
@@ -89,15 +88,15 @@ class ClientSession final : public Session<Down, Up> {
 
 // Opens a session and returns it; call it on `strand`, where the callbacks run:
 //
-//   session_ = rpc::OpenSession(stub_.get(), &ExecutorSession::StubInterface::async_interface::Connect,
+//   session_ = rpc::OpenSession(stub_.get(),
+//   &ExecutorSession::StubInterface::async_interface::Connect,
 //                               strand_, {.on_message = …, .on_closed = …});
 //
-// Without a connection, on_closed gets UNAVAILABLE. Sessions have no deadline: keepalive finds a dead
-// peer within 40 s. The session may be dropped, but goes on until Finish.
+// Without a connection, on_closed gets UNAVAILABLE. Sessions have no deadline: keepalive finds a
+// dead peer within 40 s. The session may be dropped, but goes on until Finish.
 template <typename Stub, typename Async, typename Up, typename Down>
 std::shared_ptr<Session<Down, Up>> OpenSession(
-    Stub* stub,
-    void (Async::*method)(grpc::ClientContext*, grpc::ClientBidiReactor<Up, Down>*),
+    Stub* stub, void (Async::*method)(grpc::ClientContext*, grpc::ClientBidiReactor<Up, Down>*),
     Strand* strand, SessionCallbacks<Down> callbacks) {
   auto session = std::make_shared<ClientSession<Up, Down>>(strand);
   Async* async = stub->async();

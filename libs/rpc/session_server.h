@@ -45,9 +45,7 @@ class ServerSession final : public Session<Up, Down> {
     explicit Reactor(std::shared_ptr<ServerSession> session) : session_(std::move(session)) {}
     void OnReadDone(bool ok) override { session_->OnReadDone(ok); }
     void OnWriteDone(bool ok) override { session_->OnWriteDone(ok); }
-    void OnCancel() override {
-      session_->OnBroken(absl::CancelledError("The client is gone."));
-    }
+    void OnCancel() override { session_->OnBroken(absl::CancelledError("The client is gone.")); }
     void OnDone() override {
       session_->OnDone();
       delete this;
@@ -84,8 +82,8 @@ class ServerSession final : public Session<Up, Down> {
 //
 //   SessionCallbacks<Up> open(std::shared_ptr<ServerSession<Up, Down>> session)
 //
-// Messages are read from then on. `open` may already Send or Finish. Keep the session as long as you
-// want to send; it lives until its call is over in any case.
+// Messages are read from then on. `open` may already Send or Finish. Keep the session as long as
+// you want to send; it lives until its call is over in any case.
 template <typename Up, typename Down, typename OpenFn>
 grpc::ServerBidiReactor<Up, Down>* AcceptSession(grpc::CallbackServerContext* context,
                                                  auth::Access* access, absl::string_view method,
@@ -99,9 +97,9 @@ grpc::ServerBidiReactor<Up, Down>* AcceptSession(grpc::CallbackServerContext* co
     session->Finish(status);
     return reactor;
   }
-  strand->Post(OrElse(
-      [session, open = std::move(open)]() mutable { session->Open(open(session)); },
-      [session] { session->Finish(absl::UnavailableError("The server is stopping.")); }));
+  strand->Post(
+      OrElse([session, open = std::move(open)]() mutable { session->Open(open(session)); },
+             [session] { session->Finish(absl::UnavailableError("The server is stopping.")); }));
   return reactor;
 }
 

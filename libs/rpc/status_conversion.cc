@@ -94,8 +94,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
 
 absl::Status FromGrpcStatus(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
-  absl::Status result(CanonicalCode(static_cast<int>(status.error_code())),
-                      status.error_message());
+  absl::Status result(CanonicalCode(static_cast<int>(status.error_code())), status.error_message());
   google::rpc::Status proto;
   if (!status.error_details().empty() && proto.ParseFromString(status.error_details())) {
     for (const google::protobuf::Any& any : proto.details()) {

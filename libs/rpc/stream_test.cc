@@ -134,9 +134,8 @@ TEST_F(StreamTest, UnaryCallsEndAtTheirDeadlineAndWhenCancelled) {
   const auto call = [&](absl::Duration deadline, bool cancel) {
     absl::Notification done;
     absl::Status status;
-    PendingCall pending = CallUnary(stub_.get(), &Async::Echo, Message("x"),
-                                    {.deadline = deadline}, &client_,
-                                    [&](const absl::StatusOr<EchoMessage>& response) {
+    PendingCall pending = CallUnary(stub_.get(), &Async::Echo, Message("x"), {.deadline = deadline},
+                                    &client_, [&](const absl::StatusOr<EchoMessage>& response) {
                                       status = response.status();
                                       done.Notify();
                                     });

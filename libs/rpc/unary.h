@@ -34,9 +34,11 @@ class UnaryReactor final : public grpc::ServerUnaryReactor {
 
 // Answers a unary call in the one order: authorise, validate, act, Status.
 //
-//   validate  absl::Status(const Request&): OK or, by status::FieldErrors, everything that is wrong.
+//   validate  absl::Status(const Request&): OK or, by status::FieldErrors, everything that is
+//   wrong.
 //             Runs only for callers who are allowed.
-//   act       void(Call, const Request&, Response*, Finish): usually posts to the engine's strand and
+//   act       void(Call, const Request&, Response*, Finish): usually posts to the engine's strand
+//   and
 //             calls Finish there, once, from any thread. Request and response live until then. A
 //             Finish that is destroyed uncalled answers UNAVAILABLE.
 //

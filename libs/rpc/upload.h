@@ -147,9 +147,9 @@ grpc::ServerReadReactor<Request>* HandleUpload(grpc::CallbackServerContext* cont
     upload->Finish(status);
     return reactor;
   }
-  strand->Post(OrElse(
-      [upload, open = std::move(open)]() mutable { upload->Open(open(upload)); },
-      [upload] { upload->Finish(absl::UnavailableError("The server is stopping.")); }));
+  strand->Post(
+      OrElse([upload, open = std::move(open)]() mutable { upload->Open(open(upload)); },
+             [upload] { upload->Finish(absl::UnavailableError("The server is stopping.")); }));
   return reactor;
 }
 

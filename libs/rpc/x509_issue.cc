@@ -67,13 +67,11 @@ absl::StatusOr<std::string> MakeRootCertificate(const CertificateSpec& spec,
   X509* raw = certificate.get();
   X509_NAME* subject = X509_get_subject_name(raw);
   CAPSTAN_RETURN_IF_ERROR(AddName(subject, "O", "Capstan"));
-  CAPSTAN_RETURN_IF_ERROR(
-      AddName(subject, "CN", Sha256Hex(key.PublicKey()).substr(0, 32)));
+  CAPSTAN_RETURN_IF_ERROR(AddName(subject, "CN", Sha256Hex(key.PublicKey()).substr(0, 32)));
   X509_set_issuer_name(raw, subject);
   CAPSTAN_RETURN_IF_ERROR(
       AddExtension(raw, raw, NID_basic_constraints, "critical,CA:TRUE,pathlen:0"));
-  CAPSTAN_RETURN_IF_ERROR(
-      AddExtension(raw, raw, NID_key_usage, "critical,keyCertSign,cRLSign"));
+  CAPSTAN_RETURN_IF_ERROR(AddExtension(raw, raw, NID_key_usage, "critical,keyCertSign,cRLSign"));
   CAPSTAN_RETURN_IF_ERROR(AddExtension(raw, raw, NID_subject_key_identifier, "hash"));
   CAPSTAN_RETURN_IF_ERROR(AddExtension(raw, raw, NID_authority_key_identifier, "keyid:always"));
   CAPSTAN_RETURN_IF_ERROR(
@@ -102,8 +100,7 @@ absl::StatusOr<std::string> IssueCertificate(const CertificateSpec& spec, const 
       AddExtension(raw, issuer.get(), NID_key_usage, "critical,digitalSignature"));
   CAPSTAN_RETURN_IF_ERROR(
       AddExtension(raw, issuer.get(), NID_ext_key_usage, "serverAuth,clientAuth"));
-  CAPSTAN_RETURN_IF_ERROR(
-      AddExtension(raw, issuer.get(), NID_subject_key_identifier, "hash"));
+  CAPSTAN_RETURN_IF_ERROR(AddExtension(raw, issuer.get(), NID_subject_key_identifier, "hash"));
   CAPSTAN_RETURN_IF_ERROR(
       AddExtension(raw, issuer.get(), NID_authority_key_identifier, "keyid:always"));
   CAPSTAN_RETURN_IF_ERROR(AddExtension(raw, issuer.get(), NID_subject_alt_name,

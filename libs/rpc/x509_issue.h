@@ -21,8 +21,7 @@ struct CertificateSpec {
 
 // A self-signed root for `key` (spec.public_key is ignored), which may sign leaves only. Its
 // subject names the trust domain and the key, so that roots of one domain differ by name.
-absl::StatusOr<std::string> MakeRootCertificate(const CertificateSpec& spec,
-                                                const PrivateKey& key);
+absl::StatusOr<std::string> MakeRootCertificate(const CertificateSpec& spec, const PrivateKey& key);
 
 // An X.509-SVID signed by a root: for client and server, digital signature only, not a CA.
 // INVALID_ARGUMENT if `root` and `root_key` do not belong together.

@@ -37,10 +37,11 @@ TEST_F(X509Test, OtherKeysAreRefused) {
   EXPECT_FALSE(PrivateKey::FromPem("").ok());
   EXPECT_FALSE(PrivateKey::FromPem("-----BEGIN PRIVATE KEY-----\nAAAA\n").ok());
   // Ed25519, of RFC 8410.
-  EXPECT_FALSE(PrivateKey::FromPem("-----BEGIN PRIVATE KEY-----\n"
-                                   "MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n"
-                                   "-----END PRIVATE KEY-----\n")
-                   .ok());
+  EXPECT_FALSE(
+      PrivateKey::FromPem("-----BEGIN PRIVATE KEY-----\n"
+                          "MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n"
+                          "-----END PRIVATE KEY-----\n")
+          .ok());
 }
 
 TEST_F(X509Test, RequestsProveTheirKey) {
@@ -51,8 +52,7 @@ TEST_F(X509Test, RequestsProveTheirKey) {
   EXPECT_FALSE(PublicKeyOfRequest("").ok());
   // Another's key under my signature.
   const PrivateKey other = PrivateKey::Generate().value();
-  const std::string forged =
-      absl::StrReplaceAll(request, {{key.PublicKey(), other.PublicKey()}});
+  const std::string forged = absl::StrReplaceAll(request, {{key.PublicKey(), other.PublicKey()}});
   ASSERT_NE(forged, request);
   EXPECT_EQ(PublicKeyOfRequest(forged).status().code(), absl::StatusCode::kInvalidArgument);
 }
@@ -136,15 +136,13 @@ TEST_F(X509Test, IssuingRefusesWhatDoesNotBelongTogether) {
   spec.public_key = authority_.key().PublicKey();
   spec.not_before = kNow;
   spec.not_after = kNow + absl::Hours(1);
-  EXPECT_FALSE(
-      IssueCertificate(spec, authority_.root(), PrivateKey::Generate().value()).ok());
+  EXPECT_FALSE(IssueCertificate(spec, authority_.root(), PrivateKey::Generate().value()).ok());
   spec.uri = "spiffe://test.capstan.dev/svc/a,URI:spiffe://test.capstan.dev/svc/b";
   EXPECT_FALSE(IssueCertificate(spec, authority_.root(), authority_.key()).ok());
 }
 
 TEST_F(X509Test, BundleHashIsOfTheConcatenation) {
-  EXPECT_EQ(BundleSha256({}),
-            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(BundleSha256({}), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(BundleSha256({"a", "bc"}), Sha256Hex("abc"));
 }
 

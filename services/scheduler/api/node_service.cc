@@ -1,0 +1,211 @@
+#include "services/scheduler/api/node_service.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "libs/resource/name.h"
+#include "libs/rpc/server_stream.h"
+#include "libs/rpc/unary.h"
+#include "libs/status/error.h"
+#include "services/scheduler/api/watch_stream.h"
+#include "services/scheduler/core/render.h"
+
+namespace capstan::scheduler {
+namespace {
+
+namespace pb = ::capstan::scheduler::v1;
+
+constexpr char kAllClusters[] = "clusters/-";
+constexpr size_t kMaxReason = 256;
+
+absl::Status CheckNodeName(const std::string& name) {
+  status::FieldErrors errors;
+  if (!resource::NodeName::Parse(name).ok()) {
+    errors.Add("name", absl::StrCat("is `", name, "`; expected ", resource::NodeName::kPattern));
+  }
+  return errors.ToStatus();
+}
+
+absl::Status CheckParent(const std::string& parent) {
+  status::FieldErrors errors;
+  if (parent != kAllClusters && !resource::ClusterName::Parse(parent).ok()) {
+    errors.Add("parent", absl::StrCat("is `", parent, "`; expected ",
+                                      resource::ClusterName::kPattern, " or ", kAllClusters));
+  }
+  return errors.ToStatus();
+}
+
+// Of a checked name.
+NodeId IdOf(const std::string& name) {
+  const auto parsed = resource::NodeName::Parse(name);
+  return {parsed->cluster, parsed->node};
+}
+
+bool InParent(const NodeId& id, const std::string& parent) {
+  return parent == kAllClusters || parent == absl::StrCat("clusters/", id.cluster);
+}
+
+class NodeWatch final : public WatchStream<NodeId, pb::WatchNodesResponse> {
+ public:
+  NodeWatch(const ApiDeps& deps, int64_t incarnation, const pb::WatchNodesRequest& request,
+            Writer writer)
+      : WatchStream(deps, incarnation, resource::PageArguments(request), std::move(writer)),
+        parent_(request.parent()) {}
+
+  void NodesChanged(const std::set<NodeId>& nodes) override { Changed(nodes); }
+
+ private:
+  std::vector<NodeId> All() const override {
+    std::vector<NodeId> ids;
+    for (const auto& [id, node] : deps().view->model().nodes) {
+      if (InParent(id, parent_)) ids.push_back(id);
+    }
+    return ids;
+  }
+  bool Matches(const NodeId& id) const override {
+    return InParent(id, parent_) && deps().view->model().nodes.count(id) > 0;
+  }
+  int64_t Revision(const NodeId& id) const override { return deps().view->NodeRevision(id); }
+  void Fill(const NodeId& id, pb::WatchNodesResponse* response) const override {
+    *response->mutable_node() =
+        RenderNode(id, deps().view->model().nodes.at(id), deps().view->usage().Get(id));
+  }
+
+  const std::string parent_;
+};
+
+}  // namespace
+
+grpc::ServerUnaryReactor* NodeService::GetNode(grpc::CallbackServerContext* context,
+                                               const pb::GetNodeRequest* request,
+                                               pb::Node* response) {
+  return rpc::HandleUnary(
+      context, deps_.access, "/capstan.scheduler.v1.NodeService/GetNode", request, response,
+      [](const pb::GetNodeRequest& r) { return CheckNodeName(r.name()); },
+      [this](const rpc::Call&, const pb::GetNodeRequest& r, pb::Node* response,
+             rpc::Finish finish) {
+        ReadView(deps_, std::move(finish), [&r, response](const CommittedView& view) {
+          const NodeId id = IdOf(r.name());
+          auto node = view.model().nodes.find(id);
+          if (node == view.model().nodes.end()) return status::NotFound(r.name());
+          *response = RenderNode(id, node->second, view.usage().Get(id));
+          return absl::OkStatus();
+        });
+      });
+}
+
+grpc::ServerUnaryReactor* NodeService::ListNodes(grpc::CallbackServerContext* context,
+                                                 const pb::ListNodesRequest* request,
+                                                 pb::ListNodesResponse* response) {
+  return rpc::HandleUnary(
+      context, deps_.access, "/capstan.scheduler.v1.NodeService/ListNodes", request, response,
+      [](const pb::ListNodesRequest& r) { return CheckParent(r.parent()); },
+      [this](const rpc::Call&, const pb::ListNodesRequest& r, pb::ListNodesResponse* response,
+             rpc::Finish finish) {
+        const std::string arguments = resource::PageArguments(r);
+        const auto size = resource::EffectivePageSize(r.page_size());
+        if (!size.ok()) return finish(size.status());
+        const auto position = deps_.tokens->Open(r.page_token(), arguments);
+        if (!position.ok()) return finish(position.status());
+        ReadView(deps_, std::move(finish),
+                 [this, &r, response, arguments, size = *size,
+                  after = *position](const CommittedView& view) {
+                   const auto& nodes = view.model().nodes;
+                   const auto from = after.empty() ? nodes.begin() : nodes.upper_bound(IdOf(after));
+                   for (auto it = from; it != nodes.end(); ++it) {
+                     if (!InParent(it->first, r.parent())) continue;
+                     if (response->nodes_size() == size) {
+                       response->set_next_page_token(
+                           deps_.tokens->Seal(response->nodes(size - 1).name(), arguments));
+                       break;
+                     }
+                     *response->add_nodes() =
+                         RenderNode(it->first, it->second, view.usage().Get(it->first));
+                   }
+                   return absl::OkStatus();
+                 });
+      });
+}
+
+grpc::ServerWriteReactor<pb::WatchNodesResponse>* NodeService::WatchNodes(
+    grpc::CallbackServerContext* context, const pb::WatchNodesRequest* request) {
+  return rpc::HandleServerStream<pb::WatchNodesResponse>(
+      context, deps_.access, "/capstan.scheduler.v1.NodeService/WatchNodes", request,
+      [](const pb::WatchNodesRequest& r) { return CheckParent(r.parent()); },
+      [this](std::shared_ptr<rpc::ServerStreamWriter<pb::WatchNodesResponse>> writer,
+             const pb::WatchNodesRequest& r) {
+        auto watch = std::make_shared<NodeWatch>(deps_, incarnation_, r, std::move(writer));
+        deps_.strand->Post([this, watch, token = r.resume_token()] {
+          deps_.view->WhenAtLeast(deps_.engine->committed_revision(),
+                                  [watch, token] { watch->Start(token); });
+        });
+      });
+}
+
+grpc::ServerUnaryReactor* NodeService::CordonNode(grpc::CallbackServerContext* context,
+                                                  const pb::CordonNodeRequest* request,
+                                                  pb::Node* response) {
+  return rpc::HandleUnary(
+      context, deps_.access, "/capstan.scheduler.v1.NodeService/CordonNode", request, response,
+      [](const pb::CordonNodeRequest& r) {
+        const absl::Status name = CheckNodeName(r.name());
+        if (!name.ok()) return name;
+        status::FieldErrors errors;
+        if (r.reason().size() > kMaxReason) {
+          errors.Add("reason", absl::StrCat("has ", r.reason().size(), " bytes; expected at most ",
+                                            kMaxReason));
+        }
+        return errors.ToStatus();
+      },
+      [this](const rpc::Call& call, const pb::CordonNodeRequest& r, pb::Node* response,
+             rpc::Finish finish) {
+        const absl::Status audited = AuditBefore(deps_, call, r.name(), r.reason());
+        if (!audited.ok()) return finish(audited);
+        const NodeId id = IdOf(r.name());
+        scheduler::CordonNode event{0, id.cluster, id.node, call.caller.Name(), r.reason()};
+        deps_.strand->Post([this, event = std::move(event), response,
+                            finish = std::move(finish)]() mutable {
+          deps_.engine->Call(std::move(event), RespondWith(response, std::move(finish)));
+        });
+      });
+}
+
+grpc::ServerUnaryReactor* NodeService::UncordonNode(grpc::CallbackServerContext* context,
+                                                    const pb::UncordonNodeRequest* request,
+                                                    pb::Node* response) {
+  return rpc::HandleUnary(
+      context, deps_.access, "/capstan.scheduler.v1.NodeService/UncordonNode", request, response,
+      [](const pb::UncordonNodeRequest& r) { return CheckNodeName(r.name()); },
+      [this](const rpc::Call& call, const pb::UncordonNodeRequest& r, pb::Node* response,
+             rpc::Finish finish) {
+        const absl::Status audited = AuditBefore(deps_, call, r.name(), "");
+        if (!audited.ok()) return finish(audited);
+        const NodeId id = IdOf(r.name());
+        scheduler::UncordonNode event{0, id.cluster, id.node, call.caller.Name()};
+        deps_.strand->Post([this, event = std::move(event), response,
+                            finish = std::move(finish)]() mutable {
+          deps_.engine->Call(std::move(event), RespondWith(response, std::move(finish)));
+        });
+      });
+}
+
+grpc::ServerUnaryReactor* NodeService::ConfirmSilence(grpc::CallbackServerContext* context,
+                                                      const pb::ConfirmSilenceRequest* request,
+                                                      pb::ConfirmSilenceResponse* response) {
+  return rpc::HandleUnary(
+      context, deps_.access, "/capstan.scheduler.v1.NodeService/ConfirmSilence", request, response,
+      rpc::NothingToValidate(),
+      [this](const rpc::Call& call, const pb::ConfirmSilenceRequest&, pb::ConfirmSilenceResponse*,
+             rpc::Finish finish) {
+        const absl::Status audited = AuditBefore(deps_, call, "", "");
+        if (!audited.ok()) return finish(audited);
+        deps_.strand->Post([this, finish = std::move(finish)]() mutable {
+          deps_.engine->Call(scheduler::ConfirmSilence(), std::move(finish));
+        });
+      });
+}
+
+}  // namespace capstan::scheduler

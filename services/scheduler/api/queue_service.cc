@@ -1,0 +1,113 @@
+#include "services/scheduler/api/queue_service.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "libs/digest/sha256.h"
+#include "libs/resource/id.h"
+#include "libs/resource/name.h"
+#include "libs/rpc/unary.h"
+#include "libs/session/lower_side.h"
+#include "libs/status/error.h"
+#include "services/scheduler/core/validate.h"
+
+namespace capstan::scheduler {
+namespace {
+
+namespace pb = ::capstan::scheduler::v1;
+
+std::string BodyHash(pb::CreateQueueRequest request) {
+  request.clear_request_id();
+  return Sha256::Of(session::SerializeDeterministic(request));
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* QueueService::CreateQueue(grpc::CallbackServerContext* context,
+                                                    const pb::CreateQueueRequest* request,
+                                                    pb::Queue* response) {
+  return rpc::HandleUnary(
+      context, deps_.access, "/capstan.scheduler.v1.QueueService/CreateQueue", request, response,
+      [](const pb::CreateQueueRequest& r) {
+        status::FieldErrors errors;
+        ValidateQueue(r.queue_id(), r.queue(), &errors);
+        if (!resource::ValidateRequestId(r.request_id()).ok()) {
+          errors.Add("request_id", absl::StrCat("is `", r.request_id(), "`; expected a UUID4"));
+        }
+        return errors.ToStatus();
+      },
+      [this](const rpc::Call& call, const pb::CreateQueueRequest& r, pb::Queue* response,
+             rpc::Finish finish) {
+        const absl::Status audited =
+            AuditBefore(deps_, call, absl::StrCat("queues/", r.queue_id()), "");
+        if (!audited.ok()) return finish(audited);
+        scheduler::CreateQueue event;
+        event.queue_id = r.queue_id();
+        event.request_id = r.request_id();
+        event.body_hash = BodyHash(r);
+        event.queue = r.queue();
+        deps_.strand->Post([this, event = std::move(event), response,
+                            finish = std::move(finish)]() mutable {
+          event.uid = deps_.random->Uuid4();
+          deps_.engine->Call(std::move(event), RespondWith(response, std::move(finish)));
+        });
+      });
+}
+
+grpc::ServerUnaryReactor* QueueService::GetQueue(grpc::CallbackServerContext* context,
+                                                 const pb::GetQueueRequest* request,
+                                                 pb::Queue* response) {
+  return rpc::HandleUnary(
+      context, deps_.access, "/capstan.scheduler.v1.QueueService/GetQueue", request, response,
+      [](const pb::GetQueueRequest& r) {
+        status::FieldErrors errors;
+        if (!resource::QueueName::Parse(r.name()).ok()) {
+          errors.Add("name",
+                     absl::StrCat("is `", r.name(), "`; expected ", resource::QueueName::kPattern));
+        }
+        return errors.ToStatus();
+      },
+      [this](const rpc::Call&, const pb::GetQueueRequest& r, pb::Queue* response,
+             rpc::Finish finish) {
+        ReadView(deps_, std::move(finish), [&r, response](const CommittedView& view) {
+          auto queue = view.model().queues.find(resource::QueueName::Parse(r.name())->queue);
+          if (queue == view.model().queues.end()) return status::NotFound(r.name());
+          *response = queue->second.queue();
+          return absl::OkStatus();
+        });
+      });
+}
+
+grpc::ServerUnaryReactor* QueueService::ListQueues(grpc::CallbackServerContext* context,
+                                                   const pb::ListQueuesRequest* request,
+                                                   pb::ListQueuesResponse* response) {
+  return rpc::HandleUnary(
+      context, deps_.access, "/capstan.scheduler.v1.QueueService/ListQueues", request, response,
+      rpc::NothingToValidate(),
+      [this](const rpc::Call&, const pb::ListQueuesRequest& r, pb::ListQueuesResponse* response,
+             rpc::Finish finish) {
+        const std::string arguments = resource::PageArguments(r);
+        const auto size = resource::EffectivePageSize(r.page_size());
+        if (!size.ok()) return finish(size.status());
+        const auto position = deps_.tokens->Open(r.page_token(), arguments);
+        if (!position.ok()) return finish(position.status());
+        ReadView(deps_, std::move(finish),
+                 [this, response, arguments, size = *size,
+                  after = *position](const CommittedView& view) {
+                   const auto& queues = view.model().queues;
+                   std::string last;
+                   for (auto it = queues.upper_bound(after); it != queues.end(); ++it) {
+                     if (response->queues_size() == size) {
+                       response->set_next_page_token(deps_.tokens->Seal(last, arguments));
+                       break;
+                     }
+                     *response->add_queues() = it->second.queue();
+                     last = it->first;
+                   }
+                   return absl::OkStatus();
+                 });
+      });
+}
+
+}  // namespace capstan::scheduler

@@ -1,0 +1,131 @@
+#ifndef CAPSTAN_SERVICES_SCHEDULER_API_WATCH_STREAM_H_
+#define CAPSTAN_SERVICES_SCHEDULER_API_WATCH_STREAM_H_
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "libs/rpc/server_stream.h"
+#include "libs/status/error.h"
+#include "services/scheduler/api/api_deps.h"
+
+namespace capstan::scheduler {
+
+// One Watch stream: the latest state per object, first all, then SYNCED, then what changes. Changes of
+// one object merge while the peer reads slowly, so nothing ever waits for it and little is kept. A
+// resume token is given whenever the peer has everything up to a revision; with it, in the same store
+// incarnation and no older than this process's first reading, only what changed since is sent. On the
+// strand.
+template <typename Key, typename Response>
+class WatchStream : public CommittedView::Listener,
+                    public std::enable_shared_from_this<WatchStream<Key, Response>> {
+ public:
+  using Writer = std::shared_ptr<rpc::ServerStreamWriter<Response>>;
+
+  // `arguments` are those of the request, to which tokens are bound.
+  WatchStream(const ApiDeps& deps, int64_t incarnation, std::string arguments, Writer writer)
+      : deps_(deps),
+        incarnation_(incarnation),
+        arguments_(std::move(arguments)),
+        writer_(std::move(writer)) {}
+
+  void Start(const std::string& resume_token) {
+    const absl::StatusOr<std::string> position = deps_.tokens->Open(resume_token, arguments_);
+    if (!position.ok()) return writer_->Finish(position.status());
+    deps_.view->AddListener(this);
+    writer_->NotifyClosed(deps_.strand, [self = this->shared_from_this()] {
+      self->deps_.view->RemoveListener(self.get());
+    });
+    const int64_t since = Since(*position);
+    for (const Key& key : All()) {
+      if (Revision(key) > since) pending_.insert(key);
+    }
+    Pump();
+  }
+
+  void JobsChanged(const std::set<std::string>&) override {}
+  void NodesChanged(const std::set<NodeId>&) override {}
+  void Closing() override { writer_->Finish(absl::UnavailableError("The server is stopping.")); }
+
+ protected:
+  // Keys of everything that matches now.
+  virtual std::vector<Key> All() const = 0;
+  virtual bool Matches(const Key& key) const = 0;
+  virtual int64_t Revision(const Key& key) const = 0;
+  virtual void Fill(const Key& key, Response* response) const = 0;
+
+  void Changed(const std::set<Key>& keys) {
+    for (const Key& key : keys) {
+      if (Matches(key)) pending_.insert(key);
+    }
+    Pump();
+  }
+
+  const ApiDeps& deps() const { return deps_; }
+
+ private:
+  // Beyond this the stream waits for its peer; an object is rendered only when it is sent.
+  static constexpr size_t kAhead = 256 * 1024;
+
+  int64_t Since(const std::string& position) const {
+    const std::vector<std::string> parts = absl::StrSplit(position, '/');
+    int64_t incarnation = 0;
+    int64_t revision = 0;
+    if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &incarnation) ||
+        !absl::SimpleAtoi(parts[1], &revision) || incarnation != incarnation_ ||
+        revision < deps_.view->first_revision() || revision > deps_.view->revision()) {
+      return -1;
+    }
+    return revision;
+  }
+
+  void Pump() {
+    while (!pending_.empty() || !synced_) {
+      if (writer_->queued_bytes() > kAhead) {
+        writer_->NotifyDrained(deps_.strand, [self = this->shared_from_this()] { self->Pump(); });
+        return;
+      }
+      Response response;
+      if (pending_.empty()) {
+        response.set_synced(true);
+        synced_ = true;
+      } else {
+        const Key key = *pending_.begin();
+        pending_.erase(pending_.begin());
+        if (!Matches(key)) continue;
+        Fill(key, &response);
+      }
+      if (pending_.empty() && synced_) {
+        token_ = deps_.tokens->Seal(absl::StrCat(incarnation_, "/", deps_.view->revision()),
+                                    arguments_);
+      }
+      response.set_resume_token(token_);
+      const absl::Status written = writer_->Write(std::move(response));
+      if (!written.ok()) {
+        writer_->Finish(absl::IsResourceExhausted(written)
+                            ? status::Error(absl::StatusCode::kAborted, "WATCHER_TOO_SLOW",
+                                            "the watcher reads too slowly; resume by its token")
+                            : written);
+        return;
+      }
+    }
+  }
+
+  const ApiDeps deps_;
+  const int64_t incarnation_;
+  const std::string arguments_;
+  const Writer writer_;
+  std::set<Key> pending_;
+  bool synced_ = false;
+  std::string token_;
+};
+
+}  // namespace capstan::scheduler
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_API_WATCH_STREAM_H_

@@ -1,0 +1,132 @@
+#include "services/scheduler/committed_view.h"
+
+#include "services/scheduler/core/keys.h"
+#include "services/scheduler/record_reader.h"
+
+namespace capstan::scheduler {
+namespace {
+
+constexpr absl::Duration kRetryAfter = absl::Milliseconds(200);
+
+}  // namespace
+
+CommittedView::CommittedView(store::Store* store, Strand* strand, const log::Logger* logger)
+    : store_(store), strand_(strand), logger_(logger) {}
+
+CommittedView::~CommittedView() {
+  if (retry_timer_ != 0) strand_->Cancel(retry_timer_);
+}
+
+void CommittedView::Start() { Read(); }
+
+void CommittedView::Read() {
+  ReadRecords(store_, [this, alive = std::weak_ptr<char>(alive_)](absl::StatusOr<Records> records) {
+    if (alive.expired()) return;
+    if (!records.ok()) return TryAgain(records.status());
+    // Everything may have changed since the last time.
+    for (const auto& [uid, job] : builder_->model().jobs) usage_.Update(uid, nullptr);
+    builder_ = std::make_unique<ModelBuilder>();
+    job_revisions_.clear();
+    node_revisions_.clear();
+    jobs_of_.clear();
+    for (const store::KeyValue& kv : records->kvs) {
+      const absl::Status applied = builder_->Apply(kv.key, absl::string_view(kv.value));
+      if (!applied.ok()) return TryAgain(applied);
+    }
+    first_revision_ = records->revision;
+    ready_ = true;
+    Settle(records->revision);
+    Follow();
+  });
+}
+
+void CommittedView::Follow() {
+  store::WatchRequest request;
+  request.key = kKeyPrefix;
+  request.end = store::PrefixEnd(kKeyPrefix);
+  request.start_revision = revision_ + 1;
+  watch_ = store_->StartWatch(std::move(request), [this](absl::StatusOr<store::WatchBatch> batch) {
+    if (!batch.ok()) return TryAgain(batch.status());
+    Take(*batch);
+  });
+}
+
+void CommittedView::Take(const store::WatchBatch& batch) {
+  for (const store::WatchEvent& event : batch.events) {
+    absl::optional<absl::string_view> value;
+    if (event.type == store::WatchEvent::Type::kPut) value = event.kv.value;
+    const absl::Status applied = builder_->Apply(event.kv.key, value);
+    if (!applied.ok()) return TryAgain(applied);
+  }
+  Settle(batch.revision);
+}
+
+void CommittedView::TryAgain(const absl::Status& why) {
+  logger_->Warning("the view of committed state begins anew", {{"error", why}});
+  if (retry_timer_ != 0) return;
+  retry_timer_ = strand_->RunAfter(kRetryAfter, [this] {
+    retry_timer_ = 0;
+    watch_.reset();
+    Read();
+  });
+}
+
+void CommittedView::Settle(int64_t revision) {
+  const absl::Status resolved = builder_->Resolve();
+  if (!resolved.ok()) return TryAgain(resolved);
+  revision_ = revision;
+  const std::set<std::string> jobs = builder_->TakeTouchedJobs();
+  std::set<NodeId> nodes = builder_->TakeTouchedNodes();
+  for (const std::string& uid : jobs) {
+    for (const NodeId& id : usage_.NodesOf(uid)) nodes.insert(id);
+    const JobEntry* job = model().FindJob(uid);
+    usage_.Update(uid, job);
+    for (const NodeId& id : usage_.NodesOf(uid)) nodes.insert(id);
+    job_revisions_[uid] = revision;
+    if (job == nullptr) continue;
+    jobs_of_[ProjectOf(job->spec.name())][-job->spec.submit_sequence()] = uid;
+  }
+  for (const NodeId& id : nodes) node_revisions_[id] = revision;
+  const std::set<Listener*> listeners = listeners_;
+  for (Listener* listener : listeners) {
+    if (listeners_.count(listener) == 0) continue;
+    if (!jobs.empty()) listener->JobsChanged(jobs);
+    if (!nodes.empty()) listener->NodesChanged(nodes);
+  }
+  while (!waiting_.empty() && waiting_.begin()->first <= revision_) {
+    Strand::Task task = std::move(waiting_.begin()->second);
+    waiting_.erase(waiting_.begin());
+    task();
+  }
+}
+
+void CommittedView::WhenAtLeast(int64_t revision, Strand::Task task) {
+  if (ready_ && revision_ >= revision) {
+    task();
+  } else {
+    waiting_.emplace(revision, std::move(task));
+  }
+}
+
+int64_t CommittedView::JobRevision(const std::string& uid) const {
+  auto it = job_revisions_.find(uid);
+  return it == job_revisions_.end() ? first_revision_ : it->second;
+}
+
+int64_t CommittedView::NodeRevision(const NodeId& id) const {
+  auto it = node_revisions_.find(id);
+  return it == node_revisions_.end() ? first_revision_ : it->second;
+}
+
+void CommittedView::CloseListeners() {
+  const std::set<Listener*> listeners = listeners_;
+  for (Listener* listener : listeners) listener->Closing();
+}
+
+const std::map<int64_t, std::string>& CommittedView::JobsOf(const std::string& project) const {
+  static const auto* const kNone = new std::map<int64_t, std::string>();
+  auto it = jobs_of_.find(project);
+  return it == jobs_of_.end() ? *kNone : it->second;
+}
+
+}  // namespace capstan::scheduler

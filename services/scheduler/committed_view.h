@@ -1,0 +1,90 @@
+#ifndef CAPSTAN_SERVICES_SCHEDULER_COMMITTED_VIEW_H_
+#define CAPSTAN_SERVICES_SCHEDULER_COMMITTED_VIEW_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libs/log/log.h"
+#include "libs/store/store.h"
+#include "libs/strand/strand.h"
+#include "services/scheduler/core/model.h"
+#include "services/scheduler/core/usage.h"
+
+namespace capstan::scheduler {
+
+// What Get, List, Watch and Explain answer from: the state that the store has committed, followed by
+// a watch, on leaders and followers alike. Never the core's state, which runs ahead of the store. On
+// the engine's strand only.
+class CommittedView {
+ public:
+  // Told after each change, on the strand, of what has changed since the last time.
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    virtual void JobsChanged(const std::set<std::string>& uids) = 0;
+    virtual void NodesChanged(const std::set<NodeId>& nodes) = 0;
+    // The service stops: end what is open.
+    virtual void Closing() = 0;
+  };
+
+  // `store` must call back on `strand`; both and `logger` outlive the view.
+  CommittedView(store::Store* store, Strand* strand, const log::Logger* logger);
+  ~CommittedView();
+
+  // Reads and follows; what goes wrong is tried again for ever.
+  void Start();
+
+  // Runs `task` once the view has seen `revision` (and anything at all), at once if it has.
+  void WhenAtLeast(int64_t revision, Strand::Task task);
+
+  int64_t revision() const { return revision_; }
+  const Model& model() const { return builder_->model(); }
+  const NodeUsage& usage() const { return usage_; }
+  // Revision of the last change that concerns the Job, or the Node (its Tasks included); that of the
+  // first read if it has not changed since.
+  int64_t JobRevision(const std::string& uid) const;
+  int64_t NodeRevision(const NodeId& id) const;
+  // Changes at or before this revision are not known one by one.
+  int64_t first_revision() const { return first_revision_; }
+  // Uids of a project's Jobs by the negated order of submission: newest first.
+  const std::map<int64_t, std::string>& JobsOf(const std::string& project) const;
+
+  void AddListener(Listener* listener) { listeners_.insert(listener); }
+  void RemoveListener(Listener* listener) { listeners_.erase(listener); }
+  // Tells every listener that the service stops.
+  void CloseListeners();
+
+ private:
+  void Read();
+  void Follow();
+  void Take(const store::WatchBatch& batch);
+  void TryAgain(const absl::Status& why);
+  // Brings what is derived up to the builder's model.
+  void Settle(int64_t revision);
+
+  store::Store* const store_;
+  Strand* const strand_;
+  const log::Logger* const logger_;
+  std::unique_ptr<ModelBuilder> builder_ = std::make_unique<ModelBuilder>();
+  NodeUsage usage_;
+  bool ready_ = false;
+  int64_t revision_ = 0;
+  int64_t first_revision_ = 0;
+  std::map<std::string, int64_t> job_revisions_;
+  std::map<NodeId, int64_t> node_revisions_;
+  std::map<std::string, std::map<int64_t, std::string>> jobs_of_;
+  std::set<Listener*> listeners_;
+  std::multimap<int64_t, Strand::Task> waiting_;
+  std::unique_ptr<store::Watch> watch_;
+  Strand::TimerId retry_timer_ = 0;
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+};
+
+}  // namespace capstan::scheduler
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_COMMITTED_VIEW_H_

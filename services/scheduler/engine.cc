@@ -1,0 +1,407 @@
+#include "services/scheduler/engine.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "libs/status/error.h"
+#include "services/scheduler/core/keys.h"
+
+namespace capstan::scheduler {
+
+using capstan::type::v1::SessionDown;
+using capstan::type::v1::SessionUp;
+
+namespace {
+
+constexpr absl::Duration kRetryCallsAfter = absl::Milliseconds(500);
+constexpr absl::Duration kRetryShedAfter = absl::Seconds(5);
+
+store::Leadership::Options LeadershipOptions(const EngineConfig& config) {
+  store::Leadership::Options options;
+  options.key = absl::StrCat(kKeyPrefix, "leader");
+  options.value = config.address;
+  options.ttl = config.leadership_ttl;
+  options.margin = config.leadership_margin;
+  options.sole_owner = config.sole_owner;
+  return options;
+}
+
+absl::Status NotLeader(absl::string_view why) {
+  return status::WithRetryDelay(
+      status::Error(absl::StatusCode::kUnavailable, store::kReasonNotLeader, why),
+      kRetryCallsAfter);
+}
+
+// Answers and removes a pending call; one that a former term left is not there any more.
+template <typename Calls, typename Result>
+void AnswerCall(Calls* calls, CallId call, Result result) {
+  auto it = calls->find(call);
+  if (it == calls->end()) return;
+  auto answer = std::move(it->second);
+  calls->erase(it);
+  answer(std::move(result));
+}
+
+template <typename Calls>
+void RefuseAll(Calls* calls, const absl::Status& status) {
+  Calls pending = std::exchange(*calls, Calls());
+  for (auto& [call, answer] : pending) answer(status);
+}
+
+}  // namespace
+
+Engine::Metrics::Metrics(metrics::Registry* registry)
+    : leader(registry->AddGauge("leader", "1 while this process leads.")),
+      waiting_jobs(registry->AddGauge("waiting_jobs", "Jobs that wait for room.")),
+      sessions(registry->AddGauge("executor_sessions", "Executors connected.")),
+      observer_suspected(registry->AddGauge(
+          "observer_suspected", "1 while re-placement by time-out is frozen: page someone.")),
+      outbox_records(registry->AddGauge("outbox_records", "Events not yet taken by telemetry.")),
+      steps(registry->AddCounter("steps_total", "Events that the core has decided on.")),
+      terms(registry->AddCounter("leadership_terms_total", "Times leadership was gained.")),
+      commit_failures(registry->AddCounter("commit_failures_total",
+                                           "Commits that failed and made the state be reloaded.")),
+      renewals(registry->AddCounter("renewals_answered_total", "Renewals answered.")),
+      commit(registry->AddHistogram("commit_duration_seconds",
+                                    "From a decision to its being durable.")) {}
+
+Engine::Engine(EngineConfig config, EngineDeps deps)
+    : config_(std::move(config)),
+      deps_(deps),
+      metrics_(deps.metrics),
+      leadership_(deps.store, deps.strand, LeadershipOptions(config_)) {}
+
+Engine::~Engine() {
+  if (timer_ != 0) deps_.strand->Cancel(timer_);
+}
+
+template <typename F>
+auto Engine::InTerm(F f) {
+  return [term = std::weak_ptr<char>(term_), f = std::move(f)](auto&&... args) mutable {
+    if (!term.expired()) f(std::forward<decltype(args)>(args)...);
+  };
+}
+
+void Engine::Start() {
+  leadership_.Start({.on_gained = [this] { Gained(); },
+                     .on_lost = [this](absl::Status why) { Lost(why); }});
+}
+
+void Engine::Resign(absl::AnyInvocable<void(absl::Status)> done) {
+  leadership_.Resign(std::move(done));
+}
+
+void Engine::Gained() {
+  term_ = std::make_shared<char>();
+  metrics_.terms.Increment();
+  deps_.logger->Info("leadership gained", {{"epoch", leadership_.epoch()}});
+  ReadRecords(deps_.store, InTerm([this](absl::StatusOr<Records> records) {
+                if (!records.ok()) return leadership_.StepDown(records.status());
+                Loaded(*std::move(records));
+              }));
+}
+
+void Engine::Loaded(Records records) {
+  absl::StatusOr<std::unique_ptr<SchedulerCore>> core =
+      SchedulerCore::Load(config_.core, records.kvs);
+  if (!core.ok()) {
+    deps_.logger->Error("the stored state cannot be loaded", {{"error", core.status()}});
+    return leadership_.StepDown(core.status());
+  }
+  core_ = *std::move(core);
+  committed_revision_ = records.revision;
+  queue_ = std::make_unique<store::CommitQueue>(deps_.store, deps_.strand, leadership_.Guard());
+  store::Outbox::Options outbox;
+  outbox.prefix = absl::StrCat(kKeyPrefix, "outbox/");
+  outbox_ = std::make_unique<store::Outbox>(
+      deps_.store, deps_.strand, queue_.get(), records.revision, outbox,
+      [this](const std::vector<store::OutboxRecord>& batch, store::DoneCallback taken) {
+        Ship(batch, std::move(taken));
+      });
+  if (deps_.events != nullptr) outbox_->Start();
+  LeadershipGained gained;
+  gained.token.set_store_incarnation(leadership_.token().store_incarnation);
+  gained.token.set_leader_epoch(leadership_.token().leader_epoch);
+  Apply(gained);
+  deps_.logger->Info("state loaded", {{"revision", records.revision},
+                                      {"records", records.kvs.size()}});
+}
+
+void Engine::Lost(const absl::Status& why) {
+  deps_.logger->Warning("leadership lost", {{"error", why}});
+  term_.reset();
+  if (timer_ != 0) deps_.strand->Cancel(std::exchange(timer_, 0));
+  armed_for_.reset();
+  deps_.data->StopAll();
+  outbox_.reset();
+  queue_.reset();
+  core_.reset();
+  const absl::Status status = NotLeader("this scheduler has stopped leading");
+  std::map<SessionId, Session> sessions = std::exchange(sessions_, {});
+  for (auto& [id, session] : sessions) session.sink->Finish(status);
+  RefuseAll(&job_calls_, status);
+  RefuseAll(&queue_calls_, status);
+  RefuseAll(&node_calls_, status);
+  RefuseAll(&empty_calls_, status);
+  Gauges();
+}
+
+void Engine::Apply(const Event& event) {
+  Step step = core_->Apply(event, deps_.strand->clock().Read());
+  metrics_.steps.Increment();
+  Submit(std::move(step));
+  ArmTimer();
+  Gauges();
+}
+
+void Engine::Submit(Step step) {
+  if (step.persist.empty()) step.persist.emplace_back();
+  const BootTime decided = deps_.strand->clock().Read().boot;
+  for (size_t i = 0; i < step.persist.size(); ++i) {
+    Write& write = step.persist[i];
+    for (const auto& event : write.events) write.puts.push_back(outbox_->Add(event.SerializeAsString()));
+    const bool last = i + 1 == step.persist.size();
+    std::vector<Effect> after;
+    if (last) after = std::move(step.after);
+    queue_->Submit(std::move(write.puts), std::move(write.deletes),
+                   [this, decided, after = std::move(after)](absl::StatusOr<int64_t> revision) {
+                     if (!revision.ok()) {
+                       metrics_.commit_failures.Increment();
+                       // Destroys the queue, and with it the callbacks behind this one.
+                       return leadership_.StepDown(revision.status());
+                     }
+                     metrics_.commit.Observe(deps_.strand->clock().Read().boot - decided);
+                     committed_revision_ = std::max(committed_revision_, *revision);
+                     CarryOut(after, *revision);
+                   });
+  }
+}
+
+void Engine::CarryOut(const std::vector<Effect>& effects, int64_t revision) {
+  for (const Effect& effect : effects) {
+    if (const auto* send = std::get_if<SendDown>(&effect)) {
+      Do(*send, revision);
+    } else if (const auto* close = std::get_if<CloseSession>(&effect)) {
+      Do(*close);
+    } else if (const auto* job = std::get_if<ReplyJob>(&effect)) {
+      AnswerCall(&job_calls_, job->call, job->job);
+    } else if (const auto* queue = std::get_if<ReplyQueue>(&effect)) {
+      AnswerCall(&queue_calls_, queue->call, queue->queue);
+    } else if (const auto* node = std::get_if<ReplyNode>(&effect)) {
+      AnswerCall(&node_calls_, node->call, node->node);
+    } else if (const auto* empty = std::get_if<ReplyEmpty>(&effect)) {
+      AnswerCall(&empty_calls_, empty->call, empty->status);
+    } else if (const auto* ensure = std::get_if<EnsureData>(&effect)) {
+      Do(*ensure);
+    } else if (const auto* stop = std::get_if<StopData>(&effect)) {
+      deps_.data->Stop(stop->job_uid);
+    } else if (const auto* release = std::get_if<ReleasePins>(&effect)) {
+      Do(*release);
+    } else if (const auto* suspected = std::get_if<ObserverSuspected>(&effect)) {
+      metrics_.observer_suspected.Set(suspected->suspected ? 1 : 0);
+      if (suspected->suspected) {
+        deps_.logger->Error("too many fell silent at once: re-placement by time-out is frozen");
+      } else {
+        deps_.logger->Info("re-placement by time-out goes on");
+      }
+    }
+  }
+}
+
+void Engine::Do(const SendDown& effect, int64_t revision) {
+  auto it = sessions_.find(effect.session);
+  if (it == sessions_.end()) return;
+  absl::Status sent;
+  if (effect.message.has_renewal_answer()) {
+    // It may have waited for a commit: only a leader that still leads confirms anything.
+    if (deps_.strand->clock().Read().boot >= effect.send_before || !leadership_.Valid()) return;
+    metrics_.renewals.Increment();
+    sent = it->second.sink->Send(effect.message);
+  } else if (effect.message.has_desired()) {
+    SessionDown message = effect.message;
+    message.mutable_desired()->set_revision(revision);
+    sent = it->second.sink->Send(message);
+  } else {
+    sent = it->second.sink->Send(effect.message);
+  }
+  // A message lost is a session lost: the next one begins with a snapshot.
+  if (!sent.ok()) EndSession(effect.session, sent);
+}
+
+void Engine::Do(const CloseSession& effect) {
+  auto it = sessions_.find(effect.session);
+  if (it == sessions_.end()) return;
+  deps_.logger->Warning("executor session ended",
+                        {{"cluster", it->second.cluster}, {"error", effect.status}});
+  Session session = std::move(it->second);
+  sessions_.erase(it);
+  session.sink->Finish(effect.status);
+}
+
+void Engine::Do(const EnsureData& effect) {
+  deps_.data->Ensure(effect, InTerm([this](const Event& event) { Apply(event); }));
+}
+
+void Engine::Do(const ReleasePins& effect) {
+  deps_.data->ReleasePins(effect.job_uid, effect.generation, InTerm([this, effect] {
+                            Apply(PinsReleased{effect.job_uid, effect.generation});
+                          }));
+}
+
+void Engine::ArmTimer() {
+  const absl::optional<BootTime> deadline = core_->NextDeadline();
+  if (deadline == armed_for_ && timer_ != 0) return;
+  if (timer_ != 0) deps_.strand->Cancel(std::exchange(timer_, 0));
+  armed_for_ = deadline;
+  if (!deadline) return;
+  timer_ = deps_.strand->RunAt(*deadline, InTerm([this] {
+                                 timer_ = 0;
+                                 Apply(Tick{});
+                               }));
+}
+
+void Engine::Ship(const std::vector<store::OutboxRecord>& records, store::DoneCallback taken) {
+  std::vector<EventSink::Entry> entries;
+  for (const store::OutboxRecord& record : records) {
+    EventSink::Entry& entry = entries.emplace_back();
+    entry.sequence = record.sequence;
+    if (!entry.event.ParseFromString(record.payload)) {
+      return taken(status::Error(absl::StatusCode::kDataLoss, "RECORD_CORRUPT",
+                                 "an event in the outbox cannot be read"));
+    }
+  }
+  deps_.events->Append(deps_.store->incarnation(), std::move(entries), std::move(taken));
+}
+
+absl::Status Engine::Ready(bool new_work) const {
+  if (core_ == nullptr) {
+    return NotLeader(leadership_.holder() && !leadership_.Valid()
+                         ? absl::StrCat("the scheduler at ", *leadership_.holder(), " leads")
+                         : "the scheduler is loading its state");
+  }
+  if (new_work && (queue_->congested() || outbox_->full())) {
+    return status::WithRetryDelay(
+        status::Error(absl::StatusCode::kResourceExhausted, "OVERLOADED",
+                      "too much is waiting to be stored or shipped; try again later"),
+        kRetryShedAfter);
+  }
+  return absl::OkStatus();
+}
+
+void Engine::Gauges() {
+  metrics_.leader.Set(core_ != nullptr ? 1 : 0);
+  metrics_.sessions.Set(static_cast<double>(sessions_.size()));
+  metrics_.waiting_jobs.Set(core_ == nullptr ? 0 : static_cast<double>(core_->waiting_jobs()));
+  metrics_.outbox_records.Set(outbox_ == nullptr ? 0 : static_cast<double>(outbox_->records()));
+}
+
+void Engine::Call(CreateJob event, Answer<capstan::scheduler::v1::Job> answer) {
+  const absl::Status ready = Ready(/*new_work=*/!event.validate_only);
+  if (!ready.ok()) return answer(ready);
+  event.call = ++last_id_;
+  job_calls_.emplace(event.call, std::move(answer));
+  Apply(event);
+}
+
+void Engine::Call(CancelJob event, Answer<capstan::scheduler::v1::Job> answer) {
+  const absl::Status ready = Ready(/*new_work=*/false);
+  if (!ready.ok()) return answer(ready);
+  event.call = ++last_id_;
+  job_calls_.emplace(event.call, std::move(answer));
+  Apply(event);
+}
+
+void Engine::Call(CreateQueue event, Answer<capstan::scheduler::v1::Queue> answer) {
+  const absl::Status ready = Ready(/*new_work=*/true);
+  if (!ready.ok()) return answer(ready);
+  event.call = ++last_id_;
+  queue_calls_.emplace(event.call, std::move(answer));
+  Apply(event);
+}
+
+void Engine::Call(CordonNode event, Answer<capstan::scheduler::v1::Node> answer) {
+  const absl::Status ready = Ready(/*new_work=*/false);
+  if (!ready.ok()) return answer(ready);
+  event.call = ++last_id_;
+  node_calls_.emplace(event.call, std::move(answer));
+  Apply(event);
+}
+
+void Engine::Call(UncordonNode event, Answer<capstan::scheduler::v1::Node> answer) {
+  const absl::Status ready = Ready(/*new_work=*/false);
+  if (!ready.ok()) return answer(ready);
+  event.call = ++last_id_;
+  node_calls_.emplace(event.call, std::move(answer));
+  Apply(event);
+}
+
+void Engine::Call(ConfirmSilence event, absl::AnyInvocable<void(absl::Status)> answer) {
+  const absl::Status ready = Ready(/*new_work=*/false);
+  if (!ready.ok()) return answer(ready);
+  event.call = ++last_id_;
+  empty_calls_.emplace(event.call, std::move(answer));
+  Apply(event);
+}
+
+SessionId Engine::OpenSession(std::string cluster, std::unique_ptr<SessionSink> sink) {
+  const absl::Status ready = Ready(/*new_work=*/false);
+  if (!ready.ok()) {
+    sink->Finish(ready);
+    return 0;
+  }
+  const SessionId id = ++last_id_;
+  sessions_.emplace(id, Session{std::move(cluster), std::move(sink), false});
+  Gauges();
+  return id;
+}
+
+void Engine::SessionMessage(SessionId id, SessionUp message) {
+  auto it = sessions_.find(id);
+  if (it == sessions_.end()) return;
+  Session& session = it->second;
+  const bool right = message.has_hello()
+                         ? !session.greeted && message.hello().cluster() == session.cluster
+                         : session.greeted;
+  if (!right) {
+    EndSession(id, status::Error(absl::StatusCode::kInvalidArgument, "BAD_HELLO",
+                                 absl::StrCat("hello comes first, once, and names the cluster of "
+                                              "the certificate, ", session.cluster)));
+    return;
+  }
+  switch (message.message_case()) {
+    case SessionUp::kHello:
+      session.greeted = true;
+      deps_.logger->Info("executor session begun",
+                         {{"cluster", session.cluster},
+                          {"incarnation", message.hello().incarnation()}});
+      Apply(HelloReceived{id, std::move(*message.mutable_hello())});
+      break;
+    case SessionUp::kRenewal:
+      Apply(RenewalReceived{id, message.renewal().sequence(), leadership_.ValidUntil()});
+      break;
+    case SessionUp::kObservations:
+      Apply(ObservationsReceived{id, std::move(*message.mutable_observations())});
+      break;
+    case SessionUp::MESSAGE_NOT_SET:
+      break;
+  }
+}
+
+void Engine::EndSession(SessionId id, const absl::Status& status) {
+  auto it = sessions_.find(id);
+  if (it == sessions_.end()) return;
+  Session session = std::move(it->second);
+  sessions_.erase(it);
+  session.sink->Finish(status);
+  deps_.logger->Info("executor session ended",
+                     {{"cluster", session.cluster}, {"error", status}});
+  if (core_ != nullptr) Apply(SessionClosed{id});
+}
+
+void Engine::SessionGone(SessionId id) {
+  EndSession(id, absl::OkStatus());
+}
+
+}  // namespace capstan::scheduler

@@ -1,0 +1,165 @@
+#ifndef CAPSTAN_SERVICES_SCHEDULER_ENGINE_H_
+#define CAPSTAN_SERVICES_SCHEDULER_ENGINE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "libs/log/log.h"
+#include "libs/metrics/registry.h"
+#include "libs/store/commit_queue.h"
+#include "libs/store/leadership.h"
+#include "libs/store/outbox.h"
+#include "libs/store/store.h"
+#include "libs/strand/strand.h"
+#include "services/scheduler/core/core_config.h"
+#include "services/scheduler/core/events.h"
+#include "services/scheduler/core/scheduler_core.h"
+#include "services/scheduler/ports/data_source.h"
+#include "services/scheduler/ports/event_sink.h"
+#include "services/scheduler/record_reader.h"
+
+namespace capstan::scheduler {
+
+struct EngineConfig {
+  CoreConfig core;
+  // What other replicas read in the leadership key: where this one is reached.
+  std::string address;
+  absl::Duration leadership_ttl = absl::Seconds(4);
+  absl::Duration leadership_margin = absl::Milliseconds(400);
+  // True for a store that one process owns (SQLite).
+  bool sole_owner = false;
+};
+
+struct EngineDeps {
+  Strand* strand = nullptr;
+  // Calls back on `strand`.
+  store::Store* store = nullptr;
+  DataSource* data = nullptr;
+  // May be null: then events stay in the outbox until it is full, and new Jobs are shed.
+  EventSink* events = nullptr;
+  const log::Logger* logger = nullptr;
+  metrics::Registry* metrics = nullptr;
+};
+
+// The scheduler's strand: leads when it can, owns the core while it leads, persists what it decides
+// and only then acts and answers. On its strand only, construction and destruction included.
+//
+// While it does not lead, and after a failed commit until the state is loaded again, calls get
+// UNAVAILABLE with reason NOT_LEADER and sessions are ended with UNAVAILABLE. A call in hand when
+// leadership is lost gets UNAVAILABLE: whether it took effect is open, and its request id finds out.
+class Engine {
+ public:
+  template <typename T>
+  using Answer = absl::AnyInvocable<void(absl::StatusOr<T>)>;
+
+  // Where what is meant for an executor goes.
+  class SessionSink {
+   public:
+    virtual ~SessionSink() = default;
+    // An error means that the message was not taken; the engine then ends the session.
+    virtual absl::Status Send(const capstan::type::v1::SessionDown& message) = 0;
+    virtual void Finish(const absl::Status& status) = 0;
+  };
+
+  Engine(EngineConfig config, EngineDeps deps);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  void Start();
+  // Stops answering, ends the sessions and gives leadership up for good.
+  void Resign(absl::AnyInvocable<void(absl::Status)> done);
+
+  // Calls; the `call` of the event is set here.
+  void Call(CreateJob event, Answer<capstan::scheduler::v1::Job> answer);
+  void Call(CancelJob event, Answer<capstan::scheduler::v1::Job> answer);
+  void Call(CreateQueue event, Answer<capstan::scheduler::v1::Queue> answer);
+  void Call(CordonNode event, Answer<capstan::scheduler::v1::Node> answer);
+  void Call(UncordonNode event, Answer<capstan::scheduler::v1::Node> answer);
+  void Call(ConfirmSilence event, absl::AnyInvocable<void(absl::Status)> answer);
+
+  // Sessions. `cluster` is what the certificate says; a Hello that says otherwise ends the session.
+  // The sink is dropped once the session has ended, from either side. 0 if it was refused at once.
+  SessionId OpenSession(std::string cluster, std::unique_ptr<SessionSink> sink);
+  void SessionMessage(SessionId session, capstan::type::v1::SessionUp message);
+  void SessionGone(SessionId session);
+
+  bool leading() const { return core_ != nullptr; }
+  // Revision of the newest commit that was answered: a reader who waits for it sees every answer.
+  int64_t committed_revision() const { return committed_revision_; }
+  const CoreConfig& core_config() const { return config_.core; }
+  // Null while not leading.
+  const SchedulerCore* core() const { return core_.get(); }
+
+ private:
+  struct Session {
+    std::string cluster;
+    std::unique_ptr<SessionSink> sink;
+    bool greeted = false;
+  };
+  struct Metrics {
+    explicit Metrics(metrics::Registry* registry);
+    metrics::Gauge leader;
+    metrics::Gauge waiting_jobs;
+    metrics::Gauge sessions;
+    metrics::Gauge observer_suspected;
+    metrics::Gauge outbox_records;
+    metrics::Counter steps;
+    metrics::Counter terms;
+    metrics::Counter commit_failures;
+    metrics::Counter renewals;
+    metrics::Histogram commit;
+  };
+
+  void Gained();
+  void Lost(const absl::Status& why);
+  void Loaded(Records records);
+  void Apply(const Event& event);
+  void Submit(Step step);
+  void CarryOut(const std::vector<Effect>& effects, int64_t revision);
+  void Do(const SendDown& effect, int64_t revision);
+  void Do(const CloseSession& effect);
+  void Do(const EnsureData& effect);
+  void Do(const ReleasePins& effect);
+  void EndSession(SessionId id, const absl::Status& status);
+  void ArmTimer();
+  void Ship(const std::vector<store::OutboxRecord>& records, store::DoneCallback taken);
+  // OK if calls may be taken; new work also needs room in queue and outbox.
+  absl::Status Ready(bool new_work) const;
+  void Gauges();
+
+  // A callback that does nothing once this term is over.
+  template <typename F>
+  auto InTerm(F f);
+
+  const EngineConfig config_;
+  const EngineDeps deps_;
+  Metrics metrics_;
+  store::Leadership leadership_;
+  // Of one term, in the order of making.
+  std::shared_ptr<char> term_;
+  std::unique_ptr<SchedulerCore> core_;
+  std::unique_ptr<store::CommitQueue> queue_;
+  std::unique_ptr<store::Outbox> outbox_;
+  absl::optional<BootTime> armed_for_;
+  Strand::TimerId timer_ = 0;
+
+  int64_t committed_revision_ = 0;
+  uint64_t last_id_ = 0;
+  std::map<SessionId, Session> sessions_;
+  std::map<CallId, Answer<capstan::scheduler::v1::Job>> job_calls_;
+  std::map<CallId, Answer<capstan::scheduler::v1::Queue>> queue_calls_;
+  std::map<CallId, Answer<capstan::scheduler::v1::Node>> node_calls_;
+  std::map<CallId, absl::AnyInvocable<void(absl::Status)>> empty_calls_;
+};
+
+}  // namespace capstan::scheduler
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_ENGINE_H_

@@ -1,0 +1,141 @@
+#include "services/scheduler/server.h"
+
+#include <utility>
+
+#include "absl/synchronization/notification.h"
+#include "libs/random/random.h"
+#include "libs/resource/page.h"
+#include "libs/rpc/server.h"
+#include "libs/status/status_macros.h"
+#include "services/scheduler/adapters/data_loader_source.h"
+#include "services/scheduler/adapters/telemetry_sink.h"
+#include "services/scheduler/api/executor_session_service.h"
+#include "services/scheduler/api/job_service.h"
+#include "services/scheduler/api/node_service.h"
+#include "services/scheduler/api/queue_service.h"
+#include "services/scheduler/committed_view.h"
+#include "services/scheduler/engine.h"
+
+namespace capstan::scheduler {
+
+// In the order of making; what belongs to the strand is made and unmade there.
+struct Server::Parts {
+  Parts(const ServerConfig& config, const ServerDeps& deps)
+      : strand(deps.strand), random(deps.seed), tokens(config.page_token_key) {}
+
+  Strand* const strand;
+  Random random;
+  const resource::PageTokens tokens;
+  std::unique_ptr<DataLoaderSource> data;
+  std::unique_ptr<TelemetrySink> events;
+  std::unique_ptr<CommittedView> view;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<JobService> job_service;
+  std::unique_ptr<QueueService> queue_service;
+  std::unique_ptr<NodeService> node_service;
+  std::unique_ptr<ExecutorSessionService> session_service;
+  std::unique_ptr<rpc::Server> server;
+  bool drained = false;
+
+  // Runs `task` on the strand and waits for it.
+  template <typename Task>
+  void OnStrand(Task task) {
+    absl::Notification done;
+    strand->Post([&] {
+      task();
+      done.Notify();
+    });
+    done.WaitForNotification();
+  }
+};
+
+Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& config,
+                                                       const ServerDeps& deps) {
+  auto server =
+      std::unique_ptr<Server>(new Server(std::make_unique<Parts>(config, deps)));
+  Parts& parts = *server->parts_;
+  parts.OnStrand([&] {
+    parts.data = std::make_unique<DataLoaderSource>(deps.data_loader, deps.strand,
+                                                    Random(parts.random.Next()), deps.logger);
+    if (deps.telemetry != nullptr) {
+      parts.events = std::make_unique<TelemetrySink>(deps.telemetry, deps.strand);
+    }
+    parts.view = std::make_unique<CommittedView>(deps.store, deps.strand, deps.logger);
+    EngineConfig engine;
+    engine.core = config.core;
+    engine.address = config.address;
+    engine.leadership_ttl = config.leadership_ttl;
+    engine.leadership_margin = config.leadership_margin;
+    engine.sole_owner = config.sole_owner;
+    EngineDeps engine_deps;
+    engine_deps.strand = deps.strand;
+    engine_deps.store = deps.store;
+    engine_deps.data = parts.data.get();
+    engine_deps.events = parts.events.get();
+    engine_deps.logger = deps.logger;
+    engine_deps.metrics = deps.metrics;
+    parts.engine = std::make_unique<Engine>(std::move(engine), engine_deps);
+    parts.view->Start();
+    parts.engine->Start();
+  });
+
+  ApiDeps api;
+  api.access = deps.access;
+  api.audit = deps.audit;
+  api.strand = deps.strand;
+  api.random = &parts.random;
+  api.engine = parts.engine.get();
+  api.view = parts.view.get();
+  api.tokens = &parts.tokens;
+  const int64_t incarnation = deps.store->incarnation();
+  parts.job_service = std::make_unique<JobService>(api, config.core, incarnation);
+  parts.queue_service = std::make_unique<QueueService>(api);
+  parts.node_service = std::make_unique<NodeService>(api, incarnation);
+  parts.session_service = std::make_unique<ExecutorSessionService>(api);
+
+  namespace pb = ::capstan::scheduler::v1;
+  rpc::ServerConfig rpc_config;
+  rpc_config.address = config.address;
+  rpc_config.credentials = deps.credentials;
+  rpc_config.max_connection_age = config.max_connection_age;
+  rpc_config.services = {rpc::Registered<pb::JobService>(parts.job_service.get()),
+                         rpc::Registered<pb::QueueService>(parts.queue_service.get()),
+                         rpc::Registered<pb::NodeService>(parts.node_service.get()),
+                         rpc::Registered<pb::ExecutorSession>(parts.session_service.get())};
+  CAPSTAN_ASSIGN_OR_RETURN(parts.server, rpc::Server::Start(rpc_config));
+  return server;
+}
+
+Server::~Server() {
+  Drain(absl::ZeroDuration());
+  // After the server is down no handler posts any more: this is the last word on the strand.
+  parts_->OnStrand([this] {
+    parts_->engine.reset();
+    parts_->view.reset();
+    parts_->events.reset();
+    parts_->data.reset();
+  });
+}
+
+int Server::port() const { return parts_->server->port(); }
+
+std::shared_ptr<grpc::Channel> Server::InProcessChannelForTest() {
+  return parts_->server->InProcessChannel();
+}
+
+void Server::Drain(absl::Duration grace) {
+  if (std::exchange(parts_->drained, true)) return;
+  // Speaks no more before it stops to lead, and stops to lead before it goes: the next leader need
+  // not wait for the lease.
+  absl::Notification resigned;
+  parts_->strand->Post([&] {
+    parts_->engine->Resign([&](absl::Status) { resigned.Notify(); });
+    parts_->view->CloseListeners();
+  });
+  resigned.WaitForNotification();
+  if (parts_->server != nullptr) parts_->server->Shutdown(grace);
+}
+
+}  // namespace capstan::scheduler

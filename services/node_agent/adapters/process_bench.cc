@@ -12,6 +12,7 @@
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "services/node_agent/adapters/task_folder.h"
+#include "services/node_agent/shim/process_identity.h"
 
 namespace capstan::node_agent {
 namespace {
@@ -27,7 +28,7 @@ constexpr absl::Duration kPoll = absl::Milliseconds(5);
 
 }  // namespace
 
-ProcessBench::ProcessBench() {
+ProcessBench::ProcessBench(const std::string& mountinfo) {
   if (geteuid() != 0) {
     ADD_FAILURE() << "needs root: leave out tests tagged `root` otherwise";
     abort();
@@ -38,7 +39,7 @@ ProcessBench::ProcessBench() {
   if (mkdtemp(pattern) == nullptr) abort();
   data_folder_ = pattern;
   group_name_ = absl::StrCat("capstan-test-", data_folder_.substr(data_folder_.rfind('-') + 1));
-  absl::StatusOr<cgroup::Tree> groups = cgroup::Tree::Open(group_name_);
+  absl::StatusOr<cgroup::Tree> groups = cgroup::Tree::Open(group_name_, mountinfo);
   if (!groups.ok()) {
     ADD_FAILURE() << groups.status();
     abort();
@@ -158,7 +159,12 @@ bool ProcessBench::ProgramListens(const TaskKey& key) {
 }
 
 bool ProcessBench::TaskLives(const TaskKey& key) {
-  return !cgroup::IsEmpty(groups_->Find(*TaskLeaf(key)));
+  const cgroup::Paths group = groups_->Find(*TaskLeaf(key));
+  if (!cgroup::IsEmpty(group)) return true;
+  // Without cgroups it is init that shows: it becomes a zombie only when its PID namespace is empty.
+  const ShimStatus status = Status(key);
+  return !group.fences() && status.task_pid() > 0 &&
+         ProcessStartTicks(static_cast<pid_t>(status.task_pid())) == status.task_start_ticks();
 }
 
 }  // namespace capstan::node_agent

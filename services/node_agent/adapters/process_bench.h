@@ -18,7 +18,8 @@ namespace capstan::node_agent {
 // event or, when nothing comes of it, after 30 s.
 class ProcessBench final : public TaskRuntimeBench {
  public:
-  ProcessBench();
+  // `mountinfo` tells which cgroup hierarchies there are; the machine's own by default.
+  explicit ProcessBench(const std::string& mountinfo = "/proc/self/mountinfo");
   ~ProcessBench() override;
 
   TaskRuntime& runtime() override { return *runtime_; }

@@ -12,6 +12,20 @@ using capstan::type::v1::SessionDown;
 using session::TaskId;
 namespace dl = ::capstan::dataloader::v1;
 
+namespace {
+
+void LogDesired(Process* who, const SessionDown& message) {
+  for (const auto& task : message.desired().tasks()) {
+    who->world().Log(
+        who->name(),
+        absl::StrCat("is to ", capstan::type::v1::DesiredTask::Phase_Name(task.phase()), " ",
+                     TaskId::Of(task.key()).Path()));
+  }
+  if (message.desired().sync_complete()) who->world().Log(who->name(), "has its snapshot");
+}
+
+}  // namespace
+
 AgentActor::AgentActor(Network* network, Machine* machine, std::string cluster, std::string node,
                        ExecutorActor* executor, LoaderActor* loader)
     : Process(&network->world(), "agent-" + node, &machine->clock()),
@@ -151,10 +165,8 @@ void AgentActor::CarryOut(const node_agent::Effect& effect) {
     request.set_final(true);
     network_->Call<dl::CommitOutputResponse>(
         this, loader_, [this, request](auto reply) { loader_->CommitOutput(request, reply); },
-        [this, id = final->id,
-         ticket = final->ticket](absl::StatusOr<dl::CommitOutputResponse> done) {
-          Answer(id, ticket, done.status());
-        });
+        [this, id = final->id, ticket = final->ticket](
+            absl::StatusOr<dl::CommitOutputResponse> done) { Answer(id, ticket, done.status()); });
   } else if (const auto* checkpoint = std::get_if<CommitCheckpoint>(&effect)) {
     dl::CommitOutputRequest request;
     request.set_name(checkpoint->output);
@@ -188,7 +200,9 @@ void AgentActor::Dial() {
   const node_agent::SessionId session = next_session_++;
   Network::LowerEnd end;
   end.received = [this, session](const SessionDown& message) {
-    if (session == session_ && up_ != nullptr) Apply(node_agent::UpMessage{session, message});
+    if (session != session_ || up_ == nullptr) return;
+    LogDesired(this, message);
+    Apply(node_agent::UpMessage{session, message});
   };
   end.closed = [this, session] {
     if (session != session_ || up_ == nullptr) return;

@@ -68,9 +68,8 @@ void ExecutorActor::CarryOut(const executor::Effect& effect) {
     if (agent == agents_.end()) return;
     agent->second->CloseUpper();
     agents_.erase(agent);
-    Later(absl::ZeroDuration(), [this, session = end->session] {
-      Apply(executor::AgentDisconnected{session});
-    });
+    Later(absl::ZeroDuration(),
+          [this, session = end->session] { Apply(executor::AgentDisconnected{session}); });
   } else if (const auto* alarm = std::get_if<executor::Alarm>(&effect)) {
     world().Log(name(), absl::StrCat("alarm ", alarm->reason));
   }
@@ -81,7 +80,20 @@ void ExecutorActor::Dial() {
   const executor::SessionId session = next_session_++;
   Network::LowerEnd end;
   end.received = [this, session](const SessionDown& message) {
-    if (session == up_session_ && up_ != nullptr) Apply(executor::UpMessage{session, message});
+    if (session != up_session_ || up_ == nullptr) return;
+    for (const auto& task : message.desired().tasks()) {
+      world().Log(name(),
+                  absl::StrCat("is to ", capstan::type::v1::DesiredTask::Phase_Name(task.phase()),
+                               " ", session::TaskId::Of(task.key()).Path()));
+    }
+    for (const auto& key : message.desired().forgotten()) {
+      world().Log(name(), absl::StrCat("is to forget ", session::TaskId::Of(key).Path()));
+    }
+    if (message.desired().sync_complete()) world().Log(name(), "has its snapshot");
+    for (const std::string& node : message.observations_ack().returned_nodes()) {
+      world().Log(name(), absl::StrCat("may renew ", node));
+    }
+    Apply(executor::UpMessage{session, message});
   };
   end.closed = [this, session] {
     if (session != up_session_ || up_ == nullptr) return;

@@ -38,9 +38,8 @@ void LoaderActor::OpenOutput(const pb::OpenOutputRequest& request,
     auto opened = core_->OpenOutput(first);
     if (!opened.ok()) return reply(opened.status());
     opened->response.set_staging_root(absl::StrCat("/site/outputs/", request.job_uid()));
-    return Submit(std::move(opened->step), [reply, response = opened->response] {
-      reply(response);
-    });
+    return Submit(std::move(opened->step),
+                  [reply, response = opened->response] { reply(response); });
   }
   auto opened = core_->OpenOutput(request);
   if (!opened.ok()) return reply(opened.status());
@@ -68,16 +67,15 @@ void LoaderActor::CommitOutput(const pb::CommitOutputRequest& request,
           staged.directory = "/site/" + staged.folder;
           auto decided = core_->CommitOutput(staged, Read());
           if (!decided.ok()) return reply(decided.status());
-          const bool checkpoint =
-              request.what_case() == pb::CommitOutputRequest::kCheckpointStep;
-          Submit(std::move(decided->step), [this, request, checkpoint, reply,
-                                            response = decided->response] {
-            if (checkpoint) {
-              witness_->Committed(request.job_uid(), request.generation(),
-                                  request.checkpoint_step());
-            }
-            reply(response);
-          });
+          const bool checkpoint = request.what_case() == pb::CommitOutputRequest::kCheckpointStep;
+          Submit(std::move(decided->step),
+                 [this, request, checkpoint, reply, response = decided->response] {
+                   if (checkpoint) {
+                     witness_->Committed(request.job_uid(), request.generation(),
+                                         request.checkpoint_step());
+                   }
+                   reply(response);
+                 });
         });
 }
 

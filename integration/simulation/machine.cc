@@ -155,7 +155,8 @@ void Machine::Report(const TaskId& id) {
 
 void Machine::ArmShim(const TaskId& id) {
   Task* task = Find(id);
-  if (task == nullptr || !task->program_alive || !task->shim_alive || shim_ignores_deadline_) return;
+  if (task == nullptr || !task->program_alive || !task->shim_alive || shim_ignores_deadline_)
+    return;
   const absl::optional<BootTime> next = task->deadline->NextTick();
   if (!next.has_value()) return;
   world_->After(clock_.Until(*next), [this, id, tick = ++task->ticks] {

@@ -27,8 +27,8 @@ struct ProgramConfig {
   uint64_t failure_one_in = 12;
 };
 
-// One Node's kernel and what it holds of Tasks: folders, cgroups, shims and programs. It outlives the
-// agent, and loses its processes with a reboot. The shims' deadline logic is the real one.
+// One Node's kernel and what it holds of Tasks: folders, cgroups, shims and programs. It outlives
+// the agent, and loses its processes with a reboot. The shims' deadline logic is the real one.
 class Machine {
  public:
   // What the agent is told, if it lives.

@@ -3,8 +3,8 @@
 
 namespace capstan::simulation {
 
-// Bugs planted one at a time into what carries the cores' decisions out, to show that the invariants
-// see them.
+// Bugs planted one at a time into what carries the cores' decisions out, to show that the
+// invariants see them.
 struct Mutants {
   // The scheduler sends START, and all else, before it is stored.
   bool start_before_persist = false;

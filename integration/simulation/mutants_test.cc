@@ -1,9 +1,10 @@
 // Bugs planted one at a time; each must be seen by an invariant within 50 seeds.
+#include "integration/simulation/mutants.h"
+
 #include <functional>
 #include <iostream>
 
 #include "gtest/gtest.h"
-#include "integration/simulation/mutants.h"
 #include "integration/simulation/scenario.h"
 
 namespace capstan::simulation {

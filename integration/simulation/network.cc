@@ -19,12 +19,10 @@ void Network::Dial(Process* lower, Process* upper, LowerEnd lower_end,
                    std::function<UpperEnd(std::shared_ptr<Pipe>)> accept,
                    std::function<void(std::shared_ptr<Pipe>)> done) {
   const int64_t lower_life = lower->life();
-  const bool reached = Passes(lower->name(), upper->name()) &&
-                       Passes(upper->name(), lower->name());
+  const bool reached = Passes(lower->name(), upper->name()) && Passes(upper->name(), lower->name());
   if (!reached) {
-    world_->After(absl::Seconds(2), [lower, lower_life, done] {
-      lower->Run(lower_life, [done] { done(nullptr); });
-    });
+    world_->After(absl::Seconds(2),
+                  [lower, lower_life, done] { lower->Run(lower_life, [done] { done(nullptr); }); });
     return;
   }
   world_->After(Delay(), [this, lower, lower_life, upper, lower_end, accept, done] {

@@ -21,8 +21,9 @@ namespace capstan::simulation {
 
 class Pipe;
 
-// Everything between processes. A stream keeps its order, as TCP does, but may be delayed, half dead,
-// or broken without the other side's knowing; calls may be late, lost, doubled and overtake each other.
+// Everything between processes. A stream keeps its order, as TCP does, but may be delayed, half
+// dead, or broken without the other side's knowing; calls may be late, lost, doubled and overtake
+// each other.
 class Network {
  public:
   explicit Network(World* world) : world_(world) {}
@@ -51,14 +52,14 @@ class Network {
   using LowerEnd = End<capstan::type::v1::SessionDown>;
   using UpperEnd = End<capstan::type::v1::SessionUp>;
 
-  // The lower side dials. `accept` runs on the upper side, if it is reached: it returns its end, or an
-  // end without functions to refuse. `done` runs on the lower side: null if it failed.
+  // The lower side dials. `accept` runs on the upper side, if it is reached: it returns its end, or
+  // an end without functions to refuse. `done` runs on the lower side: null if it failed.
   void Dial(Process* lower, Process* upper, LowerEnd lower_end,
             std::function<UpperEnd(std::shared_ptr<Pipe>)> accept,
             std::function<void(std::shared_ptr<Pipe>)> done);
 
-  // A call with a deadline of 10 s: `serve` runs on `to`, perhaps late or twice; `reply` may be called
-  // in the same life later. `done` runs once on `from`.
+  // A call with a deadline of 10 s: `serve` runs on `to`, perhaps late or twice; `reply` may be
+  // called in the same life later. `done` runs once on `from`.
   template <typename T>
   void Call(Process* from, Process* to,
             std::function<void(std::function<void(absl::StatusOr<T>)> reply)> serve,
@@ -71,17 +72,15 @@ class Network {
         done(result);
       });
     };
-    world_->After(absl::Seconds(10), [finish] {
-      finish(absl::DeadlineExceededError("simulated deadline"));
-    });
+    world_->After(absl::Seconds(10),
+                  [finish] { finish(absl::DeadlineExceededError("simulated deadline")); });
     const bool twice = doubling_ && world_->random().OneIn(3);
     if (twice) world_->Fault("duplicate");
     for (int i = 0; i < (twice ? 2 : 1); ++i) {
       world_->After(Delay(), [this, from, to, serve, finish] {
         if (!Passes(from->name(), to->name()) || !to->up()) {
-          world_->After(absl::Milliseconds(5), [finish] {
-            finish(absl::UnavailableError("simulated: not reached"));
-          });
+          world_->After(absl::Milliseconds(5),
+                        [finish] { finish(absl::UnavailableError("simulated: not reached")); });
           return;
         }
         to->Run(to->life(), [this, from, to, serve, finish] {

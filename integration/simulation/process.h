@@ -16,8 +16,9 @@
 
 namespace capstan::simulation {
 
-// A process that may be killed and started again (a new life), stopped (SIGSTOP) and continued. What
-// is to be done by one life is never done by another; what comes while stopped is done afterwards.
+// A process that may be killed and started again (a new life), stopped (SIGSTOP) and continued.
+// What is to be done by one life is never done by another; what comes while stopped is done
+// afterwards.
 class Process {
  public:
   Process(World* world, std::string name, const MachineClock* clock)
@@ -73,8 +74,8 @@ struct Disk {
   void Apply(const std::vector<store::Put>& puts, const std::vector<store::Delete>& deletes);
 };
 
-// Commits in order, each after a while, and then does what was to come after it. One a process; made
-// anew in each life.
+// Commits in order, each after a while, and then does what was to come after it. One a process;
+// made anew in each life.
 class CommitPipe {
  public:
   struct Options {

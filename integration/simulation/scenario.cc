@@ -98,8 +98,7 @@ Scenario::Scenario(const ScenarioConfig& config)
   }
   for (int c = 0; c < config.clusters; ++c) {
     const std::string cluster = absl::StrCat("c", c);
-    executors_.push_back(
-        std::make_unique<ExecutorActor>(&network_, clock(), cluster, schedulers));
+    executors_.push_back(std::make_unique<ExecutorActor>(&network_, clock(), cluster, schedulers));
     for (int n = 0; n < config.nodes_per_cluster; ++n) {
       const std::string node = absl::StrCat(cluster, "-n", n);
       machines_.push_back(std::make_unique<Machine>(&world_, node, 4000, ProgramConfig(), &witness_,
@@ -373,7 +372,9 @@ bool Scenario::Settled(std::string* why) const {
       *why = absl::StrCat(agents_[i]->name(), " keeps Tasks");
       if (agents_[i]->core() == nullptr) return false;
       for (const auto& [id, entry] : agents_[i]->core()->tasks()) {
-        absl::StrAppend(why, " ", id.Path(), " part ", entry.part, " ticket ", entry.ticket, " order {", entry.order.ShortDebugString(), "} {", entry.record.ShortDebugString(), "}");
+        absl::StrAppend(why, " ", id.Path(), " part ", entry.part, " ticket ", entry.ticket,
+                        " order {", entry.order.ShortDebugString(), "} {",
+                        entry.record.ShortDebugString(), "}");
       }
       return false;
     }

@@ -37,7 +37,7 @@ struct Outcome {
 
 // Every kind of fault that a counting seed must have fired.
 inline constexpr const char* kFaultKinds[] = {
-    "crash",  "stop",      "partition", "partition one way", "delay",   "duplicate",
+    "crash",  "stop",      "partition", "partition one way", "delay",     "duplicate",
     "reboot", "shim kill", "shim stop", "program kill",      "port taken"};
 
 // Runs the real cores of scheduler (two replicas), executors, agents, shims and data_loader through

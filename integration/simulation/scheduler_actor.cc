@@ -100,8 +100,7 @@ void SchedulerActor::Lead(int64_t epoch) {
   core_ = *std::move(core);
   CommitPipe::Options options;
   options.compare = [this, epoch] {
-    return mutants_->no_leadership_compare ||
-           (store_->leader == name() && store_->epoch == epoch);
+    return mutants_->no_leadership_compare || (store_->leader == name() && store_->epoch == epoch);
   };
   options.reachable = [this] { return StoreReached(); };
   options.on_dead = [this] {
@@ -228,14 +227,16 @@ Network::UpperEnd SchedulerActor::Accept(std::shared_ptr<Pipe> pipe) {
   return end;
 }
 
-void SchedulerActor::CreateJob(scheduler::CreateJob call, Reply<capstan::scheduler::v1::Job> reply) {
+void SchedulerActor::CreateJob(scheduler::CreateJob call,
+                               Reply<capstan::scheduler::v1::Job> reply) {
   if (core_ == nullptr) return reply(absl::UnavailableError("not the leader"));
   call.call = next_call_++;
   calls_[call.call] = std::move(reply);
   Apply(call);
 }
 
-void SchedulerActor::CancelJob(scheduler::CancelJob call, Reply<capstan::scheduler::v1::Job> reply) {
+void SchedulerActor::CancelJob(scheduler::CancelJob call,
+                               Reply<capstan::scheduler::v1::Job> reply) {
   if (core_ == nullptr) return reply(absl::UnavailableError("not the leader"));
   call.call = next_call_++;
   calls_[call.call] = std::move(reply);

@@ -29,9 +29,9 @@ bool Counts(const Outcome& outcome) {
 }
 
 std::string Describe(const Outcome& outcome) {
-  std::string text = absl::StrCat(outcome.steps, " steps, ", outcome.gangs, " gangs, ",
-                                  outcome.commits, " checkpoints, ",
-                                  absl::FormatDuration(outcome.time), ";");
+  std::string text =
+      absl::StrCat(outcome.steps, " steps, ", outcome.gangs, " gangs, ", outcome.commits,
+                   " checkpoints, ", absl::FormatDuration(outcome.time), ";");
   for (const auto& [kind, count] : outcome.faults) absl::StrAppend(&text, " ", kind, " ", count);
   return text;
 }
@@ -49,7 +49,8 @@ TEST(SimulationTest, InvariantsHoldInEverySeed) {
   int64_t counted = 0;
   int64_t run = 0;
   const int64_t wanted = absl::GetFlag(FLAGS_seeds);
-  // Every seed must hold, also those that fire too little to count; three times as many is the bound.
+  // Every seed must hold, also those that fire too little to count; three times as many is the
+  // bound.
   for (; counted < wanted && run < 3 * wanted; ++run) {
     config.seed = static_cast<uint64_t>(absl::GetFlag(FLAGS_first_seed) + run);
     const Outcome outcome = RunScenario(config);

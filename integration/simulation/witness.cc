@@ -14,8 +14,8 @@ using session::TaskId;
 
 void Witness::Started(const TaskId& id, const std::string& machine, int64_t cpu_millis,
                       int64_t cpu_limit, int64_t resume_step) {
-  world_->Log("witness", absl::StrCat("start ", id.Path(), " on ", machine, " from step ",
-                                      resume_step));
+  world_->Log("witness",
+              absl::StrCat("start ", id.Path(), " on ", machine, " from step ", resume_step));
   if (!started_.insert(id).second) world_->Violate(absl::StrCat("started twice: ", id.Path()));
   int64_t used = cpu_millis;
   for (const auto& [other, task] : live_) {
@@ -55,8 +55,8 @@ void Witness::Ended(const TaskId& id) {
 
 void Witness::Committed(const std::string& job_uid, int64_t generation, int64_t step) {
   if (!durable_[job_uid].emplace(generation, step).second) return;
-  world_->Log("witness", absl::StrCat("checkpoint ", job_uid, " generation ", generation, " step ",
-                                      step));
+  world_->Log("witness",
+              absl::StrCat("checkpoint ", job_uid, " generation ", generation, " step ", step));
   ++commits_;
   if (generation < highest_started_[job_uid]) {
     world_->Violate(absl::StrCat("generation ", generation, " of ", job_uid,

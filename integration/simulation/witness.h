@@ -12,13 +12,14 @@
 
 namespace capstan::simulation {
 
-// Sees the truth of the world, which no part of Capstan does, and checks at every start, end and commit
-// what must always hold:
+// Sees the truth of the world, which no part of Capstan does, and checks at every start, end and
+// commit what must always hold:
 //  1. no two generations of a Job are live at one moment;
 //  2. a Task is started at most once;
 //  3. a Task starts only if its generation's START is stored, so all or none of a gang start;
 //  4. no Node holds more than it has;
-//  5. a generation begins from the newest committed checkpoint, and from then on no older generation
+//  5. a generation begins from the newest committed checkpoint, and from then on no older
+//  generation
 //     commits: the first step is the last committed one + 1;
 //  6. what was acknowledged is stored (checked at the end, for Jobs, cancels and checkpoints).
 class Witness {

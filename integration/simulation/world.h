@@ -14,8 +14,8 @@
 
 namespace capstan::simulation {
 
-// The one queue of everything that happens, on true time from 0. Events of the same moment happen in
-// the order in which they were asked for, so a seed makes one history.
+// The one queue of everything that happens, on true time from 0. Events of the same moment happen
+// in the order in which they were asked for, so a seed makes one history.
 class World {
  public:
   explicit World(uint64_t seed) : random_(seed) {}

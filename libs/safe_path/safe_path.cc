@@ -72,7 +72,7 @@ bool IsUtf8(absl::string_view s) {
 }
 
 long OpenAt2(int dir, const std::string& path, int flags, mode_t mode) {
-  struct open_how how {};
+  struct open_how how{};
   how.flags = static_cast<uint64_t>(flags | O_CLOEXEC);
   how.mode = (flags & O_CREAT) != 0 ? mode : 0;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
@@ -111,7 +111,7 @@ absl::StatusOr<std::vector<std::pair<std::string, unsigned char>>> ReadDirectory
     if (name == "." || name == "..") continue;
     unsigned char type = entry->d_type;
     if (type == DT_UNKNOWN) {
-      struct stat st {};
+      struct stat st{};
       if (::fstatat(::dirfd(dir.get()), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
         return ErrnoStatus(errno, "stat", absl::StrCat(path, "/", name));
       }
@@ -262,7 +262,7 @@ absl::Status SafeRoot::MakeDirectories(absl::string_view path, mode_t mode) cons
 
 absl::StatusOr<struct ::stat> SafeRoot::Stat(absl::string_view path) const {
   CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_PATH | O_NOFOLLOW));
-  struct stat st {};
+  struct stat st{};
   if (::fstat(fd.get(), &st) != 0) return ErrnoStatus(errno, "stat", path);
   return st;
 }
@@ -386,7 +386,8 @@ absl::Status WriteFileAtomically(const std::string& path, absl::string_view byte
   UniqueFd dir(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!dir.valid()) return ErrnoStatus(errno, "open", directory);
   const std::string temporary = absl::StrCat(".", name, ".", ::getpid(), ".tmp");
-  UniqueFd fd(::openat(dir.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
+  UniqueFd fd(
+      ::openat(dir.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
   if (!fd.valid()) return ErrnoStatus(errno, "create", path);
   absl::Status written = WriteAll(fd.get(), bytes, path);
   if (written.ok() && ::fsync(fd.get()) != 0) written = ErrnoStatus(errno, "fsync", path);

@@ -69,8 +69,8 @@ class SafeRoot {
   absl::Status Rename(absl::string_view from, absl::string_view to, bool replace) const;
   // fsyncs a file or a folder; "" is the root itself.
   absl::Status Sync(absl::string_view path) const;
-  // Regular files below `path` ("" is the root), sorted. Anything that is neither a regular file nor
-  // a folder is refused with reason NOT_A_REGULAR_FILE.
+  // Regular files below `path` ("" is the root), sorted. Anything that is neither a regular file
+  // nor a folder is refused with reason NOT_A_REGULAR_FILE.
   absl::StatusOr<std::vector<std::string>> ListFiles(absl::string_view path) const;
   // A SafeRoot of a folder below.
   absl::StatusOr<SafeRoot> Descend(absl::string_view path) const;
@@ -82,8 +82,8 @@ class SafeRoot {
   std::string path_;
 };
 
-// The status of an errno: NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED (reason DISK_FULL), … with
-// the path in the message.
+// The status of an errno: NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED (reason DISK_FULL), …
+// with the path in the message.
 absl::Status ErrnoStatus(int error, absl::string_view what, absl::string_view path);
 
 // Writes all, across short writes and EINTR.
@@ -91,8 +91,8 @@ absl::Status WriteAll(int fd, absl::string_view bytes, absl::string_view path);
 // The whole file, at most `limit` bytes.
 absl::StatusOr<std::string> ReadAll(int fd, size_t limit, absl::string_view path);
 
-// Replaces a file so that a reader, also after a crash, sees the old or the new content, whole: writes
-// beside it, fsyncs, renames, fsyncs the folder.
+// Replaces a file so that a reader, also after a crash, sees the old or the new content, whole:
+// writes beside it, fsyncs, renames, fsyncs the folder.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes, mode_t mode);
 
 }  // namespace capstan

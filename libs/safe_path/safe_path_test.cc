@@ -25,10 +25,26 @@ TEST(CheckRelativePathTest, TakesOrdinaryNames) {
 }
 
 TEST(CheckRelativePathTest, RefusesHostileNames) {
-  const std::vector<std::string> hostile = {
-      "", "/", "/etc/passwd", "a/", "a//b", ".", "..", "../a", "a/../b", "a/.", std::string("a\0b", 3),
-      "a\nb", "a\x7f", "a\\b", "\xc0\xaf", "\xed\xa0\x80", "\xff", "\xe2\x82", std::string(256, 'x'),
-      std::string(1025, '/')};
+  const std::vector<std::string> hostile = {"",
+                                            "/",
+                                            "/etc/passwd",
+                                            "a/",
+                                            "a//b",
+                                            ".",
+                                            "..",
+                                            "../a",
+                                            "a/../b",
+                                            "a/.",
+                                            std::string("a\0b", 3),
+                                            "a\nb",
+                                            "a\x7f",
+                                            "a\\b",
+                                            "\xc0\xaf",
+                                            "\xed\xa0\x80",
+                                            "\xff",
+                                            "\xe2\x82",
+                                            std::string(256, 'x'),
+                                            std::string(1025, '/')};
   for (const std::string& path : hostile) {
     const absl::Status status = CheckRelativePath(path);
     EXPECT_EQ(status::Reason(status), "UNSAFE_PATH") << path;
@@ -40,7 +56,10 @@ TEST(CheckPathSetTest, RefusesTwins) {
   EXPECT_FALSE(CheckPathSet({"a/B", "A/b"}).ok());
   // "é" composed and decomposed; "ß" and "SS" fold alike; the long s is an s.
   EXPECT_FALSE(CheckPathSet({"\xc3\xa9", "e\xcc\x81"}).ok());
-  EXPECT_FALSE(CheckPathSet({"stra\xc3\x9f" "e", "STRASSE"}).ok());
+  EXPECT_FALSE(CheckPathSet({"stra\xc3\x9f"
+                             "e",
+                             "STRASSE"})
+                   .ok());
   EXPECT_FALSE(CheckPathSet({"a", "a/b"}).ok());
   EXPECT_FALSE(CheckPathSet({"A", "a/b"}).ok());
   EXPECT_FALSE(CheckPathSet({"same", "same"}).ok());

@@ -30,8 +30,9 @@ TEST(ErrorTest, AnnotateKeepsPayloads) {
 }
 
 TEST(ErrorTest, ForbiddenAndAbsentReadTheSame) {
-  EXPECT_EQ(PermissionDenied("jobs.get", "projects/a/jobs/b").message(),
-            "Permission 'jobs.get' denied on resource 'projects/a/jobs/b' (or it might not exist).");
+  EXPECT_EQ(
+      PermissionDenied("jobs.get", "projects/a/jobs/b").message(),
+      "Permission 'jobs.get' denied on resource 'projects/a/jobs/b' (or it might not exist).");
 }
 
 TEST(FieldErrorsTest, CollectsAllAndNamesTheFirst) {

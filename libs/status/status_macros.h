@@ -8,9 +8,9 @@
 #include "absl/status/statusor.h"
 
 // Returns the status of `expr` from the enclosing function unless it is OK.
-#define CAPSTAN_RETURN_IF_ERROR(expr)               \
-  do {                                              \
-    ::absl::Status capstan_status_ = (expr);        \
+#define CAPSTAN_RETURN_IF_ERROR(expr)                  \
+  do {                                                 \
+    ::absl::Status capstan_status_ = (expr);           \
     if (!capstan_status_.ok()) return capstan_status_; \
   } while (false)
 
@@ -20,8 +20,8 @@
 
 #define CAPSTAN_CONCAT_INNER_(a, b) a##b
 #define CAPSTAN_CONCAT_(a, b) CAPSTAN_CONCAT_INNER_(a, b)
-#define CAPSTAN_ASSIGN_OR_RETURN_(statusor, lhs, expr) \
-  auto statusor = (expr);                              \
+#define CAPSTAN_ASSIGN_OR_RETURN_(statusor, lhs, expr)     \
+  auto statusor = (expr);                                  \
   if (!statusor.ok()) return std::move(statusor).status(); \
   lhs = std::move(statusor).value()
 

@@ -23,9 +23,7 @@ class BootTime {
   static constexpr BootTime InfiniteFuture() {
     return BootTime(std::numeric_limits<int64_t>::max());
   }
-  static constexpr BootTime InfinitePast() {
-    return BootTime(std::numeric_limits<int64_t>::min());
-  }
+  static constexpr BootTime InfinitePast() { return BootTime(std::numeric_limits<int64_t>::min()); }
 
   constexpr int64_t ToNanoseconds() const { return ns_; }
 

@@ -18,8 +18,8 @@ google::protobuf::Timestamp ToProto(absl::Time time) {
   const int64_t seconds = absl::ToUnixSeconds(time);
   result.set_seconds(std::clamp(seconds, kMinSeconds, kMaxSeconds));
   if (seconds == result.seconds()) {
-    result.set_nanos(static_cast<int32_t>((time - absl::FromUnixSeconds(seconds)) /
-                                          absl::Nanoseconds(1)));
+    result.set_nanos(
+        static_cast<int32_t>((time - absl::FromUnixSeconds(seconds)) / absl::Nanoseconds(1)));
   }
   return result;
 }

@@ -35,24 +35,25 @@ void Engine::ReadFrom(std::string key, int64_t revision, std::vector<store::KeyV
   request.end = store::PrefixEnd(kKeyPrefix);
   request.limit = kPage;
   request.revision = revision;
-  store_->Range(std::move(request), [this, alive = std::weak_ptr<char>(alive_),
-                                     read = std::move(read)](
-                                        absl::StatusOr<store::RangeResult> page) mutable {
-    if (alive.expired()) return;
-    if (!page.ok()) return Reload(page.status());
-    for (store::KeyValue& kv : page->kvs) read.push_back(std::move(kv));
-    if (page->more) return ReadFrom(read.back().key + '\0', page->revision, std::move(read));
-    core_ = std::make_unique<HealthCore>(config_);
-    for (const store::KeyValue& kv : read) {
-      const absl::Status loaded = core_->Load(kv);
-      if (loaded.ok()) continue;
-      logger_->Error("stored record refused", {{"error", loaded}});
-      core_.reset();
-      if (ready_) std::exchange(ready_, nullptr)(loaded);
-      return;
-    }
-    Ready();
-  });
+  store_->Range(std::move(request),
+                [this, alive = std::weak_ptr<char>(alive_),
+                 read = std::move(read)](absl::StatusOr<store::RangeResult> page) mutable {
+                  if (alive.expired()) return;
+                  if (!page.ok()) return Reload(page.status());
+                  for (store::KeyValue& kv : page->kvs) read.push_back(std::move(kv));
+                  if (page->more)
+                    return ReadFrom(read.back().key + '\0', page->revision, std::move(read));
+                  core_ = std::make_unique<HealthCore>(config_);
+                  for (const store::KeyValue& kv : read) {
+                    const absl::Status loaded = core_->Load(kv);
+                    if (loaded.ok()) continue;
+                    logger_->Error("stored record refused", {{"error", loaded}});
+                    core_.reset();
+                    if (ready_) std::exchange(ready_, nullptr)(loaded);
+                    return;
+                  }
+                  Ready();
+                });
 }
 
 void Engine::Ready() {

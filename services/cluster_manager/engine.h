@@ -18,8 +18,8 @@
 
 namespace capstan::cluster_manager {
 
-// The cluster manager's strand: owns the core, stores its verdicts, then acts on Nodes. On the strand,
-// destruction included.
+// The cluster manager's strand: owns the core, stores its verdicts, then acts on Nodes. On the
+// strand, destruction included.
 class Engine {
  public:
   // All pointers must outlive the engine; `store` calls back on `strand`.

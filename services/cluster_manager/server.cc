@@ -32,8 +32,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   parts.strand = deps.strand;
   Random random(deps.seed);
   parts.page_tokens = std::make_unique<resource::PageTokens>(config.page_token_key);
-  parts.nodes = std::make_unique<SchedulerNodes>(deps.scheduler, deps.strand,
-                                                 Random(random.Next()), deps.logger);
+  parts.nodes = std::make_unique<SchedulerNodes>(deps.scheduler, deps.strand, Random(random.Next()),
+                                                 deps.logger);
   HealthConfig health;
   health.owner = config.owner;
   health.raise_after = config.raise_after;

@@ -56,19 +56,18 @@ class OneNodeScheduler final : public sched::NodeService::CallbackService {
   grpc::ServerUnaryReactor* CordonNode(grpc::CallbackServerContext* context,
                                        const sched::CordonNodeRequest* request,
                                        sched::Node* response) override {
-    return rpc::HandleUnary(
-        context, access_, "/capstan.scheduler.v1.NodeService/CordonNode", request, response,
-        rpc::NothingToValidate(),
-        [this](const rpc::Call&, const sched::CordonNodeRequest& request, sched::Node* response,
-               rpc::Finish finish) {
-          absl::MutexLock lock(&mutex_);
-          auto* cordon = node_.add_cordons();
-          cordon->set_owner(kOwner);
-          cordon->set_reason(request.reason());
-          *response = node_;
-          finish(absl::OkStatus());
-          if (!cordoned.HasBeenNotified()) cordoned.Notify();
-        });
+    return rpc::HandleUnary(context, access_, "/capstan.scheduler.v1.NodeService/CordonNode",
+                            request, response, rpc::NothingToValidate(),
+                            [this](const rpc::Call&, const sched::CordonNodeRequest& request,
+                                   sched::Node* response, rpc::Finish finish) {
+                              absl::MutexLock lock(&mutex_);
+                              auto* cordon = node_.add_cordons();
+                              cordon->set_owner(kOwner);
+                              cordon->set_reason(request.reason());
+                              *response = node_;
+                              finish(absl::OkStatus());
+                              if (!cordoned.HasBeenNotified()) cordoned.Notify();
+                            });
   }
 
   absl::Notification cordoned;

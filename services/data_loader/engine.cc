@@ -36,25 +36,25 @@ void Engine::ReadFrom(std::string key, int64_t revision, std::unique_ptr<LoaderC
   request.end = store::PrefixEnd(kKeyPrefix);
   request.limit = kPage;
   request.revision = revision;
-  store_->Range(std::move(request), [this, alive = std::weak_ptr<char>(alive_),
-                                     core = std::move(core)](
-                                        absl::StatusOr<store::RangeResult> page) mutable {
-    if (alive.expired()) return;
-    if (!page.ok()) return Reload(page.status());
-    for (const store::KeyValue& kv : page->kvs) {
-      const absl::Status loaded = core->Load(kv);
-      if (loaded.ok()) continue;
-      // A record that this program can't read is for an operator to look at: going on without it
-      // could hand out what it forbids.
-      logger_->Error("stored record refused", {{"error", loaded}});
-      if (ready_) std::exchange(ready_, nullptr)(loaded);
-      return;
-    }
-    if (page->more) {
-      return ReadFrom(page->kvs.back().key + '\0', page->revision, std::move(core));
-    }
-    Ready(std::move(core));
-  });
+  store_->Range(std::move(request),
+                [this, alive = std::weak_ptr<char>(alive_),
+                 core = std::move(core)](absl::StatusOr<store::RangeResult> page) mutable {
+                  if (alive.expired()) return;
+                  if (!page.ok()) return Reload(page.status());
+                  for (const store::KeyValue& kv : page->kvs) {
+                    const absl::Status loaded = core->Load(kv);
+                    if (loaded.ok()) continue;
+                    // A record that this program can't read is for an operator to look at: going on
+                    // without it could hand out what it forbids.
+                    logger_->Error("stored record refused", {{"error", loaded}});
+                    if (ready_) std::exchange(ready_, nullptr)(loaded);
+                    return;
+                  }
+                  if (page->more) {
+                    return ReadFrom(page->kvs.back().key + '\0', page->revision, std::move(core));
+                  }
+                  Ready(std::move(core));
+                });
 }
 
 void Engine::Ready(std::unique_ptr<LoaderCore> core) {
@@ -111,10 +111,10 @@ void Engine::SetReports() {
               logger_->Warning("load failed", {{"load", load}, {"error", result.status()}});
             }
             report([&](LoaderCore& core) {
-              return result.ok() ? core.LoadPublished(load, result->manifest_digest,
-                                                      result->total_bytes, result->file_count,
-                                                      result->source_bytes_read, now)
-                                 : core.LoadFailed(load, result.status(), now);
+              return result.ok()
+                         ? core.LoadPublished(load, result->manifest_digest, result->total_bytes,
+                                              result->file_count, result->source_bytes_read, now)
+                         : core.LoadFailed(load, result.status(), now);
             });
           }});
 }
@@ -174,8 +174,7 @@ void Engine::PinVersion(const pb::PinVersionRequest& request,
   });
 }
 
-void Engine::PinBundle(const pb::PinBundleRequest& request,
-                       Answer<pb::PinVersionResponse> answer) {
+void Engine::PinBundle(const pb::PinBundleRequest& request, Answer<pb::PinVersionResponse> answer) {
   if (core_ == nullptr) return answer(NotReady());
   Conclude(core_->PinBundle(request), std::move(answer), [this](const std::string& digest) {
     pb::PinVersionResponse response;
@@ -202,15 +201,15 @@ void Engine::BundleReceived(const std::string& parent, const Published& publishe
 void Engine::OpenOutput(const pb::OpenOutputRequest& request,
                         Answer<pb::OpenOutputResponse> answer) {
   if (core_ == nullptr) return answer(NotReady());
-  Conclude(core_->OpenOutput(request), std::move(answer),
-           [this, request](
-               pb::OpenOutputResponse response) -> absl::StatusOr<pb::OpenOutputResponse> {
-             absl::StatusOr<std::string> staging =
-                 site_->OpenStaging(request.job_uid(), request.generation());
-             if (!staging.ok()) return staging.status();
-             response.set_staging_root(*std::move(staging));
-             return response;
-           });
+  Conclude(
+      core_->OpenOutput(request), std::move(answer),
+      [this, request](pb::OpenOutputResponse response) -> absl::StatusOr<pb::OpenOutputResponse> {
+        absl::StatusOr<std::string> staging =
+            site_->OpenStaging(request.job_uid(), request.generation());
+        if (!staging.ok()) return staging.status();
+        response.set_staging_root(*std::move(staging));
+        return response;
+      });
 }
 
 void Engine::CommitOutput(const pb::CommitOutputRequest& request,
@@ -219,17 +218,19 @@ void Engine::CommitOutput(const pb::CommitOutputRequest& request,
   absl::StatusOr<absl::optional<pb::CommitOutputResponse>> before = core_->CheckCommit(request);
   if (!before.ok()) return answer(before.status());
   if (before->has_value()) return answer(**std::move(before));
-  site_->CopyOutput(request, [this, alive = std::weak_ptr<char>(alive_), answer = std::move(answer)](
-                                 absl::StatusOr<StagedOutput> staged) mutable {
-    if (alive.expired()) return;
-    if (!staged.ok()) return answer(staged.status());
-    // A copy that no record comes to name is collected when the engine is ready again.
-    if (core_ == nullptr) return answer(NotReady());
-    auto decision = core_->CommitOutput(*staged, strand_->clock().Read());
-    if (!decision.ok()) site_->RemoveFolder(staged->folder);
-    Conclude(std::move(decision), std::move(answer),
-             [](pb::CommitOutputResponse response) { return response; });
-  });
+  site_->CopyOutput(request,
+                    [this, alive = std::weak_ptr<char>(alive_),
+                     answer = std::move(answer)](absl::StatusOr<StagedOutput> staged) mutable {
+                      if (alive.expired()) return;
+                      if (!staged.ok()) return answer(staged.status());
+                      // A copy that no record comes to name is collected when the engine is ready
+                      // again.
+                      if (core_ == nullptr) return answer(NotReady());
+                      auto decision = core_->CommitOutput(*staged, strand_->clock().Read());
+                      if (!decision.ok()) site_->RemoveFolder(staged->folder);
+                      Conclude(std::move(decision), std::move(answer),
+                               [](pb::CommitOutputResponse response) { return response; });
+                    });
 }
 
 }  // namespace capstan::data_loader

@@ -19,9 +19,9 @@
 
 namespace capstan::data_loader {
 
-// The data_loader's strand: owns the core, stores what it decides, then acts and answers. Methods are
-// called on the strand; each answers once, on the strand, after what it says is durable. Until the
-// store has been read, and again after a failed commit until it has been read anew, calls are
+// The data_loader's strand: owns the core, stores what it decides, then acts and answers. Methods
+// are called on the strand; each answers once, on the strand, after what it says is durable. Until
+// the store has been read, and again after a failed commit until it has been read anew, calls are
 // answered with UNAVAILABLE.
 class Engine {
  public:

@@ -44,9 +44,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   parts.disk = std::make_unique<ThreadStrand>("uploads", deps.clock);
   LoadOptions options;
   options.allowed_source_roots = config.allowed_source_roots;
-  CAPSTAN_ASSIGN_OR_RETURN(
-      parts.site, DirectorySite::Open(config.site_directory, options, config.disk_threads,
-                                      Random(random.Next()), deps.strand));
+  CAPSTAN_ASSIGN_OR_RETURN(parts.site,
+                           DirectorySite::Open(config.site_directory, options, config.disk_threads,
+                                               Random(random.Next()), deps.strand));
   LoaderConfig core_config;
   core_config.site = config.site;
   core_config.clusters = config.clusters;
@@ -69,8 +69,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
                     parts.page_tokens.get()};
   parts.dataset_service = std::make_unique<DatasetService>(api);
   parts.load_service = std::make_unique<DataLoadService>(api);
-  parts.bundle_service =
-      std::make_unique<BundleService>(api, parts.site.get(), parts.disk.get());
+  parts.bundle_service = std::make_unique<BundleService>(api, parts.site.get(), parts.disk.get());
   parts.output_service = std::make_unique<OutputService>(api);
   namespace pb = ::capstan::dataloader::v1;
   rpc::ServerConfig rpc_config;

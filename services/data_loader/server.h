@@ -50,8 +50,8 @@ struct ServerDeps {
 // The whole data_loader in one process.
 class Server {
  public:
-  // Reads the store, takes up what was under way, and serves. Blocks for the store; not to be called
-  // on the strand.
+  // Reads the store, takes up what was under way, and serves. Blocks for the store; not to be
+  // called on the strand.
   static absl::StatusOr<std::unique_ptr<Server>> Create(const ServerConfig& config,
                                                         const ServerDeps& deps);
   ~Server();

@@ -213,9 +213,9 @@ TEST_F(ServerTest, ReceivesABundleOnceAndRefusesWrongContent) {
   pb::PinBundleRequest pin;
   pin.set_name(bundle->name());
   pin.set_holder(absl::StrCat(kUid, "/1"));
-  EXPECT_EQ(Read(Call(bundles_, &pb::BundleService::Stub::PinBundle, pin)->directory() +
-                 "/train.py"),
-            "import");
+  EXPECT_EQ(
+      Read(Call(bundles_, &pb::BundleService::Stub::PinBundle, pin)->directory() + "/train.py"),
+      "import");
 }
 
 TEST_F(ServerTest, CommitsCheckpointsOfTheOpenGenerationOnly) {
@@ -246,9 +246,8 @@ TEST_F(ServerTest, CommitsCheckpointsOfTheOpenGenerationOnly) {
   opened = Call(outputs_, &pb::OutputService::Stub::OpenOutput, open);
   EXPECT_EQ(opened->resume_from().step(), 10);
   commit.set_checkpoint_step(20);
-  EXPECT_EQ(
-      status::Reason(Call(outputs_, &pb::OutputService::Stub::CommitOutput, commit).status()),
-      "GENERATION_SUPERSEDED");
+  EXPECT_EQ(status::Reason(Call(outputs_, &pb::OutputService::Stub::CommitOutput, commit).status()),
+            "GENERATION_SUPERSEDED");
 }
 
 TEST_F(ServerTest, FailedCommitIsNotAcknowledgedAndTheStoreIsReadAgain) {

@@ -65,6 +65,20 @@ gate_third_party() {
   return "$status"
 }
 
+# docs/life_of_a_job.md follows the code: what it names must be there.
+gate_docs() {
+  local file status=0
+  # shellcheck disable=SC2016  # the backticks are Markdown's
+  while IFS= read -r file; do
+    if [[ ! -e "$file" ]]; then
+      echo "docs/life_of_a_job.md names $file, which is not there"
+      status=1
+    fi
+  done < <(grep -oE '`(libs|services|tools|integration|examples)/[A-Za-z0-9_/.]+\.(cc|h|yaml|py)`' \
+    docs/life_of_a_job.md | tr -d '`' | sort -u)
+  return "$status"
+}
+
 gate_edges() {
   if ! "$BAZEL" query --output=xml 'kind(rule, //...)' >"$WORK/query.xml" 2>"$WORK/query.log"; then
     cat "$WORK/query.log"
@@ -123,7 +137,7 @@ run_sanitizer() {
 }
 
 # The quick ones first: what they find is what one wants to know before waiting.
-ALL=(format shellcheck forbidden_calls third_party edges layering clang_tidy asan tsan)
+ALL=(format shellcheck forbidden_calls third_party docs edges layering clang_tidy asan tsan)
 (($# > 0)) || set -- "${ALL[@]}"
 for gate in "$@"; do
   case "$gate" in

@@ -70,20 +70,18 @@ void SchedulerNodes::Cordon(const std::string& node, const std::string& reason,
   pb::CordonNodeRequest request;
   request.set_name(node);
   request.set_reason(reason);
-  rpc::CallUnary(stub_.get(), &Async::CordonNode, std::move(request), {}, strand_,
-                 [done = std::move(done)](absl::StatusOr<pb::Node> node) mutable {
-                   done(node.status());
-                 });
+  rpc::CallUnary(
+      stub_.get(), &Async::CordonNode, std::move(request), {}, strand_,
+      [done = std::move(done)](absl::StatusOr<pb::Node> node) mutable { done(node.status()); });
 }
 
 void SchedulerNodes::Uncordon(const std::string& node,
                               absl::AnyInvocable<void(absl::Status)> done) {
   pb::UncordonNodeRequest request;
   request.set_name(node);
-  rpc::CallUnary(stub_.get(), &Async::UncordonNode, std::move(request), {}, strand_,
-                 [done = std::move(done)](absl::StatusOr<pb::Node> node) mutable {
-                   done(node.status());
-                 });
+  rpc::CallUnary(
+      stub_.get(), &Async::UncordonNode, std::move(request), {}, strand_,
+      [done = std::move(done)](absl::StatusOr<pb::Node> node) mutable { done(node.status()); });
 }
 
 }  // namespace capstan::cluster_manager

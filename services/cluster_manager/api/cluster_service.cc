@@ -125,18 +125,17 @@ grpc::ServerUnaryReactor* ClusterService::ListClusters(grpc::CallbackServerConte
         range.key = after->empty() ? ClusterKey("") : ClusterKey(*after) + '\0';
         range.end = store::PrefixEnd(ClusterKey(""));
         range.limit = *size;
-        store_->Range(
-            std::move(range), [this, arguments, response, finish = std::move(finish)](
-                                  absl::StatusOr<store::RangeResult> found) mutable {
-              if (!found.ok()) return finish(found.status());
-              auto page = std::make_shared<store::RangeResult>(*std::move(found));
-              if (page->more) {
-                response->set_next_page_token(page_tokens_->Seal(
-                    page->kvs.back().key.substr(ClusterKey("").size()), arguments));
-              }
-              const size_t count = page->kvs.size();
-              FillPage(store_, std::move(page), 0, count, response, std::move(finish));
-            });
+        store_->Range(std::move(range), [this, arguments, response, finish = std::move(finish)](
+                                            absl::StatusOr<store::RangeResult> found) mutable {
+          if (!found.ok()) return finish(found.status());
+          auto page = std::make_shared<store::RangeResult>(*std::move(found));
+          if (page->more) {
+            response->set_next_page_token(
+                page_tokens_->Seal(page->kvs.back().key.substr(ClusterKey("").size()), arguments));
+          }
+          const size_t count = page->kvs.size();
+          FillPage(store_, std::move(page), 0, count, response, std::move(finish));
+        });
       });
 }
 

@@ -11,8 +11,7 @@ namespace capstan::cluster_manager {
 // Shows Clusters from committed records. All pointers must outlive the server.
 class ClusterService final : public capstan::clustermanager::v1::ClusterService::CallbackService {
  public:
-  ClusterService(auth::Access* access, store::Store* store,
-                 const resource::PageTokens* page_tokens)
+  ClusterService(auth::Access* access, store::Store* store, const resource::PageTokens* page_tokens)
       : access_(access), store_(store), page_tokens_(page_tokens) {}
 
   grpc::ServerUnaryReactor* GetCluster(

@@ -103,9 +103,9 @@ Step HealthCore::NodeSeen(const Node& node, const std::string& uid, Now now) {
   }
   state.seen_in_snapshot = true;
   state.findings = Findings(node);
-  state.cordoned = std::any_of(
-      node.cordons().begin(), node.cordons().end(),
-      [this](const auto& cordon) { return cordon.owner() == config_.owner; });
+  state.cordoned =
+      std::any_of(node.cordons().begin(), node.cordons().end(),
+                  [this](const auto& cordon) { return cordon.owner() == config_.owner; });
   Judge(node.name(), state, now, step);
   return step;
 }
@@ -146,7 +146,8 @@ Step HealthCore::Tick(Now now) {
   return step;
 }
 
-// 1. The verdict moves HEALTHY → SUSPECT at once, SUSPECT → UNHEALTHY when a finding has lasted, and
+// 1. The verdict moves HEALTHY → SUSPECT at once, SUSPECT → UNHEALTHY when a finding has lasted,
+// and
 //    back to HEALTHY when none has been there for long enough.
 // 2. UNHEALTHY means that our cordon is there, HEALTHY that it is not; SUSPECT leaves it as it is.
 void HealthCore::Judge(const std::string& name, NodeState& state, Now now, Step& step) {
@@ -199,8 +200,8 @@ void HealthCore::Judge(const std::string& name, NodeState& state, Now now, Step&
 absl::optional<BootTime> HealthCore::Deadline(const NodeState& state) const {
   absl::optional<BootTime> deadline = state.next_attempt;
   if (state.since.has_value()) {
-    const BootTime judged = *state.since + (state.findings.empty() ? config_.clear_after
-                                                                   : config_.raise_after);
+    const BootTime judged =
+        *state.since + (state.findings.empty() ? config_.clear_after : config_.raise_after);
     if (!deadline.has_value() || judged < *deadline) deadline = judged;
   }
   return deadline;

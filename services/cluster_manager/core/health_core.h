@@ -46,9 +46,9 @@ struct Step {
   std::vector<Effect> after;
 };
 
-// Verdicts on Nodes, from what the scheduler shows of them. Pure. While the scheduler can't be watched
-// nothing is judged: a blind observer must not condemn. Acts by levels: as long as a verdict and our
-// cordon differ, the act is asked for again.
+// Verdicts on Nodes, from what the scheduler shows of them. Pure. While the scheduler can't be
+// watched nothing is judged: a blind observer must not condemn. Acts by levels: as long as a
+// verdict and our cordon differ, the act is asked for again.
 class HealthCore {
  public:
   explicit HealthCore(HealthConfig config) : config_(std::move(config)) {}

@@ -87,9 +87,10 @@ class Receiver final : public BundleWriter {
     file_.Reset(-1);
     const Manifest::File& file = manifest_.files(next_ - 1);
     if (hash_.Finish() == file.sha256()) return absl::OkStatus();
-    return Mismatch(absl::StrCat("content of '", absl::CHexEscape(file.path()),
-                                 "' does not have the digest in the manifest; was it changed during "
-                                 "the upload?"));
+    return Mismatch(
+        absl::StrCat("content of '", absl::CHexEscape(file.path()),
+                     "' does not have the digest in the manifest; was it changed during "
+                     "the upload?"));
   }
 
   const SafeRoot* const site_;
@@ -107,8 +108,7 @@ class Receiver final : public BundleWriter {
 absl::StatusOr<std::unique_ptr<BundleWriter>> ReceiveBundle(const SafeRoot* site,
                                                             const std::string& id,
                                                             const Manifest& manifest) {
-  auto receiver =
-      std::make_unique<Receiver>(site, absl::StrCat("staging/bundles/", id), manifest);
+  auto receiver = std::make_unique<Receiver>(site, absl::StrCat("staging/bundles/", id), manifest);
   CAPSTAN_RETURN_IF_ERROR(receiver->Prepare());
   return std::unique_ptr<BundleWriter>(std::move(receiver));
 }

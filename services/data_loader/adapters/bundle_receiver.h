@@ -11,8 +11,8 @@
 
 namespace capstan::data_loader {
 
-// Receives a Bundle into `staging/bundles/<id>`, checks each file against its digest as it comes, and
-// publishes it as `bundles/<digest>`. `site` must outlive the writer; `id` must be unused.
+// Receives a Bundle into `staging/bundles/<id>`, checks each file against its digest as it comes,
+// and publishes it as `bundles/<digest>`. `site` must outlive the writer; `id` must be unused.
 absl::StatusOr<std::unique_ptr<BundleWriter>> ReceiveBundle(
     const SafeRoot* site, const std::string& id, const capstan::dataloader::v1::Manifest& manifest);
 

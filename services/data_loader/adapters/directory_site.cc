@@ -105,8 +105,8 @@ void DirectorySite::Loop() {
     Work work;
     {
       absl::MutexLock lock(&mutex_);
-      mutex_.Await(absl::Condition(
-          +[](std::deque<Work>* queue) { return !queue->empty(); }, &queue_));
+      mutex_.Await(
+          absl::Condition(+[](std::deque<Work>* queue) { return !queue->empty(); }, &queue_));
       work = std::move(queue_.front());
       queue_.pop_front();
     }
@@ -144,9 +144,7 @@ void DirectorySite::RunOneLoad(const data_loader::StartLoad& load) {
       r.progressed(name, loaded, read, per_second, eta);
     });
   };
-  const auto publishing = [&] {
-    post([name = load.load](LoadReports& r) { r.publishing(name); });
-  };
+  const auto publishing = [&] { post([name = load.load](LoadReports& r) { r.publishing(name); }); };
   absl::StatusOr<Published> result =
       RunLoad(root_, load, options_, LoadListener{planned, progressed, publishing}, stop_);
   // A load that was stopped with the process is taken up by the next one.

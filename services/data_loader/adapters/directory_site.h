@@ -26,7 +26,8 @@ namespace capstan::data_loader {
 //   outputs/<job uid>/staging-<generation>/          where Nodes stage what Tasks write
 //   outputs/<job uid>/<copy>/                        committed checkpoints and final outputs
 //   staging/loads/<id>/, staging/bundles/<id>/       what is not whole yet
-// Disk work runs on threads of its own. The destructor stops it; loads are taken up by the next start.
+// Disk work runs on threads of its own. The destructor stops it; loads are taken up by the next
+// start.
 class DirectorySite final : public Site {
  public:
   // Makes the directory's parts, and removes half-received Bundles. `strand` must outlive the site.

@@ -93,16 +93,16 @@ TEST_F(DirectorySiteTest, ReportsALoadOnTheStrand) {
   absl::Notification done;
   absl::StatusOr<Published> result = absl::UnknownError("");
   int64_t total = 0;
-  site_->SetLoadReports(Site::LoadReports{
-      .planned = [&](const std::string&, int64_t bytes) { total = bytes; },
-      .progressed = [](const std::string&, int64_t, int64_t, double,
-                       absl::optional<absl::Duration>) {},
-      .publishing = [](const std::string&) {},
-      .done =
-          [&](const std::string&, absl::StatusOr<Published> published) {
-            result = std::move(published);
-            done.Notify();
-          }});
+  site_->SetLoadReports(
+      Site::LoadReports{.planned = [&](const std::string&, int64_t bytes) { total = bytes; },
+                        .progressed = [](const std::string&, int64_t, int64_t, double,
+                                         absl::optional<absl::Duration>) {},
+                        .publishing = [](const std::string&) {},
+                        .done =
+                            [&](const std::string&, absl::StatusOr<Published> published) {
+                              result = std::move(published);
+                              done.Notify();
+                            }});
   site_->StartLoad({"projects/p/dataLoads/l", "file://" + base_ + "/bucket", {}, 0});
   done.WaitForNotification();
   ASSERT_TRUE(result.ok()) << result.status();

@@ -35,7 +35,8 @@ absl::Status ObjectNotFound(const std::string& shown) {
 
 absl::Status SourceChanged(const std::string& shown) {
   return status::Error(absl::StatusCode::kAborted, "SOURCE_CHANGED",
-                       absl::StrCat("object '", shown, "' was changed while it was loaded; load it "
+                       absl::StrCat("object '", shown,
+                                    "' was changed while it was loaded; load it "
                                     "again"),
                        {{"object", shown}});
 }
@@ -61,11 +62,13 @@ absl::StatusOr<FileSource> FileSource::Open(const std::string& uri,
     CAPSTAN_RETURN_IF_ERROR(descended.status());
     return FileSource(*std::move(descended), uri);
   }
-  return status::Error(absl::StatusCode::kPermissionDenied, "SOURCE_NOT_ALLOWED",
-                       absl::StrCat("source '", uri, "' lies outside the folders that the "
-                                    "data_loader may read; ask an operator to allow it, or copy the "
-                                    "data to an allowed bucket"),
-                       {{"source", uri}});
+  return status::Error(
+      absl::StatusCode::kPermissionDenied, "SOURCE_NOT_ALLOWED",
+      absl::StrCat("source '", uri,
+                   "' lies outside the folders that the "
+                   "data_loader may read; ask an operator to allow it, or copy the "
+                   "data to an allowed bucket"),
+      {{"source", uri}});
 }
 
 absl::StatusOr<std::vector<LoadPlan::File>> FileSource::List(
@@ -109,7 +112,7 @@ absl::StatusOr<UniqueFd> FileSource::OpenObject(const LoadPlan::File& planned) c
 }
 
 absl::Status FileSource::CheckUnchanged(const UniqueFd& fd, const LoadPlan::File& planned) const {
-  struct stat st {};
+  struct stat st{};
   if (::fstat(fd.get(), &st) != 0) return ErrnoStatus(errno, "stat", planned.path());
   if (Validator(st) != planned.validator()) return SourceChanged(Shown(uri_, planned.path()));
   return absl::OkStatus();

@@ -11,12 +11,12 @@
 
 namespace capstan::data_loader {
 
-// Objects in a folder, `file:///…`. Only folders at or below one of the allowed roots can be opened:
-// the data_loader may read more of its machine than those who name a source. Thread-safe.
+// Objects in a folder, `file:///…`. Only folders at or below one of the allowed roots can be
+// opened: the data_loader may read more of its machine than those who name a source. Thread-safe.
 class FileSource {
  public:
-  // SOURCE_NOT_ALLOWED unless the folder lies below one of `allowed_roots`; OBJECT_NOT_FOUND if it is
-  // not there.
+  // SOURCE_NOT_ALLOWED unless the folder lies below one of `allowed_roots`; OBJECT_NOT_FOUND if it
+  // is not there.
   static absl::StatusOr<FileSource> Open(const std::string& uri,
                                          const std::vector<std::string>& allowed_roots);
 

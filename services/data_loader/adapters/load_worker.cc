@@ -132,10 +132,11 @@ absl::Status PartCopier::Copy(const Part& part, char* buffer) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return ErrnoStatus(errno, "read", file.path());
     if (got == 0) {
-      return status::Error(absl::StatusCode::kDataLoss, "SOURCE_TRUNCATED",
-                           absl::StrCat("object '", absl::CHexEscape(file.path()), "' ends at byte ",
-                                        part.offset + done, "; it had ", file.size_bytes()),
-                           {{"object", file.path()}});
+      return status::Error(
+          absl::StatusCode::kDataLoss, "SOURCE_TRUNCATED",
+          absl::StrCat("object '", absl::CHexEscape(file.path()), "' ends at byte ",
+                       part.offset + done, "; it had ", file.size_bytes()),
+          {{"object", file.path()}});
     }
     Read(got);
     int64_t written = 0;
@@ -171,8 +172,8 @@ absl::StatusOr<LoadPlan> ReadOrMakePlan(const SafeRoot& site, const FileSource& 
   CAPSTAN_ASSIGN_OR_RETURN(std::vector<LoadPlan::File> files, source.List(load.objects));
   for (LoadPlan::File& file : files) *plan.add_files() = std::move(file);
   plan.set_part_bytes(options.part_bytes);
-  CAPSTAN_RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(site.path(), "/", path),
-                                              plan.SerializeAsString(), 0600));
+  CAPSTAN_RETURN_IF_ERROR(
+      WriteFileAtomically(absl::StrCat(site.path(), "/", path), plan.SerializeAsString(), 0600));
   return plan;
 }
 
@@ -194,8 +195,8 @@ absl::StatusOr<absl::optional<Published>> FindPublished(const SafeRoot& site,
     return status::Error(absl::StatusCode::kDataLoss, "MANIFEST_CORRUPT",
                          absl::StrCat("manifest of '", version, "' can't be parsed"));
   }
-  return absl::optional<Published>(Published{digest, TotalBytes(manifest), manifest.files_size(),
-                                             load.source_bytes_read});
+  return absl::optional<Published>(
+      Published{digest, TotalBytes(manifest), manifest.files_size(), load.source_bytes_read});
 }
 
 absl::StatusOr<Published> Load(const SafeRoot& site, const StartLoad& load,
@@ -232,9 +233,9 @@ absl::StatusOr<Published> Load(const SafeRoot& site, const StartLoad& load,
   listener.publishing();
   CAPSTAN_ASSIGN_OR_RETURN(Manifest manifest, HashFolder(site, folder + "/files", stop));
   if (manifest.files_size() != plan.files_size()) {
-    return status::Error(absl::StatusCode::kDataLoss, "STAGED_FILES_LOST",
-                         absl::StrCat("staged ", manifest.files_size(), " files of ",
-                                      plan.files_size()));
+    return status::Error(
+        absl::StatusCode::kDataLoss, "STAGED_FILES_LOST",
+        absl::StrCat("staged ", manifest.files_size(), " files of ", plan.files_size()));
   }
   for (int i = 0; i < plan.files_size(); ++i) {
     if (manifest.files(i).size_bytes() == plan.files(i).size_bytes()) continue;
@@ -247,8 +248,7 @@ absl::StatusOr<Published> Load(const SafeRoot& site, const StartLoad& load,
   CAPSTAN_RETURN_IF_ERROR(
       WriteFileAtomically(absl::StrCat(site.path(), "/", folder, "/digest"), digest, 0600));
   CAPSTAN_RETURN_IF_ERROR(PublishFolder(site, folder + "/files", "versions", manifest));
-  return Published{digest, total, manifest.files_size(),
-                   copier.source_bytes_read()};
+  return Published{digest, total, manifest.files_size(), copier.source_bytes_read()};
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ struct LoadListener {
 //
 // 1. The plan: what the source holds, with a validator for each object. It is stored in
 //    `staging/loads/<id>/` before the first byte is copied; a plan that is there is kept.
-// 2. The parts: copied in parallel to their place in the staged files. A part is journalled once its
+// 2. The parts: copied in parallel to their place in the staged files. A part is journalled once
+// its
 //    bytes are durable; parts in the journal are not read again.
 // 3. The check: every object must still be the one planned.
 // 4. The manifest: every staged file is read back and hashed, so that what is published is what the

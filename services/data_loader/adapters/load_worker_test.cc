@@ -77,7 +77,7 @@ TEST_F(LoadWorkerTest, PublishesTheWholeVersionReadOnly) {
   const std::string version = "site/versions/" + done->manifest_digest.substr(7);
   EXPECT_EQ(Read(version + "/a"), std::string(2500, 'a'));
   EXPECT_EQ(Read(version + "/sub/b"), "b");
-  struct ::stat st {};
+  struct ::stat st{};
   ASSERT_EQ(::stat((base_ + "/" + version + "/a").c_str(), &st), 0);
   EXPECT_EQ(st.st_mode & 07777, 0444u);
   EXPECT_FALSE(site_->Stat("staging/loads/l1").ok());
@@ -99,10 +99,9 @@ TEST_F(LoadWorkerTest, MissingObjectIsNamedAndNothingStays) {
 TEST_F(LoadWorkerTest, SourceChangedMidLoadIsRefused) {
   Write("bucket/d/a", std::string(5000, 'a'));
   options_.parallel_parts = 1;
-  const absl::Status changed =
-      Run([this](int64_t loaded) {
-        if (loaded == 2000) Write("bucket/d/a", std::string(5000, 'b'));
-      }).status();
+  const absl::Status changed = Run([this](int64_t loaded) {
+                                 if (loaded == 2000) Write("bucket/d/a", std::string(5000, 'b'));
+                               }).status();
   EXPECT_EQ(status::Reason(changed), "SOURCE_CHANGED") << changed;
   EXPECT_TRUE(site_->ListFiles("versions")->empty());
 }
@@ -141,7 +140,9 @@ TEST_F(LoadWorkerTest, TornJournalTailIsCutOff) {
   options_.parallel_parts = 1;
   Run([this](int64_t loaded) {
     if (loaded == 6000) stop_ = true;
-  }).status().IgnoreError();
+  })
+      .status()
+      .IgnoreError();
   stop_ = false;
   const std::string journal = base_ + "/site/staging/loads/l1/parts.journal";
   ASSERT_EQ(::truncate(journal.c_str(), 5 * 16 + 7), 0);

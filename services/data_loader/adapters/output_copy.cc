@@ -28,7 +28,7 @@ absl::StatusOr<Manifest::File> CopyFile(const SafeRoot& source, const SafeRoot& 
   // O_NONBLOCK: a FIFO put there since the listing must not hold the thread.
   CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd in,
                            source.OpenFile(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
-  struct stat st {};
+  struct stat st{};
   if (::fstat(in.get(), &st) != 0) return ErrnoStatus(errno, "stat", path);
   if (!S_ISREG(st.st_mode)) {
     return status::Error(absl::StatusCode::kInvalidArgument, "NOT_A_REGULAR_FILE",

@@ -15,8 +15,8 @@
 namespace capstan::data_loader {
 
 // Which parts of a load are on disk. Records of 16 bytes: file index, part index (little-endian u32
-// each) and the XXH64 of those 8 bytes; a torn or foreign tail is cut off when the journal is opened.
-// Thread-safe.
+// each) and the XXH64 of those 8 bytes; a torn or foreign tail is cut off when the journal is
+// opened. Thread-safe.
 class PartJournal {
  public:
   using PartKey = std::pair<int32_t, int32_t>;

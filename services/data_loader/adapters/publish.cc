@@ -43,7 +43,7 @@ absl::StatusOr<Manifest> HashFolder(const SafeRoot& site, const std::string& fol
       hash.Update(absl::string_view(buffer.get(), static_cast<size_t>(n)));
       size += n;
     }
-    struct stat st {};
+    struct stat st{};
     if (::fstat(fd.get(), &st) != 0) return ErrnoStatus(errno, "stat", path);
     Manifest::File& file = *manifest.add_files();
     file.set_path(path);

@@ -17,8 +17,8 @@ absl::StatusOr<capstan::dataloader::v1::Manifest> HashFolder(const SafeRoot& sit
                                                              const std::atomic<bool>& stop);
 
 // Makes what lies below `folder` readable by all, writable by none and durable, stores its manifest
-// as `<collection>/<digest hex>.manifest`, and renames the folder to `<collection>/<digest hex>`. If
-// that is there already, `folder` is removed instead.
+// as `<collection>/<digest hex>.manifest`, and renames the folder to `<collection>/<digest hex>`.
+// If that is there already, `folder` is removed instead.
 absl::Status PublishFolder(const SafeRoot& site, const std::string& folder,
                            const std::string& collection,
                            const capstan::dataloader::v1::Manifest& manifest);

@@ -12,8 +12,8 @@
 
 namespace capstan::data_loader {
 
-// Reads what is committed, for Get, List and Watch; never the engine's state, which runs ahead of the
-// store. Answers come on the store's strand. Missing records are NOT_FOUND by resource name.
+// Reads what is committed, for Get, List and Watch; never the engine's state, which runs ahead of
+// the store. Answers come on the store's strand. Missing records are NOT_FOUND by resource name.
 class CommittedState {
  public:
   template <typename T>

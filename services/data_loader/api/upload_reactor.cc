@@ -32,8 +32,8 @@ absl::Status FieldError(const std::string& field, absl::string_view description)
 
 class UploadReactor final : public grpc::ServerReadReactor<pb::UploadBundleRequest> {
  public:
-  UploadReactor(const ApiDeps& deps, Site* site, Strand* disk,
-                grpc::CallbackServerContext* context, pb::Bundle* response)
+  UploadReactor(const ApiDeps& deps, Site* site, Strand* disk, grpc::CallbackServerContext* context,
+                pb::Bundle* response)
       : deps_(deps), site_(site), disk_(disk), context_(context), response_(response) {
     finish_.emplace([this](const absl::Status& status) { Finish(rpc::ToGrpcStatus(status)); });
     StartRead(&message_);
@@ -94,11 +94,10 @@ class UploadReactor final : public grpc::ServerReadReactor<pb::UploadBundleReque
     }
     absl::StatusOr<Published> published = writer_->Finish();
     if (!published.ok()) return finish(published.status());
-    deps_.strand->Post(
-        [this, published = *std::move(published), finish = std::move(finish)]() mutable {
-          deps_.engine->BundleReceived(parent_, published,
-                                       RespondWith(response_, std::move(finish)));
-        });
+    deps_.strand->Post([this, published = *std::move(published),
+                        finish = std::move(finish)]() mutable {
+      deps_.engine->BundleReceived(parent_, published, RespondWith(response_, std::move(finish)));
+    });
   }
 
   const ApiDeps deps_;

@@ -26,14 +26,15 @@ absl::Status CheckCreateDataset(const capstan::dataloader::v1::CreateDatasetRequ
   const absl::Status parent = resource::ProjectName::Parse(request.parent()).status();
   if (!parent.ok()) errors.Add("parent", parent.message());
   if (!resource::IsValidId(request.dataset_id())) {
-    errors.Add("dataset_id", absl::StrCat("is '", request.dataset_id(), "'; expected ",
-                                          resource::kIdRule));
+    errors.Add("dataset_id",
+               absl::StrCat("is '", request.dataset_id(), "'; expected ", resource::kIdRule));
   }
   const std::string& uri = request.dataset().source_uri();
   if (!absl::StartsWith(uri, "file:///") || uri.size() > kMaxUri) {
-    errors.Add("dataset.source_uri",
-               absl::StrCat("is '", uri.substr(0, 100), "'; expected file:///absolute/folder/ of at "
-                            "most ", kMaxUri, " bytes"));
+    errors.Add("dataset.source_uri", absl::StrCat("is '", uri.substr(0, 100),
+                                                  "'; expected file:///absolute/folder/ of at "
+                                                  "most ",
+                                                  kMaxUri, " bytes"));
   } else if (uri != "file:///") {
     std::string path = uri.substr(std::string("file:///").size());
     if (path.back() == '/') path.pop_back();
@@ -49,8 +50,8 @@ absl::Status CheckCreateDataset(const capstan::dataloader::v1::CreateDatasetRequ
     if (!safe.ok()) errors.Add(absl::StrCat("dataset.objects[", i, "]"), safe.message());
   }
   if (errors.ok()) {
-    const absl::Status set = CheckPathSet(
-        {request.dataset().objects().begin(), request.dataset().objects().end()});
+    const absl::Status set =
+        CheckPathSet({request.dataset().objects().begin(), request.dataset().objects().end()});
     if (!set.ok()) errors.Add("dataset.objects", set.message());
   }
   CAPSTAN_RETURN_IF_ERROR(errors.ToStatus());

@@ -8,9 +8,9 @@
 #include "libs/digest/sha256.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
+#include "libs/time/proto_time.h"
 #include "services/data_loader/core/dataset_request.h"
 #include "services/data_loader/core/manifest.h"
-#include "libs/time/proto_time.h"
 
 namespace capstan::data_loader {
 namespace {
@@ -53,8 +53,8 @@ std::string ProjectOf(const std::string& name) {
   return name.substr(0, name.find('/', absl::string_view("projects/").size()));
 }
 
-// Records hold absolute folders, `<site root>/outputs/…`, for those who read them; the Site is told the
-// part below its root.
+// Records hold absolute folders, `<site root>/outputs/…`, for those who read them; the Site is told
+// the part below its root.
 std::string OutputFolder(const std::string& directory) {
   return directory.substr(directory.rfind("/outputs/") + 1);
 }
@@ -200,7 +200,8 @@ DecisionOr<pb::DataLoad> LoaderCore::EnsureLoad(const pb::EnsureDataLoadRequest&
   if (found == datasets_.end()) return status::NotFound(request.dataset());
   if (!Reaches(request.cluster())) {
     return status::Error(absl::StatusCode::kFailedPrecondition, "SITE_NOT_REACHED",
-                         absl::StrCat("cluster '", request.cluster(), "' reaches no Site of this "
+                         absl::StrCat("cluster '", request.cluster(),
+                                      "' reaches no Site of this "
                                       "data_loader"),
                          {{"cluster", request.cluster()}});
   }
@@ -353,7 +354,8 @@ DecisionOr<std::string> LoaderCore::PinBundle(const pb::PinBundleRequest& reques
     PinRecord pin;
     pin.set_schema_version(kSchemaVersion);
     pin.set_resource(request.name());
-    decision.step.puts.push_back({PinKey(request.holder(), request.name()), pin.SerializeAsString()});
+    decision.step.puts.push_back(
+        {PinKey(request.holder(), request.name()), pin.SerializeAsString()});
   }
   decision.response = found->second.bundle().digest();
   return decision;
@@ -372,8 +374,7 @@ Step LoaderCore::ReleasePins(const std::string& holder) {
 
 Decision<pb::Bundle> LoaderCore::BundleStored(const std::string& parent, const std::string& digest,
                                               int64_t total_bytes, int64_t file_count, Now now) {
-  const std::string name =
-      absl::StrCat(parent, "/bundles/", absl::StripPrefix(digest, "sha256:"));
+  const std::string name = absl::StrCat(parent, "/bundles/", absl::StripPrefix(digest, "sha256:"));
   Decision<pb::Bundle> decision;
   const auto [it, added] = bundles_.emplace(name, BundleRecord());
   if (added) {

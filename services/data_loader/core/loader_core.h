@@ -71,8 +71,8 @@ struct StagedOutput {
   std::string folder;
 };
 
-// The data_loader's state and decisions. Pure: rebuilt from records alone, in any order, and told the
-// time. Everything it decides is in the Step it returns; an error leaves it unchanged.
+// The data_loader's state and decisions. Pure: rebuilt from records alone, in any order, and told
+// the time. Everything it decides is in the Step it returns; an error leaves it unchanged.
 class LoaderCore {
  public:
   explicit LoaderCore(LoaderConfig config) : config_(std::move(config)) {}
@@ -83,7 +83,8 @@ class LoaderCore {
   Step Resume();
 
   DecisionOr<capstan::dataloader::v1::Dataset> CreateDataset(
-      const capstan::dataloader::v1::CreateDatasetRequest& request, const std::string& uid, Now now);
+      const capstan::dataloader::v1::CreateDatasetRequest& request, const std::string& uid,
+      Now now);
   // `new_id` names the load if one is made.
   DecisionOr<capstan::dataloader::v1::DataLoad> EnsureLoad(
       const capstan::dataloader::v1::EnsureDataLoadRequest& request, const std::string& new_id,

@@ -43,7 +43,8 @@ class LoaderCoreTest : public ::testing::Test {
     for (const store::Delete& gone : step.deletes) disk_.erase(gone.key);
     for (const Effect& effect : step.after) {
       if (const auto* start = std::get_if<StartLoad>(&effect)) started_.push_back(*start);
-      if (const auto* remove = std::get_if<RemoveFolder>(&effect)) removed_.push_back(remove->folder);
+      if (const auto* remove = std::get_if<RemoveFolder>(&effect))
+        removed_.push_back(remove->folder);
     }
   }
 
@@ -144,8 +145,8 @@ TEST_F(LoaderCoreTest, RestartTakesUpWhatWasUnderWayAndBoundsIt) {
   ASSERT_EQ(started_.size(), 3u);
   EXPECT_EQ(started_[2].load, "projects/p/dataLoads/load-c");
   // A report about a load that is final changes nothing.
-  EXPECT_TRUE(core_->LoadFailed(started_[0].load, absl::InternalError("late"), clock_.Read())
-                  .puts.empty());
+  EXPECT_TRUE(
+      core_->LoadFailed(started_[0].load, absl::InternalError("late"), clock_.Read()).puts.empty());
 }
 
 TEST_F(LoaderCoreTest, RequestIdMakesCreateIdempotentForADay) {

@@ -56,15 +56,15 @@ std::string VersionId(absl::string_view digest) {
 
 absl::Status CheckManifest(const Manifest& manifest) {
   if (manifest.files_size() > kMaxManifestFiles) {
-    return Invalid(absl::StrCat("has ", manifest.files_size(), " files; at most ",
-                                kMaxManifestFiles));
+    return Invalid(
+        absl::StrCat("has ", manifest.files_size(), " files; at most ", kMaxManifestFiles));
   }
   std::vector<std::string> paths;
   paths.reserve(manifest.files_size());
   for (const Manifest::File& file : manifest.files()) {
     if (!paths.empty() && paths.back() >= file.path()) {
-      return Invalid(absl::StrCat("files are not sorted by path at '",
-                                  absl::CHexEscape(file.path()), "'"));
+      return Invalid(
+          absl::StrCat("files are not sorted by path at '", absl::CHexEscape(file.path()), "'"));
     }
     if (file.size_bytes() < 0) {
       return Invalid(absl::StrCat("size of '", absl::CHexEscape(file.path()), "' is negative"));

@@ -21,9 +21,9 @@ struct Part {
   friend bool operator==(const Part&, const Part&) = default;
 };
 
-// Cuts files into parts of at most `part_bytes` and orders them by bytes: the largest files first, so
-// that no long file is left alone at the end; ties by file index. An empty file has one empty part.
-// `sizes[i]` is the size of file i. O(n log n).
+// Cuts files into parts of at most `part_bytes` and orders them by bytes: the largest files first,
+// so that no long file is left alone at the end; ties by file index. An empty file has one empty
+// part. `sizes[i]` is the size of file i. O(n log n).
 std::vector<Part> PlanParts(const std::vector<int64_t>& sizes, int64_t part_bytes);
 
 // Rate over a sliding window, and the time the rest will take.

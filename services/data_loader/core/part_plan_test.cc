@@ -11,11 +11,9 @@ namespace capstan::data_loader {
 namespace {
 
 TEST(PlanPartsTest, LargestFilesFirstAndEmptyOnesToo) {
-  EXPECT_EQ(PlanParts({3, 0, 9}, 4), (std::vector<Part>{{2, 0, 0, 4},
-                                                        {2, 1, 4, 4},
-                                                        {2, 2, 8, 1},
-                                                        {0, 0, 0, 3},
-                                                        {1, 0, 0, 0}}));
+  EXPECT_EQ(
+      PlanParts({3, 0, 9}, 4),
+      (std::vector<Part>{{2, 0, 0, 4}, {2, 1, 4, 4}, {2, 2, 8, 1}, {0, 0, 0, 3}, {1, 0, 0, 0}}));
 }
 
 // Every byte of every file lies in exactly one part.

@@ -70,8 +70,8 @@ class Site {
   virtual absl::StatusOr<std::unique_ptr<BundleWriter>> ReceiveBundle(
       const capstan::dataloader::v1::Manifest& manifest) = 0;
 
-  // Makes the folder in which the Nodes stage what the generation writes, and removes those of older
-  // generations. Returns its absolute path.
+  // Makes the folder in which the Nodes stage what the generation writes, and removes those of
+  // older generations. Returns its absolute path.
   virtual absl::StatusOr<std::string> OpenStaging(const std::string& job_uid,
                                                   int64_t generation) = 0;
   // Copies the staged files to a folder of their own, hashing what is copied, so that nothing that

@@ -409,6 +409,8 @@ void SchedulerCore::GiveUpSilent() {
         EndTask(TaskEnd::CAUSE_NODE_GIVEN_UP,
                 absl::StrCat("no word of ", id.Name(), " for ", absl::FormatDuration(wait)), rank,
                 &*job->gang);
+        // An executor that still hears us and not the Node would start it when the Node comes back.
+        strays_[id.cluster].push_back(StopStray(KeyOf(*job, rank), id.node, job));
         TouchTask(*job, rank);
         TellTask(*job, rank);
       }

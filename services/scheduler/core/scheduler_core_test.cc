@@ -297,6 +297,10 @@ TEST_F(SchedulerCoreTest, ASilentNodeCountsFromItsReport) {
   EXPECT_EQ(harness_.job("a").gang->tasks[0].end().cause(), TaskEnd::CAUSE_NODE_GIVEN_UP);
   EXPECT_EQ(harness_.job("a").gang->tasks[1].end().cause(), TaskEnd::CAUSE_STOPPED);
   EXPECT_EQ(StateOf("a"), Job::STATE_QUEUED) << "the other Node alone is too small";
+  // Else its executor, which hears us, would start it once the Node is back.
+  EXPECT_EQ(executor_.tasks().count("a/1/worker-0") == 0 ||
+                executor_.tasks().at("a/1/worker-0").desired.phase() == DesiredTask::PHASE_STOP,
+            true);
   executor_.ReportNode(0, false);
   EXPECT_EQ(StateOf("a"), Job::STATE_PREPARING);
   EXPECT_EQ(harness_.job("a").state.generation(), 2);

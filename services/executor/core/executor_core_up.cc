@@ -173,11 +173,11 @@ void ExecutorCore::OnDesiredTask(const TaskId& id, const DesiredTask& task, Now 
                                                       " but is on ", entry.node())});
     return;
   }
-  if (entry.observed.forgotten()) {
-    // Named again, by a scheduler whose store was restored: its end must be reported after all.
+  // Named again, by a scheduler whose store was restored: what became of it must be reported after all.
+  const bool again = entry.observed.forgotten();
+  if (again) {
     entry.observed.set_forgotten(false);
-    persist_.Put(ObservedKey(id), entry.observed);
-    if (entry.reported()) journal_[entry.observed.sequence()] = Entry{id, ""};
+    if (!entry.reported()) persist_.Delete(ObservedKey(id));
   }
   DesiredTask wanted = task;
   if (entry.desired.has_value()) {
@@ -197,7 +197,9 @@ void ExecutorCore::OnDesiredTask(const TaskId& id, const DesiredTask& task, Now 
     if (!without_uid) MarkForAgent(id);
   }
   const bool ended = entry.ended();
+  const bool report = again && entry.reported();
   tasks_.Set(id, std::move(entry));
+  if (report) JournalTask(id);
   if (without_uid && !ended) {
     EndHere(id, TaskEnd::CAUSE_PREPARE_FAILED, "the Cluster has no free Unix uid", now);
   }

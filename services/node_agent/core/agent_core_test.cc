@@ -1,0 +1,340 @@
+#include "services/node_agent/core/agent_core.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "services/node_agent/core/agent_bench.h"
+#include "services/node_agent/core/deadline.h"
+
+namespace capstan::node_agent {
+namespace {
+
+using capstan::type::v1::DesiredTask;
+using capstan::type::v1::TaskEnd;
+using session::TaskId;
+using TaskRecord = AgentCore::TaskRecord;
+
+const TaskId kA{"job", 1, "w", 0};
+
+// Brings kA to PREPARED, answering all that is asked.
+void PrepareA(AgentBench& bench, bool output = true) {
+  bench.Connect();
+  bench.Order({AgentBench::Want(kA, DesiredTask::PHASE_PREPARE, output)});
+  bench.AnswerAll();
+  ASSERT_EQ(bench.Stage(kA), TaskRecord::STAGE_PREPARED);
+}
+
+void RunA(AgentBench& bench, bool output = true) {
+  PrepareA(bench, output);
+  bench.Confirm();
+  bench.Order({AgentBench::Want(kA, DesiredTask::PHASE_START, output)});
+  bench.AnswerAll();
+  ASSERT_EQ(bench.Stage(kA), TaskRecord::STAGE_STARTING);
+  bench.Shim(kA, 77);
+  ASSERT_EQ(bench.Stage(kA), TaskRecord::STAGE_RUNNING);
+}
+
+TEST(AgentCoreTest, PrepareOpensTheOutputBeforeAnythingElse) {
+  AgentBench bench;
+  PrepareA(bench);
+  EXPECT_EQ(bench.asked,
+            (std::vector<std::string>{"OpenOutput", "PinBundle", "PinVersion", "MakePlace",
+                                      "Furnish", "IssueIdentity", "CheckPorts"}));
+  const auto last = bench.LastReport(kA);
+  EXPECT_EQ(last.state(), capstan::type::v1::TaskObservation::STATE_PREPARED);
+  EXPECT_EQ(last.ports().count("master"), 1u);
+  EXPECT_EQ(last.host(), "10.0.0.1");
+}
+
+TEST(AgentCoreTest, SupersededGenerationFailsPrepareAndAsksNothingMore) {
+  AgentBench bench;
+  bench.Connect();
+  bench.Order({AgentBench::Want(kA, DesiredTask::PHASE_PREPARE, true)});
+  bench.AnswerNext(absl::FailedPreconditionError("a higher generation is open"));
+  EXPECT_EQ(bench.End(kA).cause(), TaskEnd::CAUSE_PREPARE_FAILED);
+  EXPECT_EQ(bench.asked, (std::vector<std::string>{"OpenOutput"}));
+}
+
+TEST(AgentCoreTest, UnavailableLoaderIsAskedAgainAndAStopDoesNotWaitForIt) {
+  AgentBench bench;
+  bench.Connect();
+  bench.Order({AgentBench::Want(kA, DesiredTask::PHASE_PREPARE, true)});
+  bench.AnswerNext(absl::UnavailableError("loader is away"));
+  EXPECT_EQ(bench.LastReport(kA).progress(), "loader is away");
+  EXPECT_TRUE(bench.pending.empty());
+  bench.Advance(absl::Seconds(1));
+  bench.Apply(Tick{});
+  EXPECT_EQ(bench.pending.size(), 1u);
+  bench.AnswerNext(absl::UnavailableError("loader is away"));
+  bench.Order({AgentBench::Want(kA, DesiredTask::PHASE_STOP, true)});
+  EXPECT_EQ(bench.End(kA).cause(), TaskEnd::CAUSE_STOPPED);
+}
+
+TEST(AgentCoreTest, PortsInUseAreChosenAnew) {
+  AgentBench bench;
+  bench.Connect();
+  bench.taken_ports.insert(20000);
+  bench.Order({AgentBench::Want(kA, DesiredTask::PHASE_PREPARE, false)});
+  bench.AnswerAll();
+  EXPECT_EQ(bench.Stage(kA), TaskRecord::STAGE_PREPARED);
+  EXPECT_EQ(bench.LastReport(kA).ports().at("master"), 20001);
+}
+
+TEST(AgentCoreTest, PortTakenBetweenPrepareAndStart) {
+  AgentBench bench;
+  PrepareA(bench);
+  bench.Confirm();
+  bench.taken_ports.insert(20000);
+  bench.Order({AgentBench::Want(kA, DesiredTask::PHASE_START, true)});
+  bench.AnswerAll();
+  EXPECT_EQ(bench.End(kA).cause(), TaskEnd::CAUSE_RENDEZVOUS_PORT_TAKEN);
+  EXPECT_EQ(bench.starts[kA], 0);
+}
+
+TEST(AgentCoreTest, NothingStartsWithoutAConfirmation) {
+  AgentBench bench;
+  PrepareA(bench);
+  bench.Order({AgentBench::Want(kA, DesiredTask::PHASE_START, true)});
+  bench.AnswerAll();
+  EXPECT_EQ(bench.starts[kA], 0);
+  bench.Confirm();
+  bench.AnswerAll();
+  EXPECT_EQ(bench.starts[kA], 1);
+}
+
+TEST(AgentCoreTest, StartWithoutAPrepareHereIsLost) {
+  AgentBench bench;
+  bench.Connect();
+  bench.Confirm();
+  bench.Order({AgentBench::Want(kA, DesiredTask::PHASE_START, true)});
+  EXPECT_EQ(bench.End(kA).cause(), TaskEnd::CAUSE_LOST);
+  EXPECT_TRUE(bench.pending.empty());
+}
+
+TEST(AgentCoreTest, SuccessIsReportedOnlyAfterTheOutputIsCommitted) {
+  AgentBench bench;
+  RunA(bench);
+  bench.ShimEnd(kA, TaskEnd::CAUSE_EXITED, 0);
+  EXPECT_EQ(bench.Stage(kA), TaskRecord::STAGE_ENDING);
+  EXPECT_NE(bench.LastReport(kA).state(), capstan::type::v1::TaskObservation::STATE_ENDED);
+  bench.AnswerNext(absl::UnavailableError("loader is away"));
+  bench.Advance(absl::Seconds(2));
+  bench.Apply(Tick{});
+  bench.AnswerAll();
+  EXPECT_EQ(bench.End(kA).cause(), TaskEnd::CAUSE_EXITED);
+  EXPECT_EQ(bench.LastReport(kA).state(), capstan::type::v1::TaskObservation::STATE_ENDED);
+}
+
+TEST(AgentCoreTest, RefusedCommitIsOutputFailed) {
+  AgentBench bench;
+  RunA(bench);
+  bench.ShimEnd(kA, TaskEnd::CAUSE_EXITED, 0);
+  bench.AnswerNext(absl::FailedPreconditionError("a higher generation is open"));
+  EXPECT_EQ(bench.End(kA).cause(), TaskEnd::CAUSE_OUTPUT_FAILED);
+}
+
+TEST(AgentCoreTest, FailureAndExit98NeedNoCommit) {
+  AgentBench failed;
+  RunA(failed);
+  failed.ShimEnd(kA, TaskEnd::CAUSE_EXITED, 3);
+  EXPECT_EQ(failed.End(kA).exit_code(), 3);
+  AgentBench taken;
+  RunA(taken);
+  taken.ShimEnd(kA, TaskEnd::CAUSE_EXITED, 98);
+  EXPECT_EQ(taken.End(kA).cause(), TaskEnd::CAUSE_RENDEZVOUS_PORT_TAKEN);
+}
+
+TEST(AgentCoreTest, DeadlineIsEnforcedOnTheCgroupAlsoIfTheShimSaysNothing) {
+  AgentBench bench;
+  RunA(bench);
+  const BootTime kill = *bench.core->KillTime(bench.core->tasks().at(kA));
+  EXPECT_EQ(*bench.core->NextDeadline() <= kill, true);
+  bench.now.boot = kill - absl::Nanoseconds(1);
+  bench.Apply(Tick{});
+  EXPECT_EQ(bench.kills[kA], 0);
+  bench.now.boot = kill;
+  bench.Apply(Tick{});
+  EXPECT_EQ(bench.kills[kA], 1);
+  EXPECT_NE(bench.LastReport(kA).state(), capstan::type::v1::TaskObservation::STATE_ENDED);
+  bench.AnswerAll();
+  EXPECT_EQ(bench.End(kA).cause(), TaskEnd::CAUSE_FENCED);
+}
+
+TEST(AgentCoreTest, RenewalRaisesTheDeadlineByTheAgeAnswered) {
+  AgentBench bench;
+  RunA(bench);
+  bench.Advance(absl::Seconds(20));
+  bench.Confirm(absl::Seconds(5));
+  const auto deadline = FenceDeadline(bench.core->tasks().at(kA).order.launch(),
+                                      bench.now.boot - absl::Seconds(5));
+  EXPECT_EQ(bench.deadlines[kA], *deadline);
+  // An older answer changes nothing.
+  bench.Confirm(absl::Seconds(15));
+  EXPECT_EQ(bench.deadlines[kA], *deadline);
+}
+
+TEST(AgentCoreTest, StopGivesGraceThenKills) {
+  AgentBench bench;
+  RunA(bench);
+  bench.Order({AgentBench::Want(kA, DesiredTask::PHASE_STOP, true, absl::Seconds(7))});
+  EXPECT_TRUE(bench.stops.count(kA));
+  bench.Advance(absl::Seconds(7));
+  bench.Apply(Tick{});
+  bench.AnswerAll();
+  EXPECT_EQ(bench.End(kA).cause(), TaskEnd::CAUSE_STOPPED);
+}
+
+TEST(AgentCoreTest, RunningTaskIsAdoptedAfterARestartAndNotStartedAgain) {
+  AgentBench bench;
+  RunA(bench);
+  bench.Restart(true);
+  EXPECT_EQ(bench.Stage(kA), TaskRecord::STAGE_RUNNING);
+  bench.Connect();
+  bench.AnswerAll();
+  EXPECT_EQ(bench.starts[kA], 1);
+  bench.ShimEnd(kA, TaskEnd::CAUSE_EXITED, 1);
+  EXPECT_EQ(bench.End(kA).exit_code(), 1);
+}
+
+TEST(AgentCoreTest, StartThatMayHaveBeenIsNeverTriedAgain) {
+  AgentBench bench;
+  PrepareA(bench);
+  bench.Confirm();
+  bench.Order({AgentBench::Want(kA, DesiredTask::PHASE_START, true)});
+  bench.AnswerNext(absl::OkStatus());  // the ports
+  ASSERT_EQ(bench.starts[kA], 1);
+  bench.Restart(true);
+  bench.AnswerAll();
+  EXPECT_EQ(bench.starts[kA], 1);
+  EXPECT_EQ(bench.End(kA).cause(), TaskEnd::CAUSE_LOST);
+}
+
+TEST(AgentCoreTest, AnotherBootIsLost) {
+  AgentBench bench;
+  RunA(bench);
+  bench.boot_id = "boot-2";
+  bench.Restart(false);
+  EXPECT_EQ(bench.End(kA).cause(), TaskEnd::CAUSE_LOST);
+  EXPECT_EQ(bench.core->confirmed_at(), absl::nullopt);
+}
+
+TEST(AgentCoreTest, ShimThatDiedIsLostOnceTheCgroupIsEmpty) {
+  AgentBench bench;
+  RunA(bench);
+  bench.Shim(kA, 0);
+  EXPECT_EQ(bench.kills[kA], 1);
+  bench.AnswerAll();
+  EXPECT_EQ(bench.End(kA).cause(), TaskEnd::CAUSE_LOST);
+}
+
+TEST(AgentCoreTest, OrphanIsEndedOnlyAfterSyncComplete) {
+  AgentBench bench;
+  bench.machine[kA] = AgentBench::OnMachine{true, 55};
+  bench.store.clear();
+  bench.Restart(true);
+  EXPECT_EQ(bench.kills[kA], 0);
+  bench.Connect();
+  bench.Order({}, true, false);
+  EXPECT_EQ(bench.kills[kA], 0);
+  bench.Order({}, true, true);
+  EXPECT_EQ(bench.kills[kA], 1);
+  bench.AnswerAll();
+  EXPECT_EQ(bench.core->tasks().count(kA), 0u);
+  EXPECT_EQ(bench.gone, std::set<TaskId>{kA});
+}
+
+TEST(AgentCoreTest, UnnamedTasksAreEndedWithinTheBreaker) {
+  for (const int count : {10, 11}) {
+    AgentBench bench;
+    bench.Connect();
+    std::vector<DesiredTask> orders;
+    for (int i = 0; i < count; ++i) {
+      orders.push_back(
+          AgentBench::Want(TaskId{"job", 1, "w", i}, DesiredTask::PHASE_PREPARE, false));
+    }
+    bench.Order(orders);
+    bench.AnswerAll();
+    bench.Order({}, true, true);
+    EXPECT_EQ(bench.alarms.count("BREAKER_TRIPPED"), count > 10 ? 1u : 0u);
+    EXPECT_EQ(bench.Stage(TaskId{"job", 1, "w", 0}) == TaskRecord::STAGE_PREPARED, count > 10);
+  }
+}
+
+TEST(AgentCoreTest, ForgottenTaskLeavesOnlyAfterItsLogIsShipped) {
+  AgentBench bench;
+  RunA(bench);
+  bench.ShimEnd(kA, TaskEnd::CAUSE_EXITED, 1);
+  bench.Forget(kA);
+  EXPECT_TRUE(bench.pending.empty());
+  bench.Apply(LogsShipped{kA});
+  bench.AnswerAll();
+  EXPECT_EQ(bench.core->tasks().size(), 0u);
+  EXPECT_EQ(bench.asked.back(), "ReleasePins");
+  EXPECT_EQ(bench.gone, std::set<TaskId>{kA});
+  // Of one that is not here it is said at once.
+  const TaskId other{"job", 1, "w", 5};
+  bench.Forget(other);
+  EXPECT_EQ(bench.gone.count(other), 1u);
+}
+
+TEST(AgentCoreTest, LowerTokenIsRefusedAlsoAfterARestart) {
+  AgentBench bench;
+  bench.Connect();
+  bench.epoch = 9;
+  bench.Order({});
+  bench.Restart(false);
+  bench.Connect();
+  bench.epoch = 8;
+  bench.Order({AgentBench::Want(kA, DesiredTask::PHASE_PREPARE, true)});
+  EXPECT_FALSE(bench.core->up_connected());
+  EXPECT_EQ(bench.core->tasks().size(), 0u);
+}
+
+TEST(AgentCoreTest, StopAllEndsEverythingRemovesItAndTakesNothingNew) {
+  AgentBench bench;
+  RunA(bench);
+  bench.Apply(StopAll{});
+  EXPECT_TRUE(bench.stops.count(kA));
+  bench.ShimEnd(kA, TaskEnd::CAUSE_STOPPED, 0);
+  bench.Apply(LogsShipped{kA});
+  bench.AnswerAll();
+  EXPECT_TRUE(bench.core->AllRemoved());
+  const TaskId other{"job2", 1, "w", 0};
+  bench.Order({AgentBench::Want(other, DesiredTask::PHASE_PREPARE, true)});
+  EXPECT_EQ(bench.End(other).cause(), TaskEnd::CAUSE_STOPPED);
+}
+
+TEST(AgentCoreTest, CheckpointsAreTakenOnlyFromBelowTheOutput) {
+  AgentBench bench;
+  RunA(bench);
+  bench.Apply(CheckpointAsked{kA, 1, "ckpt/step-1", 1});
+  EXPECT_EQ(bench.checkpoints.back(), "/site/job/1/w-0/ckpt/step-1");
+  bench.Apply(CheckpointAsked{kA, 2, "/site/job/1/w-0/x", 2});
+  EXPECT_EQ(bench.checkpoints.back(), "/site/job/1/w-0/x");
+  for (const char* bad : {"", ".", "..", "a/../../b", "/etc", "/site/job/1/w-00/x", "/"}) {
+    const size_t before = bench.checkpoints.size();
+    bench.Apply(CheckpointAsked{kA, 3, bad, 3});
+    EXPECT_EQ(bench.checkpoints.size(), before) << bad;
+  }
+}
+
+TEST(DeadlineTest, NeverPastFenceAfterAndRoomForTheGrace) {
+  for (const absl::Duration fence : {absl::Seconds(2), absl::Minutes(1), absl::Hours(24)}) {
+    capstan::type::v1::TaskLaunch launch;
+    *launch.mutable_fence_after() = session::ToProto(fence);
+    *launch.mutable_stop_grace() = session::ToProto(absl::Hours(1));
+    const BootTime at = BootTime::FromNanoseconds(1'000'000'000'000);
+    EXPECT_LT(*FenceDeadline(launch, at), at + fence);
+    EXPECT_GT(*FenceDeadline(launch, at) - FenceGrace(launch), at + fence / 2);
+  }
+  EXPECT_EQ(FenceDeadline(capstan::type::v1::TaskLaunch(), absl::nullopt), absl::nullopt);
+}
+
+}  // namespace
+}  // namespace capstan::node_agent

@@ -48,17 +48,14 @@ Engine::Engine(Options options, Deps deps)
       policy_revision_(
           deps_.metrics->AddGauge("policy_revision", "Revision of the policy in force.")),
       leading_(deps_.metrics->AddGauge("leading", "1 while this process leads.")),
-      queue_length_(deps_.metrics->AddGauge("commit_queue_submissions",
-                                            "Steps waiting to be committed.")) {}
+      queue_length_(
+          deps_.metrics->AddGauge("commit_queue_submissions", "Steps waiting to be committed.")) {}
 
-Engine::~Engine() {
-  DropState();
-}
+Engine::~Engine() { DropState(); }
 
 void Engine::Start(absl::AnyInvocable<void(absl::Status)> on_first_term) {
   on_first_term_ = std::move(on_first_term);
-  leadership_ =
-      std::make_unique<store::Leadership>(deps_.store, deps_.strand, options_.leadership);
+  leadership_ = std::make_unique<store::Leadership>(deps_.store, deps_.strand, options_.leadership);
   leadership_->Start({.on_gained = [this] { Load(); },
                       .on_lost =
                           [this](const absl::Status& why) {
@@ -83,25 +80,24 @@ void Engine::LoadPage(std::string from, int64_t revision, std::vector<store::Key
   request.end = store::PrefixEnd(kKeyRoot);
   request.limit = kPage;
   request.revision = revision;
-  deps_.store->Range(
-      std::move(request),
-      [this, alive = std::weak_ptr<char>(alive_), term = term_,
-       records = std::move(records)](absl::StatusOr<store::RangeResult> page) mutable {
-        if (alive.expired() || term != term_) return;
-        if (!page.ok()) return FailLoad(page.status());
-        const bool more = page->more;
-        std::string next;
-        if (more) {
-          next = page->kvs.back().key;
-          // The chain itself is read only by the audit service: the core needs its head alone.
-          next = next.rfind(kAuditPrefix, 0) == 0 ? store::PrefixEnd(kAuditPrefix) : next + '\0';
-        }
-        for (store::KeyValue& kv : page->kvs) {
-          if (kv.key.rfind(kAuditPrefix, 0) != 0) records.push_back(std::move(kv));
-        }
-        if (more) return LoadPage(std::move(next), page->revision, std::move(records));
-        Loaded(records);
-      });
+  deps_.store->Range(std::move(request), [this, alive = std::weak_ptr<char>(alive_), term = term_,
+                                          records = std::move(records)](
+                                             absl::StatusOr<store::RangeResult> page) mutable {
+    if (alive.expired() || term != term_) return;
+    if (!page.ok()) return FailLoad(page.status());
+    const bool more = page->more;
+    std::string next;
+    if (more) {
+      next = page->kvs.back().key;
+      // The chain itself is read only by the audit service: the core needs its head alone.
+      next = next.rfind(kAuditPrefix, 0) == 0 ? store::PrefixEnd(kAuditPrefix) : next + '\0';
+    }
+    for (store::KeyValue& kv : page->kvs) {
+      if (kv.key.rfind(kAuditPrefix, 0) != 0) records.push_back(std::move(kv));
+    }
+    if (more) return LoadPage(std::move(next), page->revision, std::move(records));
+    Loaded(records);
+  });
 }
 
 void Engine::Loaded(const std::vector<store::KeyValue>& records) {
@@ -279,9 +275,8 @@ void Engine::Flush(int rounds_left) {
 
 void Engine::FinishStop() {
   if (!on_stopped_) return;
-  leadership_->Resign([done = std::exchange(on_stopped_, nullptr)](absl::Status) mutable {
-    done();
-  });
+  leadership_->Resign(
+      [done = std::exchange(on_stopped_, nullptr)](absl::Status) mutable { done(); });
 }
 
 }  // namespace capstan::credentials

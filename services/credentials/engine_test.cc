@@ -243,9 +243,8 @@ TEST_F(EngineTest, StoppingRecordsTheRefusalsThatWereOnlyCounted) {
     store::RangeRequest range;
     range.key = kAuditPrefix;
     range.end = store::PrefixEnd(kAuditPrefix);
-    store_->Range(range, [&](absl::StatusOr<store::RangeResult> found) {
-      records = found->kvs.size();
-    });
+    store_->Range(range,
+                  [&](absl::StatusOr<store::RangeResult> found) { records = found->kvs.size(); });
     strand_.RunReady();
     return records;
   };

@@ -17,9 +17,9 @@
 
 namespace capstan::credentials {
 
-// The service's own SVID, `/svc/credentials`, which it asks of its own engine: a new one, under a new
-// key, at each start and then whenever it is due. It writes files, so it lives on a strand of its own
-// where that is allowed.
+// The service's own SVID, `/svc/credentials`, which it asks of its own engine: a new one, under a
+// new key, at each start and then whenever it is due. It writes files, so it lives on a strand of
+// its own where that is allowed.
 class OwnIdentity {
  public:
   struct Deps {

@@ -92,9 +92,9 @@ class Server::Body {
     CAPSTAN_RETURN_IF_ERROR(StartServers());
     CAPSTAN_RETURN_IF_ERROR(StartLocal());
     serving_ = true;
-    deps_.log->Info("serving", {{"trust_domain", name_},
-                                {"port", server_->port()},
-                                {"join_port", join_server_->port()}});
+    deps_.log->Info(
+        "serving",
+        {{"trust_domain", name_}, {"port", server_->port()}, {"join_port", join_server_->port()}});
     return absl::OkStatus();
   }
 
@@ -182,13 +182,13 @@ class Server::Body {
     absl::Notification issued;
     absl::Status result = Stopped();
     const bool ran = RunOn(deps_.io_strand, [&] {
-      identity_keeper_ = std::make_unique<OwnIdentity>(
-          OwnIdentity::Deps{.sink = engine_.get(),
-                            .secrets = &secrets_,
-                            .io_strand = deps_.io_strand,
-                            .log = deps_.log,
-                            .folder = absl::StrCat(config_.data_folder, "/identity"),
-                            .seed = static_cast<uint64_t>(deps_.clock->Read().boot.ToNanoseconds())});
+      identity_keeper_ = std::make_unique<OwnIdentity>(OwnIdentity::Deps{
+          .sink = engine_.get(),
+          .secrets = &secrets_,
+          .io_strand = deps_.io_strand,
+          .log = deps_.log,
+          .folder = absl::StrCat(config_.data_folder, "/identity"),
+          .seed = static_cast<uint64_t>(deps_.clock->Read().boot.ToNanoseconds())});
       identity_keeper_->Start([&](absl::StatusOr<std::shared_ptr<rpc::Identity>> identity) {
         result = identity.status();
         if (identity.ok()) identity_ = *std::move(identity);
@@ -212,8 +212,8 @@ class Server::Body {
     bundle.set_trust_domain(name_);
     *bundle.mutable_roots() = trust_domain_.record.roots();
     bundle.set_sequence(trust_domain_.record.bundle_sequence());
-    identities_ = std::make_unique<IdentityServiceHandlers>(engine_.get(), &secrets_,
-                                                            access_.get(), std::move(bundle));
+    identities_ = std::make_unique<IdentityServiceHandlers>(engine_.get(), &secrets_, access_.get(),
+                                                            std::move(bundle));
     CAPSTAN_ASSIGN_OR_RETURN(const std::string random, secrets_.Bytes(40));
     ProjectServiceHandlers::Deps project_deps{.sink = engine_.get(),
                                               .store = deps_.store,
@@ -264,20 +264,19 @@ class Server::Body {
   absl::Status StartLocal() {
     if (!config_.person_socket.empty()) {
       CAPSTAN_ASSIGN_OR_RETURN(
-          people_,
-          rpc::LocalServer::Start(
-              config_.person_socket,
-              [this](uid_t uid) -> absl::StatusOr<rpc::LocalServices> {
-                auto handlers = std::make_shared<PersonServiceHandlers>(engine_.get(), &secrets_,
-                                                                        access_.get(), uid);
-                return rpc::LocalServices{
-                    .services = {rpc::Registered<v1::PersonService>(handlers.get())},
-                    .owner = handlers};
-              },
-              [this](const absl::Status& why) {
-                connections_refused_.Increment();
-                RecordRefusal(kAnonymous, "connect-person-socket", why);
-              }));
+          people_, rpc::LocalServer::Start(
+                       config_.person_socket,
+                       [this](uid_t uid) -> absl::StatusOr<rpc::LocalServices> {
+                         auto handlers = std::make_shared<PersonServiceHandlers>(
+                             engine_.get(), &secrets_, access_.get(), uid);
+                         return rpc::LocalServices{
+                             .services = {rpc::Registered<v1::PersonService>(handlers.get())},
+                             .owner = handlers};
+                       },
+                       [this](const absl::Status& why) {
+                         connections_refused_.Increment();
+                         RecordRefusal(kAnonymous, "connect-person-socket", why);
+                       }));
     }
     if (config_.supervisor_fd >= 0) {
       supervisor_fd_taken_ = true;
@@ -288,23 +287,21 @@ class Server::Body {
                .paths = {config_.supervised_paths.begin(), config_.supervised_paths.end()},
                .ready = absl::StrCat("ready ", name_, " ", bundle_sha256_, " ", server_->port(),
                                      " ", join_server_->port()),
-               .make_token = [this](
-                                 const std::string& path,
-                                 absl::AnyInvocable<void(absl::StatusOr<std::string>)> done) {
-                 token_maker_->Make(kSupervisor, path, kSupervisedTokenTtl,
-                                    [done = std::move(done)](
-                                        absl::StatusOr<v1::JoinToken> token) mutable {
-                                      if (!token.ok()) return done(token.status());
-                                      done(token->token());
-                                    });
+               .make_token = [this](const std::string& path,
+                                    absl::AnyInvocable<void(absl::StatusOr<std::string>)> done) {
+                 token_maker_->Make(
+                     kSupervisor, path, kSupervisedTokenTtl,
+                     [done = std::move(done)](absl::StatusOr<v1::JoinToken> token) mutable {
+                       if (!token.ok()) return done(token.status());
+                       done(token->token());
+                     });
                }}));
     }
     return absl::OkStatus();
   }
 
   // For refusals before there is a call; repeats are folded.
-  void RecordRefusal(absl::string_view principal, absl::string_view act,
-                     const absl::Status& why) {
+  void RecordRefusal(absl::string_view principal, absl::string_view act, const absl::Status& why) {
     handshake_denials_->Record({.principal = std::string(principal),
                                 .act = std::string(act),
                                 .resource = "",
@@ -379,8 +376,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(Config config, Deps deps)
     }
   }
   if (!errors.ok()) return errors.ToStatus();
-  return std::unique_ptr<Server>(
-      new Server(std::make_unique<Body>(std::move(config), deps)));
+  return std::unique_ptr<Server>(new Server(std::make_unique<Body>(std::move(config), deps)));
 }
 
 Server::Server(std::unique_ptr<Body> body) : body_(std::move(body)) {}

@@ -52,7 +52,8 @@ struct Deps {
 // The credentials service in one object. Its owner calls from one thread, which is no strand's.
 class Server {
  public:
-  // Checks the configuration; touches nothing. INVALID_ARGUMENT with the field and what is expected.
+  // Checks the configuration; touches nothing. INVALID_ARGUMENT with the field and what is
+  // expected.
   static absl::StatusOr<std::unique_ptr<Server>> Create(Config config, Deps deps);
   // Drains without grace if Drain was not called.
   ~Server();
@@ -63,8 +64,8 @@ class Server {
   // error only destroy it.
   absl::Status Start();
 
-  // Ends the streams, lets calls end until `deadline`, records what was counted, gives up leadership.
-  // Idempotent.
+  // Ends the streams, lets calls end until `deadline`, records what was counted, gives up
+  // leadership. Idempotent.
   void Drain(BootTime deadline);
 
   // After Start.

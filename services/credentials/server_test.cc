@@ -1,4 +1,5 @@
-// The whole service over real TLS on loopback and a real Unix socket, with clients as its users have.
+// The whole service over real TLS on loopback and a real Unix socket, with clients as its users
+// have.
 #include "services/credentials/server.h"
 
 #include <sys/socket.h>
@@ -16,8 +17,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "grpcpp/create_channel.h"
+#include "gtest/gtest.h"
 #include "libs/rpc/credentials.h"
 #include "libs/status/error.h"
 #include "proto/capstan/credentials/v1/join_service.grpc.pb.h"
@@ -100,8 +101,7 @@ class ServerTest : public testing::Test {
 };
 
 TEST_F(ServerTest, MakesATrustDomainWithAnAdminAndADefaultProject) {
-  EXPECT_THAT(harness_.server().trust_domain(),
-              testing::MatchesRegex("capstan-[0-9a-f]+\\.local"));
+  EXPECT_THAT(harness_.server().trust_domain(), testing::MatchesRegex("capstan-[0-9a-f]+\\.local"));
   EXPECT_EQ(admin_->spiffe_id(), Id(absl::StrCat("/person/", geteuid())));
   const auto stub = v1::ProjectService::NewStub(harness_.Dial(admin_));
   const auto projects = Call<v1::ListProjectsResponse>(
@@ -123,8 +123,7 @@ TEST_F(ServerTest, JoinsAndRenews) {
   ASSERT_TRUE(certificate.ok());
   EXPECT_EQ(certificate->public_key, key->PublicKey());
   EXPECT_NE(certificate->serial, scheduler->Get()->serial);
-  EXPECT_EQ(certificate->not_after - certificate->not_before,
-            absl::Hours(24) + absl::Seconds(10));
+  EXPECT_EQ(certificate->not_after - certificate->not_before, absl::Hours(24) + absl::Seconds(10));
 }
 
 TEST_F(ServerTest, ATokenServesOneKeyAndEveryOtherUseIsRefusedAndRecorded) {
@@ -170,8 +169,7 @@ TEST_F(ServerTest, RefusesRequestsThatAreNotSignedByAP256Key) {
     if (i == 2) request_der.assign(9000, 'x');
     if (i == 0) request.clear_certificate_request();
     if (i > 0) request.set_certificate_request(request_der);
-    const auto answer =
-        Call<v1::Svid>(*stub, &v1::PersonService::Stub::IssuePersonSvid, request);
+    const auto answer = Call<v1::Svid>(*stub, &v1::PersonService::Stub::IssuePersonSvid, request);
     EXPECT_EQ(answer.status().code(), absl::StatusCode::kInvalidArgument) << i;
     ASSERT_EQ(status::GetFieldViolations(answer.status()).size(), 1u);
     EXPECT_EQ(status::GetFieldViolations(answer.status())[0].field, "certificate_request");
@@ -262,9 +260,9 @@ TEST_F(ServerTest, PeopleWithoutARoleMayDoNothing) {
   const auto stub = v1::ProjectService::NewStub(harness_.Dial(admin_));
   v1::DeleteRoleBindingRequest request;
   request.set_name("roleBindings/first-admin");
-  ASSERT_TRUE(Call<google::protobuf::Empty>(
-                  *stub, &v1::ProjectService::Stub::DeleteRoleBinding, request)
-                  .ok());
+  ASSERT_TRUE(
+      Call<google::protobuf::Empty>(*stub, &v1::ProjectService::Stub::DeleteRoleBinding, request)
+          .ok());
   EXPECT_EQ(MakeProject("robots").status().code(), absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(harness_.MakeToken(admin_, "/svc/scheduler").status().code(),
             absl::StatusCode::kPermissionDenied);
@@ -275,8 +273,8 @@ TEST_F(ServerTest, TheLastAdminStays) {
   const auto stub = v1::ProjectService::NewStub(harness_.Dial(admin_));
   v1::DeleteRoleBindingRequest request;
   request.set_name("roleBindings/first-admin");
-  const auto removed = Call<google::protobuf::Empty>(
-      *stub, &v1::ProjectService::Stub::DeleteRoleBinding, request);
+  const auto removed =
+      Call<google::protobuf::Empty>(*stub, &v1::ProjectService::Stub::DeleteRoleBinding, request);
   EXPECT_EQ(status::Reason(removed.status()), "LAST_ADMIN") << removed.status();
 }
 
@@ -404,8 +402,8 @@ TEST_F(ServerTest, NoSecretIsLoggedStoredOrTold) {
   // What a P-256 key in PKCS#8 begins with.
   const std::string pkcs8("\x02\x01\x00\x30\x13\x06\x07\x2a\x86\x48\xce\x3d\x02\x01", 14);
   const std::string disk = harness_.Disk();
-  const std::string told = absl::StrCat(harness_.Logs(), refused.status().ToString(),
-                                        garbled.status().ToString());
+  const std::string told =
+      absl::StrCat(harness_.Logs(), refused.status().ToString(), garbled.status().ToString());
   ASSERT_THAT(harness_.Logs(), HasSubstr("serving"));
   ASSERT_THAT(disk, HasSubstr("join_token"));
   for (const std::string& text : {disk, told}) {

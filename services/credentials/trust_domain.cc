@@ -21,8 +21,7 @@
 namespace capstan::credentials {
 namespace {
 
-absl::StatusOr<store::RangeResult> BlockingRange(store::Store* store,
-                                                 store::RangeRequest request) {
+absl::StatusOr<store::RangeResult> BlockingRange(store::Store* store, store::RangeRequest request) {
   absl::Notification over;
   absl::StatusOr<store::RangeResult> result = absl::UnknownError("no answer");
   store->Range(std::move(request), [&](absl::StatusOr<store::RangeResult> answer) {
@@ -77,17 +76,15 @@ absl::StatusOr<v1::TrustDomainRecord> Make(const TrustDomainOptions& options, Ke
 
 }  // namespace
 
-absl::StatusOr<TrustDomain> OpenTrustDomain(const TrustDomainOptions& options,
-                                            store::Store* store, SecretSource* secrets,
-                                            absl::Time now) {
+absl::StatusOr<TrustDomain> OpenTrustDomain(const TrustDomainOptions& options, store::Store* store,
+                                            SecretSource* secrets, absl::Time now) {
   store::RangeRequest request;
   request.key = kTrustDomainKey;
   CAPSTAN_ASSIGN_OR_RETURN(const store::RangeResult found, BlockingRange(store, request));
   const bool exists = !found.kvs.empty();
-  CAPSTAN_ASSIGN_OR_RETURN(
-      const std::unique_ptr<FileKeyKeeper> keeper,
-      FileKeyKeeper::Open(absl::StrCat(options.data_folder, "/key_keeper.key"),
-                          /*create=*/!exists, secrets));
+  CAPSTAN_ASSIGN_OR_RETURN(const std::unique_ptr<FileKeyKeeper> keeper,
+                           FileKeyKeeper::Open(absl::StrCat(options.data_folder, "/key_keeper.key"),
+                                               /*create=*/!exists, secrets));
   if (exists) {
     v1::TrustDomainRecord record;
     if (!record.ParseFromString(found.kvs[0].value)) {
@@ -96,8 +93,7 @@ absl::StatusOr<TrustDomain> OpenTrustDomain(const TrustDomainOptions& options,
     }
     return Open(std::move(record), keeper.get());
   }
-  CAPSTAN_ASSIGN_OR_RETURN(v1::TrustDomainRecord record,
-                           Make(options, keeper.get(), secrets, now));
+  CAPSTAN_ASSIGN_OR_RETURN(v1::TrustDomainRecord record, Make(options, keeper.get(), secrets, now));
   FirstRun first_run;
   first_run.trust_domain = record;
   first_run.admin_uid = options.admin_uid;

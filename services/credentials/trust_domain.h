@@ -33,12 +33,11 @@ struct TrustDomain {
   absl::optional<FirstRun> first_run;
 };
 
-// Opens the stored trust domain, or makes one in memory if the store holds none. Blocks, so not on the
-// store's strand. FAILED_PRECONDITION or NOT_FOUND, naming the file, if the CA's key cannot be opened: a
-// second trust domain is never made over an existing one.
-absl::StatusOr<TrustDomain> OpenTrustDomain(const TrustDomainOptions& options,
-                                            store::Store* store, SecretSource* secrets,
-                                            absl::Time now);
+// Opens the stored trust domain, or makes one in memory if the store holds none. Blocks, so not on
+// the store's strand. FAILED_PRECONDITION or NOT_FOUND, naming the file, if the CA's key cannot be
+// opened: a second trust domain is never made over an existing one.
+absl::StatusOr<TrustDomain> OpenTrustDomain(const TrustDomainOptions& options, store::Store* store,
+                                            SecretSource* secrets, absl::Time now);
 
 }  // namespace capstan::credentials
 

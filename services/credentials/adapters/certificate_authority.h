@@ -18,12 +18,11 @@ struct CertificateAuthority {
   std::string private_key;
 };
 
-// Makes a root that can sign end certificates of its own trust domain and nothing else: CA:TRUE with
-// pathlen 0, keyCertSign and cRLSign, names permitted in `spiffe://<trust domain>` only. Valid for
-// ten years from `now`, back-dated a little.
+// Makes a root that can sign end certificates of its own trust domain and nothing else: CA:TRUE
+// with pathlen 0, keyCertSign and cRLSign, names permitted in `spiffe://<trust domain>` only. Valid
+// for ten years from `now`, back-dated a little.
 absl::StatusOr<CertificateAuthority> MakeCertificateAuthority(absl::string_view trust_domain,
-                                                              absl::Time now,
-                                                              SecretSource* source);
+                                                              absl::Time now, SecretSource* source);
 
 }  // namespace capstan::credentials
 

@@ -23,10 +23,8 @@ class FileKeyKeeper final : public KeyKeeper {
   ~FileKeyKeeper() override;
 
   std::string key_id() const override { return key_id_; }
-  absl::StatusOr<std::string> Wrap(absl::string_view data_key,
-                                   absl::string_view context) override;
-  absl::StatusOr<std::string> Unwrap(absl::string_view wrapped,
-                                     absl::string_view context) override;
+  absl::StatusOr<std::string> Wrap(absl::string_view data_key, absl::string_view context) override;
+  absl::StatusOr<std::string> Unwrap(absl::string_view wrapped, absl::string_view context) override;
 
  private:
   FileKeyKeeper(std::string key, SecretSource* source);

@@ -21,8 +21,7 @@ absl::StatusOr<std::unique_ptr<OpenSslSigner>> OpenSslSigner::Create(
     return status::Error(absl::StatusCode::kDataLoss, "CA_DAMAGED",
                          "The CA's certificate and key cannot be read, or do not belong together.");
   }
-  return std::unique_ptr<OpenSslSigner>(
-      new OpenSslSigner(std::move(certificate), std::move(key)));
+  return std::unique_ptr<OpenSslSigner>(new OpenSslSigner(std::move(certificate), std::move(key)));
 }
 
 absl::StatusOr<std::string> OpenSslSigner::Sign(const IssueOrder& order) {

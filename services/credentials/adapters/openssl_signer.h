@@ -22,8 +22,7 @@ class OpenSslSigner final : public Signer {
   absl::StatusOr<std::string> Sign(const IssueOrder& order) override;
 
  private:
-  OpenSslSigner(CertificatePtr root, KeyPtr key)
-      : root_(std::move(root)), key_(std::move(key)) {}
+  OpenSslSigner(CertificatePtr root, KeyPtr key) : root_(std::move(root)), key_(std::move(key)) {}
 
   const CertificatePtr root_;
   const KeyPtr key_;

@@ -98,8 +98,7 @@ TEST_F(OpenSslSignerTest, HoldsTheSpiffeProfile) {
   ASSERT_EQ(name->type, GEN_URI);
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(
                             ASN1_STRING_get0_data(name->d.uniformResourceIdentifier)),
-                        static_cast<size_t>(
-                            ASN1_STRING_length(name->d.uniformResourceIdentifier))),
+                        static_cast<size_t>(ASN1_STRING_length(name->d.uniformResourceIdentifier))),
             order_.spiffe_id);
   GENERAL_NAMES_free(names);
   BIGNUM* serial = ASN1_INTEGER_to_BN(X509_get0_serialNumber(leaf.get()), nullptr);
@@ -115,8 +114,7 @@ TEST_F(OpenSslSignerTest, RootSignsLeavesOfItsOwnDomainAlone) {
   const CertificatePtr root = Decode(authority_.root);
   EXPECT_NE(X509_get_extension_flags(root.get()) & EXFLAG_CA, 0u);
   EXPECT_EQ(X509_get_pathlen(root.get()), 0);
-  EXPECT_EQ(X509_get_key_usage(root.get()),
-            static_cast<uint32_t>(KU_KEY_CERT_SIGN | KU_CRL_SIGN));
+  EXPECT_EQ(X509_get_key_usage(root.get()), static_cast<uint32_t>(KU_KEY_CERT_SIGN | KU_CRL_SIGN));
   const std::string text = Text(root.get());
   EXPECT_NE(text.find("Name Constraints: critical"), std::string::npos) << text;
   EXPECT_NE(text.find("prime256v1"), std::string::npos) << text;
@@ -132,8 +130,7 @@ TEST_F(OpenSslSignerTest, IsValidOnlyInItsTime) {
             X509_V_ERR_CERT_NOT_YET_VALID);
   EXPECT_EQ(Verify(leaf.get(), order_.not_before), X509_V_OK);
   EXPECT_EQ(Verify(leaf.get(), order_.not_after - absl::Seconds(1)), X509_V_OK);
-  EXPECT_EQ(Verify(leaf.get(), order_.not_after + absl::Seconds(1)),
-            X509_V_ERR_CERT_HAS_EXPIRED);
+  EXPECT_EQ(Verify(leaf.get(), order_.not_after + absl::Seconds(1)), X509_V_ERR_CERT_HAS_EXPIRED);
 }
 
 TEST_F(OpenSslSignerTest, SignsNothingButOurIds) {

@@ -13,8 +13,8 @@
 
 namespace capstan::credentials {
 
-// The inherited descriptor on which the supervisor asks for join tokens; the protocol is in README.md.
-// One question at a time, answered in order, on a thread of its own.
+// The inherited descriptor on which the supervisor asks for join tokens; the protocol is in
+// README.md. One question at a time, answered in order, on a thread of its own.
 class SupervisorChannel {
  public:
   struct Options {

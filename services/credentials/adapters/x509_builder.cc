@@ -18,12 +18,12 @@ X509Builder::X509Builder(absl::string_view serial, absl::Time not_before, absl::
         "read the serial");
   const BignumPtr owned(number);
   Check(X509_set_version(certificate_.get(), X509_VERSION_3) == 1, "set the version");
-  Check(owned != nullptr && BN_to_ASN1_INTEGER(owned.get(), X509_get_serialNumber(
-                                                                certificate_.get())) != nullptr,
+  Check(owned != nullptr &&
+            BN_to_ASN1_INTEGER(owned.get(), X509_get_serialNumber(certificate_.get())) != nullptr,
         "set the serial");
-  Check(ASN1_TIME_set(X509_getm_notBefore(certificate_.get()), absl::ToTimeT(not_before)) !=
-            nullptr,
-        "set notBefore");
+  Check(
+      ASN1_TIME_set(X509_getm_notBefore(certificate_.get()), absl::ToTimeT(not_before)) != nullptr,
+      "set notBefore");
   Check(ASN1_TIME_set(X509_getm_notAfter(certificate_.get()), absl::ToTimeT(not_after)) != nullptr,
         "set notAfter");
 }

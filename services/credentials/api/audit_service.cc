@@ -17,8 +17,7 @@ grpc::ServerUnaryReactor* AuditServiceHandlers::ListAuditRecords(
     grpc::CallbackServerContext* context, const v1::ListAuditRecordsRequest* request,
     v1::ListAuditRecordsResponse* response) {
   return rpc::HandleUnary(
-      context, access_, "/capstan.credentials.v1.AuditService/ListAuditRecords", request,
-      response,
+      context, access_, "/capstan.credentials.v1.AuditService/ListAuditRecords", request, response,
       [](const v1::ListAuditRecordsRequest& request) {
         status::FieldErrors errors;
         if (request.start_sequence() < 0) errors.Add("start_sequence", "must not be negative");
@@ -45,9 +44,9 @@ grpc::ServerUnaryReactor* AuditServiceHandlers::ListAuditRecords(
       });
 }
 
-grpc::ServerUnaryReactor* AuditServiceHandlers::GetAuditHead(
-    grpc::CallbackServerContext* context, const v1::GetAuditHeadRequest* request,
-    v1::AuditHead* response) {
+grpc::ServerUnaryReactor* AuditServiceHandlers::GetAuditHead(grpc::CallbackServerContext* context,
+                                                             const v1::GetAuditHeadRequest* request,
+                                                             v1::AuditHead* response) {
   return rpc::HandleUnary(
       context, access_, "/capstan.credentials.v1.AuditService/GetAuditHead", request, response,
       rpc::NothingToValidate(),

@@ -19,15 +19,15 @@ constexpr size_t kMaxRequest = 8 * 1024;
 absl::Status ValidateCertificateRequest(absl::string_view der) {
   status::FieldErrors errors;
   if (der.empty() || der.size() > kMaxRequest) {
-    errors.Add("certificate_request",
-               absl::StrCat("has ", der.size(), " bytes; a DER PKCS#10 request has 1 to ",
-                            kMaxRequest));
+    errors.Add(
+        "certificate_request",
+        absl::StrCat("has ", der.size(), " bytes; a DER PKCS#10 request has 1 to ", kMaxRequest));
     return errors.ToStatus();
   }
   if (const absl::Status status = rpc::PublicKeyOfRequest(der).status(); !status.ok()) {
-    errors.Add("certificate_request",
-               absl::StrCat("is not a PKCS#10 request signed by its own P-256 key: ",
-                            status.message()));
+    errors.Add(
+        "certificate_request",
+        absl::StrCat("is not a PKCS#10 request signed by its own P-256 key: ", status.message()));
   }
   return errors.ToStatus();
 }

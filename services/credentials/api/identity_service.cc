@@ -56,20 +56,20 @@ absl::Status ValidateTask(const v1::IssueTaskSvidRequest& request) {
 grpc::ServerUnaryReactor* IdentityServiceHandlers::RenewSvid(grpc::CallbackServerContext* context,
                                                              const v1::RenewSvidRequest* request,
                                                              v1::Svid* response) {
-  return rpc::HandleUnary(
-      context, access_, act::kRenewSvid, request, response, ValidateKey<v1::RenewSvidRequest>,
-      [this](rpc::Call call, const v1::RenewSvidRequest& request, v1::Svid* response,
-             rpc::Finish finish) {
-        absl::StatusOr<CertifiableKey> key =
-            MakeCertifiableKey(request.certificate_request(), secrets_);
-        if (!key.ok()) return finish(key.status());
-        credentials::RenewSvid event;
-        // The rule admits no anonymous caller.
-        event.identity = *call.caller.id;
-        event.serial = call.caller.serial;
-        event.key = *std::move(key);
-        sink_->Submit(std::move(event), IntoSvid(response, std::move(finish)));
-      });
+  return rpc::HandleUnary(context, access_, act::kRenewSvid, request, response,
+                          ValidateKey<v1::RenewSvidRequest>,
+                          [this](rpc::Call call, const v1::RenewSvidRequest& request,
+                                 v1::Svid* response, rpc::Finish finish) {
+                            absl::StatusOr<CertifiableKey> key =
+                                MakeCertifiableKey(request.certificate_request(), secrets_);
+                            if (!key.ok()) return finish(key.status());
+                            credentials::RenewSvid event;
+                            // The rule admits no anonymous caller.
+                            event.identity = *call.caller.id;
+                            event.serial = call.caller.serial;
+                            event.key = *std::move(key);
+                            sink_->Submit(std::move(event), IntoSvid(response, std::move(finish)));
+                          });
 }
 
 grpc::ServerUnaryReactor* IdentityServiceHandlers::IssueTaskSvid(
@@ -87,8 +87,8 @@ grpc::ServerUnaryReactor* IdentityServiceHandlers::IssueTaskSvid(
         event.node = *call.caller.id;
         event.serial = call.caller.serial;
         event.task = auth::SpiffeId::Task(bundle_.trust_domain(), account->project,
-                                          account->account, request.job_uid(),
-                                          request.generation(), request.group(), request.index());
+                                          account->account, request.job_uid(), request.generation(),
+                                          request.group(), request.index());
         event.key = *std::move(key);
         sink_->Submit(std::move(event), IntoSvid(response, std::move(finish)));
       });
@@ -97,32 +97,31 @@ grpc::ServerUnaryReactor* IdentityServiceHandlers::IssueTaskSvid(
 grpc::ServerUnaryReactor* IdentityServiceHandlers::GetTrustBundle(
     grpc::CallbackServerContext* context, const v1::GetTrustBundleRequest* request,
     v1::TrustBundle* response) {
-  return rpc::HandleUnary(
-      context, access_, "/capstan.credentials.v1.IdentityService/GetTrustBundle", request,
-      response, rpc::NothingToValidate(),
-      [this](rpc::Call, const v1::GetTrustBundleRequest&, v1::TrustBundle* response,
-             rpc::Finish finish) {
-        *response = bundle_;
-        finish(absl::OkStatus());
-      });
+  return rpc::HandleUnary(context, access_,
+                          "/capstan.credentials.v1.IdentityService/GetTrustBundle", request,
+                          response, rpc::NothingToValidate(),
+                          [this](rpc::Call, const v1::GetTrustBundleRequest&,
+                                 v1::TrustBundle* response, rpc::Finish finish) {
+                            *response = bundle_;
+                            finish(absl::OkStatus());
+                          });
 }
 
 grpc::ServerUnaryReactor* PersonServiceHandlers::IssuePersonSvid(
     grpc::CallbackServerContext* context, const v1::IssuePersonSvidRequest* request,
     v1::Svid* response) {
-  return rpc::HandleUnary(
-      context, access_, act::kIssuePersonSvid, request, response,
-      ValidateKey<v1::IssuePersonSvidRequest>,
-      [this](rpc::Call, const v1::IssuePersonSvidRequest& request, v1::Svid* response,
-             rpc::Finish finish) {
-        absl::StatusOr<CertifiableKey> key =
-            MakeCertifiableKey(request.certificate_request(), secrets_);
-        if (!key.ok()) return finish(key.status());
-        credentials::IssuePersonSvid event;
-        event.unix_uid = unix_uid_;
-        event.key = *std::move(key);
-        sink_->Submit(std::move(event), IntoSvid(response, std::move(finish)));
-      });
+  return rpc::HandleUnary(context, access_, act::kIssuePersonSvid, request, response,
+                          ValidateKey<v1::IssuePersonSvidRequest>,
+                          [this](rpc::Call, const v1::IssuePersonSvidRequest& request,
+                                 v1::Svid* response, rpc::Finish finish) {
+                            absl::StatusOr<CertifiableKey> key =
+                                MakeCertifiableKey(request.certificate_request(), secrets_);
+                            if (!key.ok()) return finish(key.status());
+                            credentials::IssuePersonSvid event;
+                            event.unix_uid = unix_uid_;
+                            event.key = *std::move(key);
+                            sink_->Submit(std::move(event), IntoSvid(response, std::move(finish)));
+                          });
 }
 
 }  // namespace capstan::credentials

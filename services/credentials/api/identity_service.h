@@ -35,8 +35,8 @@ class IdentityServiceHandlers final : public v1::IdentityService::CallbackServic
   const v1::TrustBundle bundle_;
 };
 
-// Gives one person SVIDs: there is one such service for each uid, on connections that the kernel has
-// said to be that uid's, so that no call can be taken for another person's.
+// Gives one person SVIDs: there is one such service for each uid, on connections that the kernel
+// has said to be that uid's, so that no call can be taken for another person's.
 class PersonServiceHandlers final : public v1::PersonService::CallbackService {
  public:
   PersonServiceHandlers(EventSink* sink, SecretSource* secrets, auth::Access* access,

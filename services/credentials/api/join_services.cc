@@ -62,12 +62,12 @@ grpc::ServerUnaryReactor* JoinTokenServiceHandlers::CreateJoinToken(
       },
       [this, ttl_of](rpc::Call call, const v1::CreateJoinTokenRequest& request,
                      v1::JoinToken* response, rpc::Finish finish) {
-        maker_->Make(call.caller.Name(), request.path(), ttl_of(request),
-                     [response, finish = std::move(finish)](
-                         absl::StatusOr<v1::JoinToken> token) mutable {
-                       if (token.ok()) *response = *std::move(token);
-                       finish(token.status());
-                     });
+        maker_->Make(
+            call.caller.Name(), request.path(), ttl_of(request),
+            [response, finish = std::move(finish)](absl::StatusOr<v1::JoinToken> token) mutable {
+              if (token.ok()) *response = *std::move(token);
+              finish(token.status());
+            });
       });
 }
 

@@ -43,8 +43,8 @@ absl::Status JoinTokenMaker::Validate(absl::string_view path) const {
   using Kind = auth::SpiffeId::Kind;
   status::FieldErrors errors;
   const absl::StatusOr<auth::SpiffeId> id = auth::SpiffeId::ParsePath(trust_domain_, path);
-  if (!id.ok() || (id->kind != Kind::kService && id->kind != Kind::kExecutor &&
-                   id->kind != Kind::kNode)) {
+  if (!id.ok() ||
+      (id->kind != Kind::kService && id->kind != Kind::kExecutor && id->kind != Kind::kNode)) {
     errors.Add("path", absl::StrCat("is `", absl::CHexEscape(path.substr(0, 200)),
                                     "`; expected /svc/<service>, /executor/<cluster> or "
                                     "/node/<cluster>/<node>"));
@@ -54,8 +54,8 @@ absl::Status JoinTokenMaker::Validate(absl::string_view path) const {
   return errors.ToStatus();
 }
 
-void JoinTokenMaker::Make(const std::string& principal, const std::string& path,
-                          absl::Duration ttl, Callback done) {
+void JoinTokenMaker::Make(const std::string& principal, const std::string& path, absl::Duration ttl,
+                          Callback done) {
   const absl::StatusOr<auth::SpiffeId> identity = auth::SpiffeId::ParsePath(trust_domain_, path);
   if (!identity.ok()) return done(identity.status());
   absl::StatusOr<std::string> id = secrets_->Bytes(kIdBytes);
@@ -70,8 +70,8 @@ void JoinTokenMaker::Make(const std::string& principal, const std::string& path,
   const std::string secret_text = absl::BytesToHexString(*secret);
   event.secret_sha256 = Sha256::Of(secret_text);
   std::string token = absl::StrCat(event.token_id, ".", secret_text, ".", bundle_sha256_);
-  sink_->Submit(std::move(event), [token = std::move(token), done = std::move(done)](
-                                      absl::StatusOr<Answer> answer) mutable {
+  sink_->Submit(std::move(event), [token = std::move(token),
+                                   done = std::move(done)](absl::StatusOr<Answer> answer) mutable {
     if (!answer.ok()) return done(answer.status());
     const TokenMade& made = std::get<TokenMade>(*answer);
     v1::JoinToken result;

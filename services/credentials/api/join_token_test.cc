@@ -32,7 +32,8 @@ TEST(ParseJoinTokenTest, TakesExactlyTheForm) {
   EXPECT_EQ(parts->bundle_sha256, hash);
   for (const std::string& text :
        {std::string(), std::string("."), id, absl::StrCat(id, ".", secret),
-        absl::StrCat(id, ".", secret, ".", hash, "."), absl::StrCat(id, ".", secret, ".", hash, "0"),
+        absl::StrCat(id, ".", secret, ".", hash, "."),
+        absl::StrCat(id, ".", secret, ".", hash, "0"),
         absl::StrCat(id, ".", secret, ".", hash.substr(1)),
         absl::StrCat("A", id.substr(1), ".", secret, ".", hash),
         absl::StrCat(id, ".", secret.substr(1), "\n.", hash),
@@ -65,10 +66,9 @@ TEST(JoinTokenMakerTest, MakesTokensForPartsAlone) {
   for (const char* path : {"/svc/scheduler", "/executor/local", "/node/local/node-0.example"}) {
     EXPECT_TRUE(maker.Validate(path).ok()) << path;
   }
-  for (const char* path :
-       {"", "/", "svc/scheduler", "/svc/credentials", "/person/1000", "/svc/a/b", "/node/local",
-        "/svc/../x", "spiffe://x/svc/scheduler",
-        "/project/p/sa/a/job/u/gen/1/task/w-0", "/project/p/sa/a"}) {
+  for (const char* path : {"", "/", "svc/scheduler", "/svc/credentials", "/person/1000", "/svc/a/b",
+                           "/node/local", "/svc/../x", "spiffe://x/svc/scheduler",
+                           "/project/p/sa/a/job/u/gen/1/task/w-0", "/project/p/sa/a"}) {
     EXPECT_EQ(status::Reason(maker.Validate(path)), "INVALID_FIELD") << path;
   }
 }

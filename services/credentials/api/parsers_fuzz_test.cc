@@ -1,5 +1,5 @@
-// What strangers send: join tokens, certificate requests, denials. Nothing may crash, and nothing of a
-// token may come back in an error.
+// What strangers send: join tokens, certificate requests, denials. Nothing may crash, and nothing
+// of a token may come back in an error.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -13,9 +13,9 @@
 namespace capstan::credentials {
 
 // Brings the committed policy to those who decide from it: this process's own PolicyHolder, and
-// everyone who watches. Each gets the whole snapshot at once, on every change, and every third of its
-// life. A watcher that reads too slowly misses snapshots in between, never the newest one. On the
-// strand only.
+// everyone who watches. Each gets the whole snapshot at once, on every change, and every third of
+// its life. A watcher that reads too slowly misses snapshots in between, never the newest one. On
+// the strand only.
 class PolicyFeed {
  public:
   using Writer = rpc::ServerStreamWriter<v1::PolicySnapshot>;

@@ -83,9 +83,8 @@ grpc::ServerWriteReactor<v1::PolicySnapshot>* PolicyServiceHandlers::WatchPolicy
   return rpc::HandleServerStream<v1::PolicySnapshot>(
       context, access_, kWatchPolicy, request, rpc::NothingToValidate(),
       [this](std::shared_ptr<PolicyFeed::Writer> writer, const v1::WatchPolicyRequest&) {
-        strand_->Post([this, writer = std::move(writer)]() mutable {
-          feed_->AddWatcher(std::move(writer));
-        });
+        strand_->Post(
+            [this, writer = std::move(writer)]() mutable { feed_->AddWatcher(std::move(writer)); });
       });
 }
 

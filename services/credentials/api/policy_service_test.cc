@@ -27,11 +27,13 @@ TEST(ParseDenialTest, MakesFullIdsAndShortSerials) {
 }
 
 TEST(ParseDenialTest, RefusesWhatWouldDenyNothingOrEverything) {
-  for (const char* id : {"/", "//", "spiffe://x.local/", "spiffe://x.local", "spiffe://y.local/svc/a",
-                         "/svc", "/svc/A", "/svc/../", "/svc//", "/project/p/sa/a", "svc/a"}) {
+  for (const char* id :
+       {"/", "//", "spiffe://x.local/", "spiffe://x.local", "spiffe://y.local/svc/a", "/svc",
+        "/svc/A", "/svc/../", "/svc//", "/project/p/sa/a", "svc/a"}) {
     EXPECT_EQ(status::Reason(Parse(id, "").status()), "INVALID_FIELD") << id;
   }
-  for (const char* serial : {"0", "xyz", "AB", "0x1", "12345678901234567890123456789012345678901"}) {
+  for (const char* serial :
+       {"0", "xyz", "AB", "0x1", "12345678901234567890123456789012345678901"}) {
     EXPECT_EQ(status::Reason(Parse("", serial).status()), "INVALID_FIELD") << serial;
   }
   EXPECT_FALSE(Parse("", "").ok());

@@ -107,8 +107,8 @@ absl::Status ValidateListRoleBindings(const v1::ListRoleBindingsRequest& request
   return errors.ToStatus();
 }
 
-// Takes the page that follows `position` from `all`, in order of names, and returns the token of the
-// next one.
+// Takes the page that follows `position` from `all`, in order of names, and returns the token of
+// the next one.
 template <typename T, typename Add>
 std::string TakePage(const std::vector<T>& all, const std::string& position, int size,
                      const resource::PageTokens& tokens, const std::string& arguments, Add add) {
@@ -151,18 +151,17 @@ grpc::ServerUnaryReactor* ProjectServiceHandlers::GetProject(grpc::CallbackServe
              rpc::Finish finish) {
         store::RangeRequest range;
         range.key = ProjectKey(request.name());
-        deps_.store->Range(
-            range, [name = request.name(), response,
-                    finish = std::move(finish)](absl::StatusOr<store::RangeResult> found) mutable {
-              if (!found.ok()) return finish(found.status());
-              if (found->kvs.empty()) return finish(status::NotFound(name));
-              v1::ProjectRecord record;
-              if (!record.ParseFromString(found->kvs[0].value)) {
-                return finish(absl::DataLossError("The Project's record cannot be read."));
-              }
-              *response = record.project();
-              finish(absl::OkStatus());
-            });
+        deps_.store->Range(range, [name = request.name(), response, finish = std::move(finish)](
+                                      absl::StatusOr<store::RangeResult> found) mutable {
+          if (!found.ok()) return finish(found.status());
+          if (found->kvs.empty()) return finish(status::NotFound(name));
+          v1::ProjectRecord record;
+          if (!record.ParseFromString(found->kvs[0].value)) {
+            return finish(absl::DataLossError("The Project's record cannot be read."));
+          }
+          *response = record.project();
+          finish(absl::OkStatus());
+        });
       });
 }
 
@@ -193,25 +192,24 @@ grpc::ServerUnaryReactor* ProjectServiceHandlers::ListProjects(
         range.key = kProjectPrefix;
         range.end = store::PrefixEnd(kProjectPrefix);
         range.limit = kRangeLimit;
-        deps_.store->Range(
-            range, [this, size = *size, position = *position, arguments, everywhere, visible,
-                    response,
-                    finish = std::move(finish)](absl::StatusOr<store::RangeResult> found) mutable {
-              if (!found.ok()) return finish(found.status());
-              std::vector<v1::Project> projects;
-              for (const store::KeyValue& kv : found->kvs) {
-                v1::ProjectRecord record;
-                if (!record.ParseFromString(kv.value)) {
-                  return finish(absl::DataLossError("A Project's record cannot be read."));
-                }
-                const std::string id = record.project().name().substr(sizeof("projects/") - 1);
-                if (everywhere || visible.count(id) > 0) projects.push_back(record.project());
-              }
-              response->set_next_page_token(
-                  TakePage(projects, position, size, page_tokens_, arguments,
-                           [&](const v1::Project& p) { *response->add_projects() = p; }));
-              finish(absl::OkStatus());
-            });
+        deps_.store->Range(range, [this, size = *size, position = *position, arguments, everywhere,
+                                   visible, response, finish = std::move(finish)](
+                                      absl::StatusOr<store::RangeResult> found) mutable {
+          if (!found.ok()) return finish(found.status());
+          std::vector<v1::Project> projects;
+          for (const store::KeyValue& kv : found->kvs) {
+            v1::ProjectRecord record;
+            if (!record.ParseFromString(kv.value)) {
+              return finish(absl::DataLossError("A Project's record cannot be read."));
+            }
+            const std::string id = record.project().name().substr(sizeof("projects/") - 1);
+            if (everywhere || visible.count(id) > 0) projects.push_back(record.project());
+          }
+          response->set_next_page_token(
+              TakePage(projects, position, size, page_tokens_, arguments,
+                       [&](const v1::Project& p) { *response->add_projects() = p; }));
+          finish(absl::OkStatus());
+        });
       });
 }
 
@@ -219,10 +217,9 @@ grpc::ServerUnaryReactor* ProjectServiceHandlers::CreateRoleBinding(
     grpc::CallbackServerContext* context, const v1::CreateRoleBindingRequest* request,
     v1::RoleBinding* response) {
   return rpc::HandleUnary(
-      context, deps_.access, act::kCreateRoleBinding, request, response,
-      ValidateCreateRoleBinding,
-      [this](rpc::Call call, const v1::CreateRoleBindingRequest& request,
-             v1::RoleBinding* response, rpc::Finish finish) {
+      context, deps_.access, act::kCreateRoleBinding, request, response, ValidateCreateRoleBinding,
+      [this](rpc::Call call, const v1::CreateRoleBindingRequest& request, v1::RoleBinding* response,
+             rpc::Finish finish) {
         credentials::CreateRoleBinding event;
         event.request = IdentityOf(call, request);
         event.parent = request.parent();
@@ -237,10 +234,9 @@ grpc::ServerUnaryReactor* ProjectServiceHandlers::DeleteRoleBinding(
     grpc::CallbackServerContext* context, const v1::DeleteRoleBindingRequest* request,
     google::protobuf::Empty* response) {
   return rpc::HandleUnary(
-      context, deps_.access, act::kDeleteRoleBinding, request, response,
-      ValidateDeleteRoleBinding,
-      [this](rpc::Call call, const v1::DeleteRoleBindingRequest& request,
-             google::protobuf::Empty*, rpc::Finish finish) {
+      context, deps_.access, act::kDeleteRoleBinding, request, response, ValidateDeleteRoleBinding,
+      [this](rpc::Call call, const v1::DeleteRoleBindingRequest& request, google::protobuf::Empty*,
+             rpc::Finish finish) {
         credentials::DeleteRoleBinding event;
         event.principal = call.caller.Name();
         event.name = request.name();

@@ -10,8 +10,8 @@ namespace capstan::credentials {
 
 // Brings refusals that are decided outside the core, by access rules and in handshakes, into the
 // chain. Unlike other sinks it returns before the record is durable: a refusal has no effect that
-// would have to wait, and it is also recorded from the strand itself, which must not block. Never use
-// it for an act. Thread-safe.
+// would have to wait, and it is also recorded from the strand itself, which must not block. Never
+// use it for an act. Thread-safe.
 class RefusalSink final : public audit::AuditSink {
  public:
   // Must outlive it.

@@ -32,8 +32,7 @@ void AuditChain::Append(const audit::AuditEntry& entry, const Now& now, Step* st
   record.set_chain(kAuditChain);
   record.set_sequence(head_.sequence() + 1);
   record.set_previous_hash(head_.hash().empty() ? std::string(32, '\0') : head_.hash());
-  *record.mutable_record_time() =
-      ToProto(now.wall);
+  *record.mutable_record_time() = ToProto(now.wall);
   record.set_principal(entry.principal);
   record.set_act(entry.act);
   record.set_resource(entry.resource);

@@ -32,9 +32,7 @@ absl::Status Parse(const store::KeyValue& kv, Record* record) {
 }  // namespace
 
 CredentialsCore::CredentialsCore(const CoreConfig& config)
-    : config_(config),
-      audit_(config.refusal_fold_window),
-      issuance_(config.token_repeat_window) {}
+    : config_(config), audit_(config.refusal_fold_window), issuance_(config.token_repeat_window) {}
 
 absl::Status CredentialsCore::Load(const std::vector<store::KeyValue>& records) {
   // Calls `take` with the parsed record.
@@ -111,8 +109,8 @@ IssueOrder CredentialsCore::Issue(const std::string& spiffe_id, Kind kind,
   order.spiffe_id = spiffe_id;
   order.spki = key.spki;
   order.serial = key.serial;
-  // Certificates speak in whole seconds. Back-dated for verifiers whose clocks are behind, but never
-  // by so much that a third of a short life has passed at once.
+  // Certificates speak in whole seconds. Back-dated for verifiers whose clocks are behind, but
+  // never by so much that a third of a short life has passed at once.
   const absl::Time start = absl::FromUnixSeconds(absl::ToUnixSeconds(now.wall));
   order.not_before = start - std::min(absl::Seconds(10), absl::Floor(ttl / 10, absl::Seconds(1)));
   order.not_after = start + ttl;
@@ -121,8 +119,8 @@ IssueOrder CredentialsCore::Issue(const std::string& spiffe_id, Kind kind,
 }
 
 void CredentialsCore::Audit(absl::string_view principal, absl::string_view act,
-                            absl::string_view resource, const std::string& message,
-                            const Now& now, Step* step) {
+                            absl::string_view resource, const std::string& message, const Now& now,
+                            Step* step) {
   audit_.Append({.principal = std::string(principal),
                  .act = std::string(act),
                  .resource = std::string(resource),
@@ -192,8 +190,8 @@ void CredentialsCore::LoadRequest(const v1::RequestRecord& record) {
 }
 
 void CredentialsCore::PruneRequests(absl::Time now, Step* step) {
-  for (int pruned = 0;
-       pruned < 20 && !request_ends_.empty() && request_ends_.begin()->first <= now; ++pruned) {
+  for (int pruned = 0; pruned < 20 && !request_ends_.empty() && request_ends_.begin()->first <= now;
+       ++pruned) {
     step->deletes.push_back({.key = request_ends_.begin()->second, .end = ""});
     requests_.erase(request_ends_.begin()->second);
     request_ends_.erase(request_ends_.begin());

@@ -86,8 +86,7 @@ class CredentialsCore {
   absl::Status CheckNotDenied(const std::string& spiffe_id, const std::string& serial) const;
   // Decides and records a certificate; CheckRoom must have been OK.
   IssueOrder Issue(const std::string& spiffe_id, auth::SpiffeId::Kind kind,
-                   const CertifiableKey& key, absl::Time session_start, const Now& now,
-                   Step* step);
+                   const CertifiableKey& key, absl::Time session_start, const Now& now, Step* step);
   void Audit(absl::string_view principal, absl::string_view act, absl::string_view resource,
              const std::string& message, const Now& now, Step* step);
   // A Step that refuses, and says so in the chain.

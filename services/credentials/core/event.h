@@ -157,10 +157,9 @@ struct Tick {
   bool flush = false;
 };
 
-using Event =
-    std::variant<FirstRun, CreateJoinToken, Join, RenewSvid, IssueTaskSvid, IssuePersonSvid,
-                 IssueOwnSvid, CreateProject, CreateRoleBinding, DeleteRoleBinding, DenyIdentity,
-                 RecordAct, Tick>;
+using Event = std::variant<FirstRun, CreateJoinToken, Join, RenewSvid, IssueTaskSvid,
+                           IssuePersonSvid, IssueOwnSvid, CreateProject, CreateRoleBinding,
+                           DeleteRoleBinding, DenyIdentity, RecordAct, Tick>;
 
 // A certificate to be signed: everything about it is decided and recorded.
 struct IssueOrder {

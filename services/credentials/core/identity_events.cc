@@ -23,8 +23,7 @@ absl::Status InvalidToken() {
 
 std::string IssuedMessage(const IssueOrder& order) {
   return absl::StrCat("Issued certificate ", order.serial, ", valid until ",
-                      absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", order.not_after,
-                                       absl::UTCTimeZone()),
+                      absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", order.not_after, absl::UTCTimeZone()),
                       ".");
 }
 
@@ -63,9 +62,8 @@ Step CredentialsCore::On(const Join& event, const Now& now) {
     // The deny list must win before the token is spent; and the secret is not needed to know that a
     // denied identity gets nothing.
     if (policy_.IsDeniedId(IdOf(*path))) {
-      return Refuse(event.call, kAnonymous, act::kJoin,
-                    absl::StrCat("joinTokens/", event.token_id), InvalidToken(),
-                    absl::StrCat("`", IdOf(*path), "` has been denied."), now);
+      return Refuse(event.call, kAnonymous, act::kJoin, absl::StrCat("joinTokens/", event.token_id),
+                    InvalidToken(), absl::StrCat("`", IdOf(*path), "` has been denied."), now);
     }
   }
   Step step;
@@ -105,8 +103,7 @@ Step CredentialsCore::On(const RenewSvid& event, const Now& now) {
   }
   if (absl::Status room = issuance_.CheckRoom(event.key.serial); !room.ok()) return refuse(room);
   Step step;
-  IssueOrder order =
-      Issue(spiffe_id, event.identity.kind, event.key, session_start, now, &step);
+  IssueOrder order = Issue(spiffe_id, event.identity.kind, event.key, session_start, now, &step);
   Audit(spiffe_id, act::kRenewSvid, spiffe_id, IssuedMessage(order), now, &step);
   step.after.push_back(Reply{event.call, Outcome(std::move(order))});
   return step;

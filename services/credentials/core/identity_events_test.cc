@@ -84,8 +84,7 @@ TEST_P(JoinTableTest, AnswersAsExpectedAlsoAfterARestart) {
     if (restart) {
       ASSERT_TRUE(h.Reload().ok());
     }
-    const auto answer =
-        h.Apply(h.JoinEvent(GetParam().id, GetParam().secret, GetParam().key));
+    const auto answer = h.Apply(h.JoinEvent(GetParam().id, GetParam().secret, GetParam().key));
     EXPECT_EQ(Reason(answer), GetParam().reason) << "restart " << restart;
     ASSERT_TRUE(h.Chain().has_value());
     EXPECT_EQ(h.Chain()->back().act(), act::kJoin);
@@ -107,8 +106,7 @@ INSTANTIATE_TEST_SUITE_P(
         JoinCase{"repeated", true, absl::Seconds(60), "t", "t", "first", "OK"},
         JoinCase{"repeated_late", true, absl::Seconds(61), "t", "t", "first", kInvalid},
         JoinCase{"other_key", true, absl::ZeroDuration(), "t", "t", "second", kInvalid},
-        JoinCase{"repeated_wrong_secret", true, absl::ZeroDuration(), "t", "x", "first",
-                 kInvalid}),
+        JoinCase{"repeated_wrong_secret", true, absl::ZeroDuration(), "t", "x", "first", kInvalid}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(JoinTest, ARefusalDoesNotSpendTheToken) {
@@ -243,10 +241,10 @@ TEST(RenewTest, DeniedIdsPrefixesAndSerialsAreRefused) {
     const char* serial;
     bool refused;
   };
-  for (const Case& c : {Case{"/node/local/node-0", "", true}, Case{"/node/local/", "", true},
-                        Case{"/node/", "", true}, Case{"/node/local/node-00", "", false},
-                        Case{"/node/local/node", "", false}, Case{"", "4abc", true},
-                        Case{"", "4abd", false}}) {
+  for (const Case& c :
+       {Case{"/node/local/node-0", "", true}, Case{"/node/local/", "", true},
+        Case{"/node/", "", true}, Case{"/node/local/node-00", "", false},
+        Case{"/node/local/node", "", false}, Case{"", "4abc", true}, Case{"", "4abd", false}}) {
     CoreHarness h;
     DenyIdentity deny;
     deny.principal = CoreHarness::Id("/person/1000");

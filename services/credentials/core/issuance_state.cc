@@ -23,8 +23,7 @@ constexpr size_t kPruneBatch = 60;
 void IssuanceState::Load(const v1::JoinTokenRecord& record) {
   tokens_[record.id()] = record;
   // A token that was spent at its very end still owes its holder the repeat window.
-  token_ends_.insert(
-      {ToTime(record.expire_time()) + kTokenLinger + repeat_window_, record.id()});
+  token_ends_.insert({ToTime(record.expire_time()) + kTokenLinger + repeat_window_, record.id()});
 }
 
 void IssuanceState::Load(const v1::IssuedRecord& record) {
@@ -36,7 +35,8 @@ absl::Status IssuanceState::AddToken(const v1::JoinTokenRecord& record, Step* st
   if (tokens_.size() >= kMaxTokens) {
     return status::WithRetryDelay(
         status::Error(absl::StatusCode::kResourceExhausted, "TOO_MANY_JOIN_TOKENS",
-                      absl::StrCat("There are ", kMaxTokens, " join tokens already, the most there "
+                      absl::StrCat("There are ", kMaxTokens,
+                                   " join tokens already, the most there "
                                    "may be; they leave when they expire."),
                       {{"limit", absl::StrCat(kMaxTokens)}}),
         absl::Minutes(1));
@@ -87,7 +87,8 @@ absl::Status IssuanceState::CheckRoom(const std::string& serial) const {
   if (issued_.size() >= kMaxIssued) {
     return status::WithRetryDelay(
         status::Error(absl::StatusCode::kResourceExhausted, "TOO_MANY_CERTIFICATES",
-                      absl::StrCat(kMaxIssued, " certificates are valid already, the most there "
+                      absl::StrCat(kMaxIssued,
+                                   " certificates are valid already, the most there "
                                    "may be."),
                       {{"limit", absl::StrCat(kMaxIssued)}}),
         absl::Minutes(1));

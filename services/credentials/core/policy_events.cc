@@ -15,8 +15,8 @@
 namespace capstan::credentials {
 namespace {
 
-v1::Project MakeProject(absl::string_view id, absl::string_view display_name,
-                        absl::string_view uid, const Now& now) {
+v1::Project MakeProject(absl::string_view id, absl::string_view display_name, absl::string_view uid,
+                        const Now& now) {
   v1::Project project;
   project.set_name(absl::StrCat("projects/", id));
   project.set_uid(std::string(uid));
@@ -39,11 +39,11 @@ bool Covers(absl::string_view denied, absl::string_view spiffe_id) {
 Step CredentialsCore::On(const FirstRun& event, const Now& now) {
   Step step;
   trust_domain_ = event.trust_domain;
-  step.puts.push_back(
-      {.key = kTrustDomainKey, .value = event.trust_domain.SerializeAsString()});
+  step.puts.push_back({.key = kTrustDomainKey, .value = event.trust_domain.SerializeAsString()});
   const std::string own_id = IdOf("/svc/credentials");
   // The store is empty, so neither can fail.
-  policy_.AddProject(MakeProject("default", "Default", event.project_uid, now), &step).IgnoreError();
+  policy_.AddProject(MakeProject("default", "Default", event.project_uid, now), &step)
+      .IgnoreError();
   std::string message = "Made the trust domain and Project `default`.";
   if (event.admin_uid.has_value()) {
     v1::RoleBinding binding;
@@ -81,9 +81,8 @@ Step CredentialsCore::On(const CreateProject& event, const Now& now) {
 }
 
 Step CredentialsCore::On(const CreateRoleBinding& event, const Now& now) {
-  const std::string name =
-      absl::StrCat(event.parent, event.parent.empty() ? "" : "/", "roleBindings/",
-                   event.role_binding_id);
+  const std::string name = absl::StrCat(event.parent, event.parent.empty() ? "" : "/",
+                                        "roleBindings/", event.role_binding_id);
   if (auto repeated = Repeated(event.request); repeated.has_value()) {
     Step step;
     step.after.push_back(Reply{event.call, *std::move(repeated)});
@@ -107,8 +106,7 @@ Step CredentialsCore::On(const CreateRoleBinding& event, const Now& now) {
   }
   Remember(event.request, name, now, &step);
   Audit(event.request.principal, act::kCreateRoleBinding, name,
-        absl::StrCat("Bound `", event.member, "` as ", v1::RoleBinding::Role_Name(event.role),
-                     "."),
+        absl::StrCat("Bound `", event.member, "` as ", v1::RoleBinding::Role_Name(event.role), "."),
         now, &step);
   Publish(&step);
   step.after.push_back(Reply{event.call, Outcome(std::move(binding))});
@@ -139,13 +137,15 @@ Step CredentialsCore::On(const DenyIdentity& event, const Now& now) {
   // own right to say anything more.
   if (by_id && Covers(denied, IdOf("/svc/credentials"))) {
     return refuse(status::Error(absl::StatusCode::kFailedPrecondition, "DENIES_CREDENTIALS",
-                                absl::StrCat("`", denied, "` covers credentials itself, without "
+                                absl::StrCat("`", denied,
+                                             "` covers credentials itself, without "
                                              "which no identity can be renewed."),
                                 {{"spiffe_id", denied}}));
   }
   if (by_id && Covers(denied, event.principal)) {
     return refuse(status::Error(absl::StatusCode::kFailedPrecondition, "DENIES_CALLER",
-                                absl::StrCat("`", denied, "` covers the caller; let another admin "
+                                absl::StrCat("`", denied,
+                                             "` covers the caller; let another admin "
                                              "do it."),
                                 {{"spiffe_id", denied}}));
   }

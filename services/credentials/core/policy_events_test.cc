@@ -22,9 +22,8 @@ CreateProject NewProject(const std::string& id, const std::string& request_id = 
                          const std::string& body = "body") {
   CreateProject event;
   event.call = 1;
-  event.request = {.principal = CoreHarness::Id("/person/1000"),
-                   .request_id = request_id,
-                   .body_sha256 = body};
+  event.request = {
+      .principal = CoreHarness::Id("/person/1000"), .request_id = request_id, .body_sha256 = body};
   event.project_id = id;
   event.display_name = "Robots";
   event.uid = absl::StrCat("uid-", id);
@@ -80,8 +79,7 @@ TEST(PolicyTest, EveryChangeIsStoredRecordedAndPublishedUnderAHigherRevision) {
   int64_t revision = h.published()->revision();
   size_t records = h.Chain()->size();
   const std::vector<Event> changes = {
-      NewProject("robots"),
-      NewBinding("projects/robots", "ann", v1::RoleBinding::ROLE_RESEARCHER),
+      NewProject("robots"), NewBinding("projects/robots", "ann", v1::RoleBinding::ROLE_RESEARCHER),
       NewBinding("", "ann", v1::RoleBinding::ROLE_VIEWER), Denial(CoreHarness::Id("/node/local/")),
       Removal("projects/robots/roleBindings/ann")};
   for (const Event& change : changes) {
@@ -105,8 +103,7 @@ TEST(PolicyTest, RefusalsChangeNothingAndAreRecorded) {
   ASSERT_EQ(Reason(h.Apply(NewProject("robots"))), "OK");
   const std::string before = h.core().Snapshot().SerializeAsString();
   EXPECT_EQ(Reason(h.Apply(NewProject("robots"))), "ALREADY_EXISTS");
-  EXPECT_FALSE(
-      h.Apply(NewBinding("projects/absent", "a", v1::RoleBinding::ROLE_VIEWER))->ok());
+  EXPECT_FALSE(h.Apply(NewBinding("projects/absent", "a", v1::RoleBinding::ROLE_VIEWER))->ok());
   EXPECT_FALSE(h.Apply(Removal("roleBindings/absent"))->ok());
   EXPECT_EQ(Reason(h.Apply(Removal("roleBindings/first-admin"))), "LAST_ADMIN");
   EXPECT_EQ(Reason(h.Apply(Denial(CoreHarness::Id("/svc/credentials")))), "DENIES_CREDENTIALS");

@@ -17,9 +17,10 @@ absl::Status AlreadyExists(absl::string_view name) {
 }
 
 absl::Status TooMany(absl::string_view what, size_t limit) {
-  return status::Error(absl::StatusCode::kResourceExhausted, "TOO_MANY",
-                       absl::StrCat("There are ", limit, " ", what, " already, the most there may be."),
-                       {{"limit", absl::StrCat(limit)}, {"what", std::string(what)}});
+  return status::Error(
+      absl::StatusCode::kResourceExhausted, "TOO_MANY",
+      absl::StrCat("There are ", limit, " ", what, " already, the most there may be."),
+      {{"limit", absl::StrCat(limit)}, {"what", std::string(what)}});
 }
 
 bool IsTrustDomainAdmin(const v1::RoleBinding& binding) {
@@ -86,7 +87,8 @@ absl::Status PolicyState::RemoveRoleBinding(const std::string& name, Step* step)
   if (it == bindings_.end()) return status::NotFound(name);
   if (IsTrustDomainAdmin(it->second) && TrustDomainAdmins() == 1) {
     return status::Error(absl::StatusCode::kFailedPrecondition, "LAST_ADMIN",
-                         absl::StrCat("`", name, "` binds the last admin of the trust domain; bind "
+                         absl::StrCat("`", name,
+                                      "` binds the last admin of the trust domain; bind "
                                       "another one first."),
                          {{"resource", name}});
   }

@@ -15,8 +15,8 @@
 namespace capstan::credentials {
 
 // Projects, role bindings and the deny list, in the order of their names. Each change raises the
-// policy's revision in the transaction that makes it. Bounded, so that a snapshot stays below gRPC's
-// 4 MiB.
+// policy's revision in the transaction that makes it. Bounded, so that a snapshot stays below
+// gRPC's 4 MiB.
 class PolicyState {
  public:
   static constexpr size_t kMaxProjects = 1'000;

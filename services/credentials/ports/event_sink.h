@@ -21,8 +21,8 @@ class EventSink {
 
   virtual ~EventSink() = default;
 
-  // Applies an event; its `call` is overwritten. `done` runs exactly once, on the engine's strand when
-  // the step is committed, or on any thread when it is refused. Errors beside the core's own:
+  // Applies an event; its `call` is overwritten. `done` runs exactly once, on the engine's strand
+  // when the step is committed, or on any thread when it is refused. Errors beside the core's own:
   //   UNAVAILABLE/NOT_LEADING       nothing was tried;
   //   UNAVAILABLE/OUTCOME_UNKNOWN   the commit failed: it may have taken effect;
   //   RESOURCE_EXHAUSTED/OVERLOADED too much waits to be committed.

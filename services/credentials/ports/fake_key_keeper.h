@@ -17,8 +17,7 @@ class FakeKeyKeeper final : public KeyKeeper {
  public:
   std::string key_id() const override { return "fake"; }
 
-  absl::StatusOr<std::string> Wrap(absl::string_view data_key,
-                                   absl::string_view context) override {
+  absl::StatusOr<std::string> Wrap(absl::string_view data_key, absl::string_view context) override {
     std::string ticket = absl::StrCat("ticket-", ++tickets_);
     kept_[ticket] = {std::string(data_key), std::string(context)};
     return ticket;

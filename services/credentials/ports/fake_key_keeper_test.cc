@@ -7,8 +7,7 @@
 namespace capstan::credentials {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Fake, KeyKeeperConformance,
-                         testing::Values(KeyKeeperFactory([] {
+INSTANTIATE_TEST_SUITE_P(Fake, KeyKeeperConformance, testing::Values(KeyKeeperFactory([] {
                            return std::make_unique<FakeKeyKeeper>();
                          })));
 

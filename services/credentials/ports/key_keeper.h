@@ -17,8 +17,8 @@ class KeyKeeper {
   // Names the wrapping key; kept beside what it wrapped. Says nothing about the key.
   virtual std::string key_id() const = 0;
 
-  // Wraps a data key. `context` is bound to the result: unwrapping with another one fails. Two calls
-  // never give the same bytes.
+  // Wraps a data key. `context` is bound to the result: unwrapping with another one fails. Two
+  // calls never give the same bytes.
   virtual absl::StatusOr<std::string> Wrap(absl::string_view data_key,
                                            absl::string_view context) = 0;
   // DATA_LOSS if the bytes were not wrapped by this key under this context; the message never holds

@@ -107,8 +107,7 @@ class CoreHarness {
   }
 
   // Makes a token `id` with secret `id`.
-  absl::optional<absl::StatusOr<Outcome>> MakeToken(const std::string& id,
-                                                    const std::string& path,
+  absl::optional<absl::StatusOr<Outcome>> MakeToken(const std::string& id, const std::string& path,
                                                     absl::Duration ttl = absl::Minutes(15)) {
     CreateJoinToken event;
     event.call = 1;

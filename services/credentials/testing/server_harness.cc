@@ -55,8 +55,7 @@ std::shared_ptr<grpc::Channel> ServerHarness::Dial(std::shared_ptr<const rpc::Id
   return rpc::Dial(address(), std::move(identity), &clock_, "/svc/credentials");
 }
 
-absl::StatusOr<v1::Svid> ServerHarness::Join(const std::string& token,
-                                             const rpc::PrivateKey& key) {
+absl::StatusOr<v1::Svid> ServerHarness::Join(const std::string& token, const rpc::PrivateKey& key) {
   const std::vector<std::string> parts = absl::StrSplit(token, '.');
   const auto channel = rpc::Dial(absl::StrCat("127.0.0.1:", server_->join_port()),
                                  rpc::JoinChannelCredentials(parts.back(), &clock_));
@@ -65,9 +64,8 @@ absl::StatusOr<v1::Svid> ServerHarness::Join(const std::string& token,
   request.set_token(token);
   CAPSTAN_ASSIGN_OR_RETURN(*request.mutable_certificate_request(),
                            rpc::MakeCertificateRequest(key));
-  CAPSTAN_ASSIGN_OR_RETURN(
-      const v1::JoinResponse response,
-      Call<v1::JoinResponse>(*stub, &v1::JoinService::Stub::Join, request));
+  CAPSTAN_ASSIGN_OR_RETURN(const v1::JoinResponse response,
+                           Call<v1::JoinResponse>(*stub, &v1::JoinService::Stub::Join, request));
   return response.svid();
 }
 
@@ -121,10 +119,9 @@ absl::StatusOr<std::vector<event::v1::AuditRecord>> ServerHarness::Audit(
   v1::ListAuditRecordsRequest request;
   request.set_page_size(5);
   do {
-    CAPSTAN_ASSIGN_OR_RETURN(
-        const v1::ListAuditRecordsResponse page,
-        Call<v1::ListAuditRecordsResponse>(*stub, &v1::AuditService::Stub::ListAuditRecords,
-                                           request));
+    CAPSTAN_ASSIGN_OR_RETURN(const v1::ListAuditRecordsResponse page,
+                             Call<v1::ListAuditRecordsResponse>(
+                                 *stub, &v1::AuditService::Stub::ListAuditRecords, request));
     for (const std::string& bytes : page.records()) {
       event::v1::AuditRecord record;
       if (!record.ParseFromString(bytes) || record.previous_hash() != hash ||
@@ -136,9 +133,9 @@ absl::StatusOr<std::vector<event::v1::AuditRecord>> ServerHarness::Audit(
     }
     request.set_start_sequence(page.next_sequence());
   } while (request.start_sequence() != 0);
-  CAPSTAN_ASSIGN_OR_RETURN(const v1::AuditHead head,
-                           Call<v1::AuditHead>(*stub, &v1::AuditService::Stub::GetAuditHead,
-                                               v1::GetAuditHeadRequest()));
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const v1::AuditHead head,
+      Call<v1::AuditHead>(*stub, &v1::AuditService::Stub::GetAuditHead, v1::GetAuditHeadRequest()));
   // Records may have come between the two calls; never fewer.
   if (head.sequence() < static_cast<int64_t>(records.size()) ||
       (head.sequence() == static_cast<int64_t>(records.size()) && head.hash() != hash)) {

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "libs/status/error.h"
 #include "libs/store/file_lock.h"
+#include "libs/store/sqlite_maintenance.h"
 #include "libs/store/testing/pumped_strand.h"
 
 namespace capstan::store {
@@ -148,10 +149,11 @@ TEST_F(SqliteStoreTest, ASlowWatcherIsEndedAndOthersAreNot) {
   EXPECT_EQ(ended.code(), absl::StatusCode::kAborted);
 }
 
-TEST_F(SqliteStoreTest, ABackupIsAStoreOfItsOwn) {
+TEST_F(SqliteStoreTest, ABackupIsCheckedAndRestoredUnderAHigherIncarnation) {
   auto store = SqliteStore::Open(path_, &strand_);
   ASSERT_TRUE(store.ok());
-  ASSERT_TRUE(Txn(store->get(), {.then = {Put{"/a", "1"}}}).ok());
+  ASSERT_TRUE(Txn(store->get(), {.then = {Put{"/a", "1"}, Put{"/b", "1"}}}).ok());
+  ASSERT_TRUE(Txn(store->get(), {.then = {Delete{"/b", ""}}}).ok());
   const std::string copy = path_ + ".backup";
   absl::Status copied = absl::UnknownError("");
   bool done = false;
@@ -161,12 +163,44 @@ TEST_F(SqliteStoreTest, ABackupIsAStoreOfItsOwn) {
   });
   ASSERT_TRUE(strand_.RunUntil([&] { return done; }));
   ASSERT_TRUE(copied.ok()) << copied;
-  auto restored = SqliteStore::Open(copy, &strand_);
+  ASSERT_TRUE(Txn(store->get(), {.then = {Put{"/after", "1"}}}).ok());
+
+  EXPECT_EQ(status::Reason(CheckSqliteStore(path_).status()), kReasonLocked);
+  const auto state = CheckSqliteStore(copy);
+  ASSERT_TRUE(state.ok()) << state.status();
+  EXPECT_EQ(state->keys, 1);
+  EXPECT_EQ(state->revision, 3);
+  EXPECT_EQ(state->incarnation, (*store)->incarnation());
+
+  const absl::Time now = absl::FromUnixSeconds((*store)->incarnation() + 1000);
+  EXPECT_EQ(RestoreSqliteStore(copy, path_, now).code(), absl::StatusCode::kFailedPrecondition);
+  const int64_t before = (*store)->incarnation();
+  store->reset();
+  EXPECT_EQ(RestoreSqliteStore(copy, path_, now).code(), absl::StatusCode::kAlreadyExists);
+  const std::string restored_path = path_ + ".restored";
+  ASSERT_TRUE(RestoreSqliteStore(copy, restored_path, now).ok());
+  auto restored = SqliteStore::Open(restored_path, &strand_);
   ASSERT_TRUE(restored.ok()) << restored.status();
-  EXPECT_EQ((*restored)->incarnation(), (*store)->incarnation());
-  const auto read = Txn(restored->get(), {.then = {RangeRequest{.key = "/a"}}});
+  EXPECT_EQ((*restored)->incarnation(), before + 1000);
+  const auto read = Txn(restored->get(), {.then = {RangeRequest{.key = "/", .end = PrefixEnd("/")}}});
   ASSERT_TRUE(read.ok());
-  EXPECT_EQ(read->ranges[0].kvs.at(0).value, "1");
+  ASSERT_EQ(read->ranges[0].kvs.size(), 1u);
+  EXPECT_EQ(read->ranges[0].kvs[0].key, "/a");
+  // A clock that went back does not bring an old incarnation back.
+  const std::string again = path_ + ".again";
+  ASSERT_TRUE(RestoreSqliteStore(copy, again, absl::UnixEpoch()).ok());
+  EXPECT_EQ(CheckSqliteStore(again)->incarnation, before + 1);
+}
+
+TEST_F(SqliteStoreTest, TheCheckFindsWhatWasTamperedWith) {
+  {
+    auto store = SqliteStore::Open(path_, &strand_);
+    ASSERT_TRUE(store.ok());
+    ASSERT_TRUE(Txn(store->get(), {.then = {Put{"/a", "1"}}}).ok());
+  }
+  ASSERT_TRUE(CheckSqliteStore(path_).ok());
+  Execute("DELETE FROM current");
+  EXPECT_EQ(CheckSqliteStore(path_).status().code(), absl::StatusCode::kDataLoss);
 }
 
 }  // namespace

@@ -109,6 +109,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   options.core.isolation = probed.isolation;
   options.core.isolation.hidden_paths = config.hidden_paths;
   options.core.isolation.hidden_paths.push_back(config.data_folder);
+  options.core.isolation.shared_paths = config.shared_paths;
   options.core.log_limit_bytes = config.log_limit_bytes;
   absl::Notification ready;
   parts.Run([&] {

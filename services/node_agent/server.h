@@ -31,6 +31,9 @@ struct ServerConfig {
   std::string cgroup_name = "capstan";
   // Paths that Tasks must not see, besides the data folder: the platform's, its sockets.
   std::vector<std::string> hidden_paths;
+  // Existing folders of the machine that Tasks may write where the files' modes let them; everything
+  // else of the machine's is read-only to them.
+  std::vector<std::string> shared_paths = {};
   // Ports for Tasks, both ends included; those in the kernel's own range are left out.
   int32_t first_port = 20000;
   int32_t last_port = 29999;

@@ -171,6 +171,7 @@ ShimSpec BuildShimSpec(const session::TaskId& id, const DesiredTask& order, cons
       AddMount(dataset.directory(), dataset.mount_path(), true, &spec);
     }
   }
+  for (const std::string& path : isolation.shared_paths) AddMount(path, path, false, &spec);
   spec.set_deadline_boottime_ns(deadline.ToNanoseconds());
   *spec.mutable_stop_grace() = session::ToProto(FenceGrace(launch));
   spec.set_log_limit_bytes(log_limit_bytes);

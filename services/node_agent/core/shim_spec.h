@@ -26,6 +26,9 @@ struct Isolation {
   bool user_namespace = false;
   // Existing paths that a Task must not see: the platform's data folder, its sockets.
   std::vector<std::string> hidden_paths;
+  // Folders of the machine that Tasks may write where the files' modes let them; everything else of
+  // the machine's is read-only to them.
+  std::vector<std::string> shared_paths = {};
 };
 
 // Folders below a Task's own one.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "integration/simulation/agent_actor.h"
 #include "integration/simulation/executor_actor.h"
 #include "integration/simulation/loader_actor.h"
@@ -16,6 +17,7 @@
 #include "integration/simulation/scheduler_actor.h"
 #include "integration/simulation/witness.h"
 #include "integration/simulation/world.h"
+#include "services/executor/core/keys.h"
 #include "services/scheduler/core/validate.h"
 
 namespace capstan::simulation {
@@ -380,12 +382,14 @@ bool Scenario::Settled(std::string* why) const {
     }
   }
   for (const auto& executor : executors_) {
+    std::vector<std::string> left;
     for (const auto& [key, value] : executor->disk().records) {
       // What stays is the executor itself and its Nodes.
-      if (key.find("/tasks/") != std::string::npos || key.find("/uids/") != std::string::npos) {
-        *why = absl::StrCat(executor->name(), " keeps ", key);
-        return false;
-      }
+      if (key != executor::kSelfKey && key.find(executor::kNodePrefix) != 0) left.push_back(key);
+    }
+    if (!left.empty()) {
+      *why = absl::StrCat(executor->name(), " keeps ", absl::StrJoin(left, " "));
+      return false;
     }
   }
   return true;

@@ -337,7 +337,7 @@ TEST(ConnectionAgeTest, IsTheEarlierOfHalfALifeAndTheEnd) {
   identity.not_after = start + absl::Hours(24);
   EXPECT_EQ(ConnectionAge(identity, start), absl::Hours(12));
   EXPECT_EQ(ConnectionAge(identity, start + absl::Hours(20)), absl::Hours(4));
-  EXPECT_EQ(ConnectionAge(identity, start + absl::Hours(30)), absl::Minutes(1));
+  EXPECT_EQ(ConnectionAge(identity, start + absl::Hours(30)), absl::Seconds(5));
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ void SetArguments(grpc::ServerBuilder& builder, const ServerConfig& config) {
 
 absl::Duration ConnectionAge(const IdentitySnapshot& identity, absl::Time now) {
   const absl::Duration half_life = (identity.not_after - identity.not_before) / 2;
-  return std::max(absl::Minutes(1), std::min(half_life, identity.not_after - now));
+  return std::max(absl::Seconds(5), std::min(half_life, identity.not_after - now));
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config) {

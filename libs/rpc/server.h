@@ -43,7 +43,8 @@ struct ServerConfig {
 };
 
 // How long connections may live under an identity: half an SVID's life, or until it expires if that
-// is sooner; at least a minute. Certificates are looked at only in handshakes.
+// is sooner; at least five seconds, so that SVIDs of 30 s work too. Certificates are looked at only
+// in handshakes.
 absl::Duration ConnectionAge(const IdentitySnapshot& identity, absl::Time now);
 
 // A running gRPC server with health and reflection, bounded messages and keepalive.

@@ -46,10 +46,11 @@ pid_t ForkPair(const Paths& paths) {
 class RealCgroupTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_EQ(geteuid(), 0u) << "needs root: leave out tests tagged `root` otherwise";
+    if (geteuid() != 0) GTEST_SKIP() << "needs root";
     name_ = absl::StrCat("capstan-cgroup-test-", getpid());
   }
   void TearDown() override {
+    if (name_.empty()) return;
     absl::StatusOr<Tree> tree = Tree::Open(name_);
     if (!tree.ok()) return;
     for (const std::string& leaf : tree->List()) {

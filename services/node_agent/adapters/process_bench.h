@@ -14,12 +14,13 @@
 
 namespace capstan::node_agent {
 
-// This machine, with real shims, cgroups and processes; for tests run as root. Waiting ends on an
+// This machine, with real shims, cgroups and processes. Waiting ends on an
 // event or, when nothing comes of it, after 30 s.
 class ProcessBench final : public TaskRuntimeBench {
  public:
-  // `mountinfo` tells which cgroup hierarchies there are; the machine's own by default.
-  explicit ProcessBench(const std::string& mountinfo = "/proc/self/mountinfo");
+  // Null unless root: the test is then to be skipped. `mountinfo` tells which cgroup hierarchies
+  // there are; the machine's own by default.
+  static std::unique_ptr<ProcessBench> Make(const std::string& mountinfo = "/proc/self/mountinfo");
   ~ProcessBench() override;
 
   TaskRuntime& runtime() override { return *runtime_; }
@@ -41,6 +42,8 @@ class ProcessBench final : public TaskRuntimeBench {
   pid_t ProgramPid(const capstan::type::v1::TaskKey& key) const;
 
  private:
+  explicit ProcessBench(const std::string& mountinfo);
+
   void MakeRuntime();
 
   std::string data_folder_;

@@ -26,21 +26,20 @@ std::string MountsWithout(const std::string& word) {
   return path;
 }
 
-std::unique_ptr<TaskRuntimeBench> MakeBench() { return std::make_unique<ProcessBench>(); }
+std::unique_ptr<TaskRuntimeBench> MakeBench() { return ProcessBench::Make(); }
 
 // As on a machine that has v1 hierarchies only: freeze, kill, thaw.
 std::unique_ptr<TaskRuntimeBench> MakeFreezerBench() {
-  return std::make_unique<ProcessBench>(MountsWithout(" - cgroup2 "));
+  return ProcessBench::Make(MountsWithout(" - cgroup2 "));
 }
 
 // As for an ordinary user: the PID namespace alone holds a Task together.
 std::unique_ptr<TaskRuntimeBench> MakeNamespaceBench() {
-  return std::make_unique<ProcessBench>(MountsWithout(" - cgroup"));
+  return ProcessBench::Make(MountsWithout(" - cgroup"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Process, TaskRuntimeConformanceTest, ::testing::Values(&MakeBench));
-INSTANTIATE_TEST_SUITE_P(Freezer, TaskRuntimeConformanceTest,
-                         ::testing::Values(&MakeFreezerBench));
+INSTANTIATE_TEST_SUITE_P(Freezer, TaskRuntimeConformanceTest, ::testing::Values(&MakeFreezerBench));
 INSTANTIATE_TEST_SUITE_P(NamespaceOnly, TaskRuntimeConformanceTest,
                          ::testing::Values(&MakeNamespaceBench));
 

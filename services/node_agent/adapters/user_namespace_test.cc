@@ -30,7 +30,7 @@ class UserNamespaceTest : public ::testing::Test {
   static constexpr uid_t kUser = 61500;
 
   void SetUp() override {
-    ASSERT_EQ(geteuid(), 0u) << "needs root: leave out tests tagged `root` otherwise";
+    if (geteuid() != 0) GTEST_SKIP() << "needs root, to be an ordinary user of its own";
     char pattern[] = "/var/lib/capstan-test-XXXXXX";
     ASSERT_NE(mkdtemp(pattern), nullptr);
     data_ = pattern;
@@ -43,6 +43,7 @@ class UserNamespaceTest : public ::testing::Test {
     ASSERT_EQ(chmod(shim_.c_str(), 0755), 0);
   }
   void TearDown() override {
+    if (data_.empty()) return;
     for (const pid_t shim : shims_) {
       kill(shim, SIGKILL);
       waitpid(shim, nullptr, 0);

@@ -33,10 +33,12 @@ class TaskRuntimeConformanceTest
 
   void SetUp() override {
     bench_ = GetParam()();
+    if (bench_ == nullptr) GTEST_SKIP() << "this user cannot have such a machine";
     Listen();
   }
 
   void TearDown() override {
+    if (bench_ == nullptr) return;
     for (const FoundTask& task : Discover()) {
       EXPECT_TRUE(Kill(task.key).ok());
       EXPECT_TRUE(Remove(task.key).ok());
@@ -224,7 +226,7 @@ TEST_P(TaskRuntimeConformanceTest, StopKillsATaskThatDoesNotListen) {
 }
 
 TEST_P(TaskRuntimeConformanceTest, IsDeadByItsDeadlineWithoutAnyAgent) {
-  const ShimSpec spec = Spec(Program::kIgnoresTermination, absl::Seconds(2), absl::Seconds(1));
+  const ShimSpec spec = Spec(Program::kIgnoresTermination, absl::Seconds(4), absl::Seconds(1));
   ASSERT_TRUE(Run(spec).ok());
   ASSERT_TRUE(UntilRunning());
   EXPECT_EQ(UntilEnded().cause(), TaskEnd::CAUSE_FENCED);
@@ -233,9 +235,9 @@ TEST_P(TaskRuntimeConformanceTest, IsDeadByItsDeadlineWithoutAnyAgent) {
 }
 
 TEST_P(TaskRuntimeConformanceTest, ARaisedDeadlineLetsItRunOn) {
-  ASSERT_TRUE(Run(Spec(Program::kIgnoresTermination, absl::Seconds(3), absl::Seconds(1))).ok());
+  ASSERT_TRUE(Run(Spec(Program::kIgnoresTermination, absl::Seconds(5), absl::Seconds(1))).ok());
   ShimControl control;
-  const BootTime raised = Now() + absl::Seconds(5);
+  const BootTime raised = Now() + absl::Seconds(6);
   control.set_deadline_boottime_ns(raised.ToNanoseconds());
   ASSERT_TRUE(Control(control).ok());
   EXPECT_EQ(UntilEnded().cause(), TaskEnd::CAUSE_FENCED);

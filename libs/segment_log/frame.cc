@@ -43,8 +43,7 @@ Frame ParseFrame(absl::string_view bytes) {
     frame.outcome = Frame::Outcome::kTruncated;
     return frame;
   }
-  const uint32_t crc =
-      Crc32c(bytes.substr(kFramePrefix, length), Crc32c(bytes.substr(0, 4)));
+  const uint32_t crc = Crc32c(bytes.substr(kFramePrefix, length), Crc32c(bytes.substr(0, 4)));
   if (crc != GetU32(bytes.substr(4))) return frame;
   const auto kind = static_cast<FrameKind>(bytes[kFramePrefix]);
   if (kind != FrameKind::kRecord && kind != FrameKind::kHeader) return frame;

@@ -90,8 +90,7 @@ absl::Status WriteFileDurably(const std::string& path, absl::string_view bytes) 
 absl::StatusOr<std::unique_ptr<SegmentLog>> SegmentLog::Open(
     const std::string& folder, Options options,
     absl::FunctionRef<void(absl::string_view header)> on_header,
-    absl::FunctionRef<void(int64_t offset, absl::string_view payload)> on_record,
-    Repair* repair) {
+    absl::FunctionRef<void(int64_t offset, absl::string_view payload)> on_record, Repair* repair) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) return IoError("making", folder, error.value());
@@ -124,9 +123,8 @@ absl::Status SegmentLog::Load(absl::FunctionRef<void(absl::string_view)> on_head
     segments_.push_back(std::move(segment));
   }
   if (error) return IoError("listing", folder_, error.value());
-  std::sort(segments_.begin(), segments_.end(), [](const Segment& a, const Segment& b) {
-    return a.first_offset < b.first_offset;
-  });
+  std::sort(segments_.begin(), segments_.end(),
+            [](const Segment& a, const Segment& b) { return a.first_offset < b.first_offset; });
   next_offset_ = synced_offset_ = kept_from;
   while (!segments_.empty()) {
     CAPSTAN_ASSIGN_OR_RETURN(const bool begun, LoadNewest(on_header, on_record, repair));
@@ -146,9 +144,8 @@ absl::StatusOr<bool> SegmentLog::LoadNewest(
   Segment& newest = segments_.back();
   active_.Reset(::open(newest.path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC));
   if (!active_.valid()) return IoError("opening", newest.path, errno);
-  CAPSTAN_ASSIGN_OR_RETURN(
-      const std::string content,
-      ReadAt(active_.get(), newest.path, 0, static_cast<size_t>(newest.bytes)));
+  CAPSTAN_ASSIGN_OR_RETURN(const std::string content, ReadAt(active_.get(), newest.path, 0,
+                                                             static_cast<size_t>(newest.bytes)));
   next_offset_ = newest.first_offset;
   int64_t good = 0;
   while (true) {
@@ -205,8 +202,7 @@ absl::Status SegmentLog::BeginSegment(absl::string_view header) {
   Segment segment;
   segment.path = absl::StrFormat("%s/%020d%s", folder_, next_offset_, kSuffix);
   segment.first_offset = next_offset_;
-  UniqueFd fd(
-      ::open(segment.path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  UniqueFd fd(::open(segment.path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd.valid()) return IoError("making", segment.path, errno);
   absl::Status made = SyncFolder(folder_);
   std::string bytes;
@@ -309,8 +305,7 @@ int64_t SegmentLog::EndOf(size_t segment) const {
   return segment + 1 < segments_.size() ? segments_[segment + 1].first_offset : synced_offset_;
 }
 
-absl::StatusOr<std::vector<SegmentLog::Entry>> SegmentLog::Read(int64_t offset,
-                                                                int64_t max_bytes) {
+absl::StatusOr<std::vector<SegmentLog::Entry>> SegmentLog::Read(int64_t offset, int64_t max_bytes) {
   absl::MutexLock lock(&mutex_);
   std::vector<Entry> entries;
   if (offset <= dropped_.records) {
@@ -325,9 +320,9 @@ absl::StatusOr<std::vector<SegmentLog::Entry>> SegmentLog::Read(int64_t offset,
     Segment& segment = segments_[at];
     UniqueFd fd(::open(segment.path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!fd.valid()) return IoError("opening", segment.path, errno);
-    const auto after = std::upper_bound(
-        segment.index.begin(), segment.index.end(), offset,
-        [](int64_t wanted, const auto& entry) { return wanted < entry.first; });
+    const auto after =
+        std::upper_bound(segment.index.begin(), segment.index.end(), offset,
+                         [](int64_t wanted, const auto& entry) { return wanted < entry.first; });
     int64_t current = after == segment.index.begin() ? segment.first_offset : (after - 1)->first;
     int64_t position = after == segment.index.begin() ? 0 : (after - 1)->second;
     const int64_t end = EndOf(at);
@@ -338,8 +333,7 @@ absl::StatusOr<std::vector<SegmentLog::Entry>> SegmentLog::Read(int64_t offset,
       const Frame frame = ParseFrame(absl::string_view(buffer).substr(used));
       if (frame.outcome == Frame::Outcome::kTruncated) {
         position += static_cast<int64_t>(used);
-        CAPSTAN_ASSIGN_OR_RETURN(std::string more,
-                                 ReadAt(fd.get(), segment.path, position, chunk));
+        CAPSTAN_ASSIGN_OR_RETURN(std::string more, ReadAt(fd.get(), segment.path, position, chunk));
         // No progress: the file ends within a frame that was synced.
         if (used == 0 && more.size() <= buffer.size()) return DamagedError(segment.path, position);
         buffer = std::move(more);

@@ -40,8 +40,8 @@ class SegmentLog {
   };
   // What Open found.
   struct Repair {
-    // Bytes of an unfinished append after the last whole frame: cut off, and kept beside the segment
-    // as `<segment>.torn`.
+    // Bytes of an unfinished append after the last whole frame: cut off, and kept beside the
+    // segment as `<segment>.torn`.
     int64_t torn_bytes = 0;
   };
   struct Entry {
@@ -54,20 +54,20 @@ class SegmentLog {
     int64_t bytes = 0;
   };
 
-  // Opens or makes the log and repairs its tail. `on_header` gets the newest segment's header, if it
-  // has one, then `on_record` that segment's records: what an owner needs to rebuild its own state.
+  // Opens or makes the log and repairs its tail. `on_header` gets the newest segment's header, if
+  // it has one, then `on_record` that segment's records: what an owner needs to rebuild its own
+  // state.
   static absl::StatusOr<std::unique_ptr<SegmentLog>> Open(
       const std::string& folder, Options options,
       absl::FunctionRef<void(absl::string_view header)> on_header,
-      absl::FunctionRef<void(int64_t offset, absl::string_view payload)> on_record,
-      Repair* repair);
+      absl::FunctionRef<void(int64_t offset, absl::string_view payload)> on_record, Repair* repair);
 
   // Writes records; returns the offset of the first. Whenever that begins a segment, `header` is
   // asked for its header. After an error nothing was appended.
   absl::StatusOr<int64_t> Append(const std::vector<std::string>& payloads,
                                  absl::FunctionRef<std::string()> header);
-  // Makes everything appended durable and readable. After an error, what was not synced is gone, and
-  // every later Append and Sync fails.
+  // Makes everything appended durable and readable. After an error, what was not synced is gone,
+  // and every later Append and Sync fails.
   absl::Status Sync();
 
   // Synced records from `offset` on until `max_bytes` is passed; none if `offset` is the next one.
@@ -94,17 +94,15 @@ class SegmentLog {
     std::vector<std::pair<int64_t, int64_t>> index;
   };
 
-  SegmentLog(std::string folder, Options options)
-      : folder_(std::move(folder)), options_(options) {}
+  SegmentLog(std::string folder, Options options) : folder_(std::move(folder)), options_(options) {}
 
   absl::Status Load(absl::FunctionRef<void(absl::string_view)> on_header,
                     absl::FunctionRef<void(int64_t, absl::string_view)> on_record, Repair* repair)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // False if the newest segment has no whole frame, so that the one before is the newest.
-  absl::StatusOr<bool> LoadNewest(
-      absl::FunctionRef<void(absl::string_view)> on_header,
-      absl::FunctionRef<void(int64_t, absl::string_view)> on_record, Repair* repair)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<bool> LoadNewest(absl::FunctionRef<void(absl::string_view)> on_header,
+                                  absl::FunctionRef<void(int64_t, absl::string_view)> on_record,
+                                  Repair* repair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status RepairTail(Segment& segment, const std::string& content, int64_t good,
                           Repair* repair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status BeginSegment(absl::string_view header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -16,9 +16,10 @@ const std::string& KeyOf(const Op& op) {
 // The operations of one transaction to be, at most one for each key.
 class Batch {
  public:
-  // Adds all of the submission, or nothing and returns false if it does not fit behind what is there:
-  // for lack of room, or because what it does would be lost in a merge (a key put again after its
-  // deletion must be created again; a range must not swallow what comes before or after it).
+  // Adds all of the submission, or nothing and returns false if it does not fit behind what is
+  // there: for lack of room, or because what it does would be lost in a merge (a key put again
+  // after its deletion must be created again; a range must not swallow what comes before or after
+  // it).
   bool Add(std::vector<Op>& added, size_t max_ops, size_t max_bytes) {
     size_t ops = ops_.size();
     size_t bytes = bytes_;
@@ -121,17 +122,17 @@ void CommitQueue::Flush() {
   if (leadership_) request.compares.push_back(*leadership_);
   committing_ = true;
   ++transactions_;
-  store_->Txn(std::move(request), [this, alive = std::weak_ptr<char>(alive_)](
-                                      absl::StatusOr<TxnResult> result) {
-    if (!alive.lock()) return;
-    committing_ = false;
-    if (!result.ok()) return Fail(result.status());
-    if (!result->succeeded) {
-      return Fail(status::Error(absl::StatusCode::kFailedPrecondition, kReasonNotLeader,
-                                "the leadership was lost before this could be stored"));
-    }
-    Committed(result->revision);
-  });
+  store_->Txn(std::move(request),
+              [this, alive = std::weak_ptr<char>(alive_)](absl::StatusOr<TxnResult> result) {
+                if (!alive.lock()) return;
+                committing_ = false;
+                if (!result.ok()) return Fail(result.status());
+                if (!result->succeeded) {
+                  return Fail(status::Error(absl::StatusCode::kFailedPrecondition, kReasonNotLeader,
+                                            "the leadership was lost before this could be stored"));
+                }
+                Committed(result->revision);
+              });
 }
 
 void CommitQueue::Committed(int64_t revision) {

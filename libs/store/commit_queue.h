@@ -36,11 +36,13 @@ inline constexpr char kReasonNotLeader[] = "NOT_LEADER";
 //   if (queue_->congested()) return RefuseWithRetryDelay();
 //
 // Guarantees:
-// - A submission is atomic: all its puts and deletes are in one transaction, which also compares the
+// - A submission is atomic: all its puts and deletes are in one transaction, which also compares
+// the
 //   leadership.
 // - Callbacks run in the order of the submissions, never from within Submit. A submission without
 //   puts and deletes completes after those before it and costs no transaction.
-// - What one transaction holds of several submissions looks to everyone as if only the last value of
+// - What one transaction holds of several submissions looks to everyone as if only the last value
+// of
 //   each key had been put.
 // - After a failure every submission that is queued or comes later fails with the same error, in
 //   order, and the queue stays dead: its owner drops its state and loads again. Whether the failed
@@ -67,8 +69,8 @@ class CommitQueue {
   CommitQueue& operator=(const CommitQueue&) = delete;
 
   // `done` gets the revision of the transaction that committed the submission, or for an empty one
-  // that of the newest before it (0 if none). A submission that fits no transaction, or that names a
-  // key twice, kills the queue with INVALID_ARGUMENT.
+  // that of the newest before it (0 if none). A submission that fits no transaction, or that names
+  // a key twice, kills the queue with INVALID_ARGUMENT.
   void Submit(std::vector<Put> puts, std::vector<Delete> deletes, Done done);
 
   // Submissions not yet answered.

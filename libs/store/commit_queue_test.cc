@@ -19,12 +19,12 @@ namespace {
 class CommitQueueTest : public testing::Test {
  protected:
   void Submit(const std::string& name, std::vector<Put> puts, std::vector<Delete> deletes = {}) {
-    queue_->Submit(std::move(puts), std::move(deletes),
-                   [this, name](absl::StatusOr<int64_t> revision) {
-                     log_.push_back(absl::StrCat(
-                         name, revision.ok() ? absl::StrCat("@", *revision)
-                                             : absl::StrCat("!", status::Reason(revision.status()))));
-                   });
+    queue_->Submit(
+        std::move(puts), std::move(deletes), [this, name](absl::StatusOr<int64_t> revision) {
+          log_.push_back(absl::StrCat(
+              name, revision.ok() ? absl::StrCat("@", *revision)
+                                  : absl::StrCat("!", status::Reason(revision.status()))));
+        });
   }
 
   std::string Value(const std::string& key) {

@@ -1,6 +1,6 @@
-// What every adapter of Store must do, as parameterised tests. An adapter's test includes this header
-// (and conformance_watch.h, conformance_concurrency.h) and instantiates StoreConformanceTest with a
-// function that makes a StoreDisk.
+// What every adapter of Store must do, as parameterised tests. An adapter's test includes this
+// header (and conformance_watch.h, conformance_concurrency.h) and instantiates StoreConformanceTest
+// with a function that makes a StoreDisk.
 #ifndef CAPSTAN_LIBS_STORE_CONFORMANCE_H_
 #define CAPSTAN_LIBS_STORE_CONFORMANCE_H_
 
@@ -69,7 +69,8 @@ class StoreConformanceTest
     return Await<LeaseId>([&](auto done) { store_->GrantLease(ttl, std::move(done)); });
   }
   absl::StatusOr<absl::Duration> KeepAlive(LeaseId lease) {
-    return Await<absl::Duration>([&](auto done) { store_->KeepAliveLease(lease, std::move(done)); });
+    return Await<absl::Duration>(
+        [&](auto done) { store_->KeepAliveLease(lease, std::move(done)); });
   }
   absl::Status Compact(int64_t revision) {
     return AwaitDone([&](auto done) { store_->Compact(revision, std::move(done)); });
@@ -214,8 +215,8 @@ TEST_P(StoreConformanceTest, BadRequestsAreRefusedWhole) {
 }
 
 TEST_P(StoreConformanceTest, RangesAreInByteOrderAndCutByTheLimit) {
-  const std::vector<std::string> keys = {std::string("/a"), std::string("/a\0", 3), "/a/b", "/b",
-                                         "/\x80", "/\xff"};
+  const std::vector<std::string> keys = {
+      std::string("/a"), std::string("/a\0", 3), "/a/b", "/b", "/\x80", "/\xff"};
   std::vector<Op> puts;
   for (auto it = keys.rbegin(); it != keys.rend(); ++it) puts.push_back(Put{*it, *it});
   const int64_t revision = Do(puts)->revision;
@@ -239,9 +240,9 @@ TEST_P(StoreConformanceTest, RangesAreInByteOrderAndCutByTheLimit) {
 }
 
 TEST_P(StoreConformanceTest, HistoryIsKeptUntilCompacted) {
-  ASSERT_TRUE(Do({Put{"/a", "1"}}).ok());                     // 2
-  ASSERT_TRUE(Do({Put{"/b", "1"}}).ok());                     // 3
-  ASSERT_TRUE(Do({Delete{"/a", ""}}).ok());                   // 4
+  ASSERT_TRUE(Do({Put{"/a", "1"}}).ok());                    // 2
+  ASSERT_TRUE(Do({Put{"/b", "1"}}).ok());                    // 3
+  ASSERT_TRUE(Do({Delete{"/a", ""}}).ok());                  // 4
   ASSERT_TRUE(Do({Put{"/a", "2"}, Delete{"/b", ""}}).ok());  // 5
   using Strings = std::vector<std::string>;
   const auto check_from = [&](int64_t first) {
@@ -277,7 +278,8 @@ TEST_P(StoreConformanceTest, HistoryIsKeptUntilCompacted) {
 TEST_P(StoreConformanceTest, WhatIsAnsweredIsThereAfterReopening) {
   const int64_t incarnation = store_->incarnation();
   EXPECT_GT(incarnation, 0);
-  for (int i = 0; i < 50; ++i) ASSERT_TRUE(Do({Put{absl::StrCat("/", i % 7), absl::StrCat(i)}}).ok());
+  for (int i = 0; i < 50; ++i)
+    ASSERT_TRUE(Do({Put{absl::StrCat("/", i % 7), absl::StrCat(i)}}).ok());
   const auto before = Range({.key = "/", .end = PrefixEnd("/")});
   Reopen();
   EXPECT_EQ(store_->incarnation(), incarnation);
@@ -344,7 +346,8 @@ TEST_P(StoreConformanceTest, ClosingAnswersEveryCallOnce) {
   for (int i = 0; i < 100; ++i) {
     store_->Txn({.then = {Put{absl::StrCat("/", i), ""}}},
                 [&](absl::StatusOr<TxnResult> result) { count(result.status()); });
-    store_->Range({.key = "/a"}, [&](absl::StatusOr<RangeResult> result) { count(result.status()); });
+    store_->Range({.key = "/a"},
+                  [&](absl::StatusOr<RangeResult> result) { count(result.status()); });
   }
   auto watch = store_->StartWatch({.key = "/a"}, [](absl::StatusOr<WatchBatch>) {});
   store_.reset();
@@ -374,7 +377,8 @@ TEST_P(StoreConformanceTest, RandomTransactionsDoWhatTheModelDoes) {
         return found->kvs.empty() ? KeyValue() : found->kvs[0];
       }();
       if (random.OneIn(2) && !kv.key.empty()) {
-        request.compares.push_back({.key = kv.key, .number = kv.mod_revision - (random.OneIn(4) ? 1 : 0)});
+        request.compares.push_back(
+            {.key = kv.key, .number = kv.mod_revision - (random.OneIn(4) ? 1 : 0)});
       }
       for (auto* branch : {&request.then, &request.otherwise}) {
         if (random.OneIn(4)) branch->push_back(RangeRequest{.key = root, .end = PrefixEnd(root)});

@@ -89,7 +89,8 @@ TEST_P(StoreConformanceTest, ConcurrentHistoriesAreLinearisable) {
     std::vector<std::thread> callers;
     for (int c = 0; c < kCallers; ++c) {
       callers.emplace_back([&, c] {
-        RunCaller(store_.get(), absl::StrCat("/", seed, "/"), seed * 100 + c, kOperations, &history);
+        RunCaller(store_.get(), absl::StrCat("/", seed, "/"), seed * 100 + c, kOperations,
+                  &history);
         --running;
         // Wakes the pump.
         strand_.Post([] {});

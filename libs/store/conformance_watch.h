@@ -70,8 +70,7 @@ TEST_P(StoreConformanceTest, AWatchTellsWhereItStartsThenWhatChanges) {
   ASSERT_TRUE(Do({Put{"/b", "1"}, Delete{"/a", ""}}).ok());
   ASSERT_TRUE(Do({Put{"/b", "2"}}).ok());
   EXPECT_TRUE(strand_.RunUntil([&] { return watch.revision() == 4; }));
-  EXPECT_EQ(watch.Text(),
-            (std::vector<std::string>{"put /b=1@3", "delete /a@3", "put /b=2@4"}));
+  EXPECT_EQ(watch.Text(), (std::vector<std::string>{"put /b=1@3", "delete /a@3", "put /b=2@4"}));
   const KeyValue& kv = watch.events().back().kv;
   EXPECT_EQ(kv, (KeyValue{"/b", "2", 3, 4, 2, 0}));
 }
@@ -93,7 +92,8 @@ TEST_P(StoreConformanceTest, AWatchResumesFromAnyRevisionAlsoAfterReopening) {
   for (const int64_t from : {1, 2, 7, 11, 12, 14}) {
     WatchRecorder watch(store_.get(), {.key = "/a", .end = "", .start_revision = from});
     EXPECT_TRUE(strand_.RunUntil([&] { return watch.batches() >= 1; }));
-    EXPECT_EQ(watch.events().size(), static_cast<size_t>(std::max<int64_t>(0, 12 - std::max<int64_t>(2, from))));
+    EXPECT_EQ(watch.events().size(),
+              static_cast<size_t>(std::max<int64_t>(0, 12 - std::max<int64_t>(2, from))));
   }
   WatchRecorder later(store_.get(), {.key = "/a", .end = "", .start_revision = 14});
   for (int i = 12; i <= 15; ++i) ASSERT_TRUE(Do({Put{"/a", absl::StrCat(i)}}).ok());
@@ -149,11 +149,12 @@ TEST_P(StoreConformanceTest, WatchesThatStartDuringWritesMissNothing) {
     constexpr int kWrites = 100;
     for (int i = 0; i < kWrites; ++i) {
       const std::string key = absl::StrCat(root, random.Below(3));
-      store_->Txn({.then = {Put{key, absl::StrCat(i)}}}, [&, key](absl::StatusOr<TxnResult> result) {
-        ASSERT_TRUE(result.ok()) << result.status();
-        written[result->revision] = key;
-        ++answered;
-      });
+      store_->Txn({.then = {Put{key, absl::StrCat(i)}}},
+                  [&, key](absl::StatusOr<TxnResult> result) {
+                    ASSERT_TRUE(result.ok()) << result.status();
+                    written[result->revision] = key;
+                    ++answered;
+                  });
       if (random.OneIn(10)) {
         starts.push_back(random.Between(base, base + kWrites));
         watches.push_back(std::make_unique<WatchRecorder>(

@@ -94,13 +94,12 @@ void Leadership::FoundHolder(const KeyValue& kv, int64_t revision) {
   }
   holder_ = kv.value;
   // A lost watch is followed by another look, so that nothing depends on one event.
-  watch_ = store_->StartWatch(
-      {.key = options_.key, .end = "", .start_revision = revision + 1},
-      InAttempt([this](absl::StatusOr<WatchBatch> batch) {
-        if (!batch.ok()) return TryAgain(options_.retry_after);
-        if (batch->events.empty()) return;
-        TryAgain(absl::ZeroDuration());
-      }));
+  watch_ = store_->StartWatch({.key = options_.key, .end = "", .start_revision = revision + 1},
+                              InAttempt([this](absl::StatusOr<WatchBatch> batch) {
+                                if (!batch.ok()) return TryAgain(options_.retry_after);
+                                if (batch->events.empty()) return;
+                                TryAgain(absl::ZeroDuration());
+                              }));
 }
 
 void Leadership::Claim(LeaseId lease, BootTime lease_sent) {
@@ -147,23 +146,27 @@ void Leadership::KeepAlive() {
   const BootTime sent = strand_->clock().Read().boot;
   ArmKeepAlive();
   store_->KeepAliveLease(lease_, InAttempt([this, sent](absl::StatusOr<absl::Duration> ttl) {
-    if (!ttl.ok()) {
-      // Anything but a lost lease may pass before the validity does.
-      if (status::Reason(ttl.status()) == kReasonNoLease) StepDown(ttl.status());
-      return;
-    }
-    valid_until_ = std::max(valid_until_, sent + (std::min(*ttl, options_.ttl) - options_.margin));
-    ArmExpiry();
-  }));
+                           if (!ttl.ok()) {
+                             // Anything but a lost lease may pass before the validity does.
+                             if (status::Reason(ttl.status()) == kReasonNoLease)
+                               StepDown(ttl.status());
+                             return;
+                           }
+                           valid_until_ =
+                               std::max(valid_until_,
+                                        sent + (std::min(*ttl, options_.ttl) - options_.margin));
+                           ArmExpiry();
+                         }));
 }
 
 void Leadership::ArmExpiry() {
   if (expiry_timer_ != 0) strand_->Cancel(expiry_timer_);
-  expiry_timer_ = strand_->RunAt(valid_until_, InAttempt([this] {
-    expiry_timer_ = 0;
-    StepDown(status::Error(absl::StatusCode::kFailedPrecondition, kReasonNotLeader,
-                           "the leadership lease could not be renewed in time"));
-  }));
+  expiry_timer_ = strand_->RunAt(
+      valid_until_, InAttempt([this] {
+        expiry_timer_ = 0;
+        StepDown(status::Error(absl::StatusCode::kFailedPrecondition, kReasonNotLeader,
+                               "the leadership lease could not be renewed in time"));
+      }));
 }
 
 void Leadership::End(absl::Status why) {

@@ -28,7 +28,8 @@ struct FencingToken {
 // destruction included.
 //
 //   leadership_ = std::make_unique<Leadership>(
-//       store_, strand_, Leadership::Options{.key = "/capstan/scheduler/v1/leader", .value = address});
+//       store_, strand_, Leadership::Options{.key = "/capstan/scheduler/v1/leader", .value =
+//       address});
 //   leadership_->Start({.on_gained = [this] { Load(); },          // then leadership_->Guard()
 //                       .on_lost = [this](absl::Status why) { DropState(); }});
 //   // Before every answer that only a leader may give:
@@ -44,7 +45,8 @@ struct FencingToken {
 // - At most one Leadership of a key is Valid() at any moment, as long as the store keeps leases and
 //   clock rates agree within 1,000 ppm (the margin covers the difference and the way of an answer).
 // - A transaction that carries Guard() takes effect only within this term.
-// - on_gained and on_lost alternate, beginning with on_gained. Valid() is false before on_lost runs,
+// - on_gained and on_lost alternate, beginning with on_gained. Valid() is false before on_lost
+// runs,
 //   and the lease is given back only after it returned.
 class Leadership {
  public:
@@ -56,8 +58,8 @@ class Leadership {
     // Taken off the time that the lease is believed to last.
     absl::Duration margin = absl::Milliseconds(400);
     absl::Duration retry_after = absl::Milliseconds(500);
-    // True for a store that one process owns (SQLite, by its file lock): a key found there belongs to
-    // a dead predecessor and is removed at once instead of being waited for.
+    // True for a store that one process owns (SQLite, by its file lock): a key found there belongs
+    // to a dead predecessor and is removed at once instead of being waited for.
     bool sole_owner = false;
   };
   struct Callbacks {
@@ -81,8 +83,8 @@ class Leadership {
 
   // Whether this process leads now and may say so.
   bool Valid() const;
-  // The end of validity as known now: when the last answered keep-alive was *sent*, plus the TTL, less
-  // the margin. InfinitePast if this process does not lead.
+  // The end of validity as known now: when the last answered keep-alive was *sent*, plus the TTL,
+  // less the margin. InfinitePast if this process does not lead.
   BootTime ValidUntil() const { return valid_until_; }
   // Create revision of the key in this term, or the last one; 0 before the first.
   int64_t epoch() const { return epoch_; }

@@ -38,7 +38,8 @@ class WatcherHandle final : public Watch {
 
 }  // namespace
 
-// Lives as long as a task on the strand refers to it, so that the store may be destroyed at any time.
+// Lives as long as a task on the strand refers to it, so that the store may be destroyed at any
+// time.
 class MemoryStore::Body : public std::enable_shared_from_this<MemoryStore::Body> {
  public:
   // A change in the commit queue. `apply` runs without the lock, on the strand, and returns what is
@@ -289,8 +290,8 @@ void MemoryStore::Txn(TxnRequest request, Callback<TxnResult> done) {
                              [](const Op& op) { return std::holds_alternative<Put>(op); });
   pending.apply = [body = body_.get(), request = std::move(request), checked, shared] {
     const auto lives = [body](LeaseId lease) { return body->LeaseLives(lease); };
-    auto result = checked.ok() ? body->image_->map.Apply(request, lives)
-                               : absl::StatusOr<TxnResult>(checked);
+    auto result =
+        checked.ok() ? body->image_->map.Apply(request, lives) : absl::StatusOr<TxnResult>(checked);
     return [shared, result = std::move(result)]() mutable { (*shared)(std::move(result)); };
   };
   pending.refuse = [shared](absl::Status error) { (*shared)(std::move(error)); };

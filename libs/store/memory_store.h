@@ -42,8 +42,7 @@ class MemoryStore final : public Store {
   void Range(RangeRequest request, Callback<RangeResult> done) override;
   void Txn(TxnRequest request, Callback<TxnResult> done) override;
   std::unique_ptr<Watch> StartWatch(
-      WatchRequest request,
-      absl::AnyInvocable<void(absl::StatusOr<WatchBatch>)> on_batch) override;
+      WatchRequest request, absl::AnyInvocable<void(absl::StatusOr<WatchBatch>)> on_batch) override;
   void GrantLease(absl::Duration ttl, Callback<LeaseId> done) override;
   void KeepAliveLease(LeaseId lease, Callback<absl::Duration> done) override;
   void RevokeLease(LeaseId lease, DoneCallback done) override;
@@ -61,13 +60,13 @@ class MemoryStore final : public Store {
   void SetCommitDelay(absl::Duration delay);
   // While full, transactions that put get NO_SPACE; those that only delete go through.
   void SetFull(bool full);
-  // While cut off, every call and keep-alive gets UNAVAILABLE and takes no effect: the store's server
-  // is away. Leases go on running.
+  // While cut off, every call and keep-alive gets UNAVAILABLE and takes no effect: the store's
+  // server is away. Leases go on running.
   void SetUnreachable(bool unreachable);
   // Ends every watch with ABORTED, as slow watchers are ended.
   void AbortWatches();
-  // Stops like a killed process. The oldest `pending_that_commit` of the transactions under way still
-  // reach the disk; no callback runs from now on.
+  // Stops like a killed process. The oldest `pending_that_commit` of the transactions under way
+  // still reach the disk; no callback runs from now on.
   void Crash(size_t pending_that_commit = 0);
 
   const std::shared_ptr<MemoryImage>& image() const;

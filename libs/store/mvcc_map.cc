@@ -9,9 +9,9 @@
 namespace capstan::store {
 
 const KeyValue* MvccMap::At(const Versions& versions, int64_t revision) const {
-  const auto after = std::upper_bound(
-      versions.begin(), versions.end(), revision,
-      [](int64_t r, const KeyValue& version) { return r < version.mod_revision; });
+  const auto after =
+      std::upper_bound(versions.begin(), versions.end(), revision,
+                       [](int64_t r, const KeyValue& version) { return r < version.mod_revision; });
   if (after == versions.begin()) return nullptr;
   const KeyValue& kv = *std::prev(after);
   return kv.version == 0 ? nullptr : &kv;

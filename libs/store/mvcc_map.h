@@ -40,8 +40,8 @@ class MvccMap {
   std::vector<std::string> KeysOfLease(LeaseId lease) const;
 
  private:
-  // The states of a key, oldest first, each until the next one's mod_revision; one with version 0 is
-  // a deletion.
+  // The states of a key, oldest first, each until the next one's mod_revision; one with version 0
+  // is a deletion.
   using Versions = std::vector<KeyValue>;
 
   // The key's state at `revision`, nullptr if it is absent.

@@ -70,27 +70,27 @@ void Outbox::RetryLater(void (Outbox::*what)()) {
 void Outbox::Count(std::string from, int64_t revision, int64_t records, int64_t bytes) {
   RangeRequest page{.key = std::move(from), .end = PrefixEnd(options_.prefix)};
   page.revision = revision;
-  store_->Range(std::move(page), WhileAlive([this, records, bytes](
-                                                absl::StatusOr<RangeResult> found) mutable {
-    if (!found.ok()) {
-      last_error_ = found.status();
-      return RetryLater(&Outbox::Start);
-    }
-    for (const KeyValue& kv : found->kvs) {
-      // Add has counted what is of this term.
-      if (SequenceOf(kv.key) >= first_sequence_) continue;
-      ++records;
-      bytes += static_cast<int64_t>(kv.value.size());
-    }
-    if (found->more) {
-      return Count(found->kvs.back().key + '\0', found->revision, records, bytes);
-    }
-    records_ += records;
-    bytes_ += bytes;
-    retry_ = options_.retry_first;
-    Follow(found->revision + 1);
-    Ship();
-  }));
+  store_->Range(std::move(page),
+                WhileAlive([this, records, bytes](absl::StatusOr<RangeResult> found) mutable {
+                  if (!found.ok()) {
+                    last_error_ = found.status();
+                    return RetryLater(&Outbox::Start);
+                  }
+                  for (const KeyValue& kv : found->kvs) {
+                    // Add has counted what is of this term.
+                    if (SequenceOf(kv.key) >= first_sequence_) continue;
+                    ++records;
+                    bytes += static_cast<int64_t>(kv.value.size());
+                  }
+                  if (found->more) {
+                    return Count(found->kvs.back().key + '\0', found->revision, records, bytes);
+                  }
+                  records_ += records;
+                  bytes_ += bytes;
+                  retry_ = options_.retry_first;
+                  Follow(found->revision + 1);
+                  Ship();
+                }));
 }
 
 void Outbox::Follow(int64_t revision) {
@@ -116,13 +116,12 @@ void Outbox::Ship() {
   if (shipping_ || retry_timer_ != 0) return;
   shipping_ = true;
   more_ = false;
-  store_->Range({.key = options_.prefix,
-                 .end = PrefixEnd(options_.prefix),
-                 .limit = options_.batch_records},
-                WhileAlive([this](absl::StatusOr<RangeResult> found) {
-                  if (!found.ok()) return Taken(found.status(), "", 0, 0);
-                  Offer(*found);
-                }));
+  store_->Range(
+      {.key = options_.prefix, .end = PrefixEnd(options_.prefix), .limit = options_.batch_records},
+      WhileAlive([this](absl::StatusOr<RangeResult> found) {
+        if (!found.ok()) return Taken(found.status(), "", 0, 0);
+        Offer(*found);
+      }));
 }
 
 void Outbox::Offer(const RangeResult& found) {
@@ -141,10 +140,9 @@ void Outbox::Offer(const RangeResult& found) {
     bytes += static_cast<int64_t>(kv.value.size());
   }
   const std::string last = found.kvs[records.size() - 1].key;
-  sink_(records, WhileAlive([this, last, count = static_cast<int64_t>(records.size()),
-                             bytes](absl::Status status) {
-          Taken(std::move(status), last, count, bytes);
-        }));
+  sink_(records,
+        WhileAlive([this, last, count = static_cast<int64_t>(records.size()),
+                    bytes](absl::Status status) { Taken(std::move(status), last, count, bytes); }));
 }
 
 void Outbox::Taken(absl::Status status, const std::string& last, int64_t records, int64_t bytes) {

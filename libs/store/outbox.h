@@ -17,17 +17,17 @@ namespace capstan::store {
 
 // An event on its way out.
 struct OutboxRecord {
-  // Rises strictly from record to record of one store incarnation, over crashes and leaders too: the
-  // receiver drops what is not higher than what it has. (Incarnation and sequence together are the
-  // producer's identity; the incarnation goes into the producer's name.)
+  // Rises strictly from record to record of one store incarnation, over crashes and leaders too:
+  // the receiver drops what is not higher than what it has. (Incarnation and sequence together are
+  // the producer's identity; the incarnation goes into the producer's name.)
   int64_t sequence = 0;
   std::string payload{};
 };
 
 // Events leave by an outbox: the record is put in the transaction of the change that it tells of, a
-// shipper gives committed records to a sink, in order, and deletes them once the sink has taken them.
-// No crash loses one; a crash between taking and deleting sends some again, with the same sequence.
-// One leader's term owns an Outbox; on the engine's strand only, destruction included.
+// shipper gives committed records to a sink, in order, and deletes them once the sink has taken
+// them. No crash loses one; a crash between taking and deleting sends some again, with the same
+// sequence. One leader's term owns an Outbox; on the engine's strand only, destruction included.
 //
 //   outbox_ = std::make_unique<Outbox>(
 //       store_, strand_, queue_.get(), loaded_revision,
@@ -37,8 +37,9 @@ struct OutboxRecord {
 //       });
 //   outbox_->Start();
 //   // With every step that has events:
-//   for (const JobEvent& event : step.events) puts.push_back(outbox_->Add(event.SerializeAsString()));
-//   queue_->Submit(std::move(puts), std::move(deletes), std::move(done));
+//   for (const JobEvent& event : step.events)
+//   puts.push_back(outbox_->Add(event.SerializeAsString())); queue_->Submit(std::move(puts),
+//   std::move(deletes), std::move(done));
 //   // Before taking on new work (running Jobs, cancels and audit go on):
 //   if (outbox_->full()) return RefuseWithRetryDelay();
 class Outbox {
@@ -57,8 +58,8 @@ class Outbox {
   };
   // Takes the records and answers once they are durable elsewhere, or fails; then the same records
   // come again after a pause. Called with the next records only after it has answered.
-  using Sink = absl::AnyInvocable<void(const std::vector<OutboxRecord>& records,
-                                       DoneCallback taken)>;
+  using Sink =
+      absl::AnyInvocable<void(const std::vector<OutboxRecord>& records, DoneCallback taken)>;
 
   // Everything must outlive the outbox. `loaded_revision` is that at which the engine loaded its
   // state in this term, before its first commit: sequences begin above it.
@@ -71,7 +72,8 @@ class Outbox {
   // Looks for what a predecessor left, and begins to ship.
   void Start();
 
-  // The put that stores an event. Every one must be submitted to the queue, in the order of the calls.
+  // The put that stores an event. Every one must be submitted to the queue, in the order of the
+  // calls.
   Put Add(std::string payload);
 
   bool full() const { return records_ >= options_.max_records || bytes_ >= options_.max_bytes; }

@@ -135,8 +135,8 @@ TEST_F(OutboxTest, ANewTermShipsAndCountsWhatIsLeft) {
   EXPECT_EQ(term_->outbox.records(), 0);
 }
 
-// Crashes anywhere, also between the receiver's taking and the deletion: nothing acknowledged is lost,
-// nothing is kept twice, all is in order.
+// Crashes anywhere, also between the receiver's taking and the deletion: nothing acknowledged is
+// lost, nothing is kept twice, all is in order.
 TEST_F(OutboxTest, NoCrashLosesOrDoublesARecord) {
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     Random random(seed);
@@ -154,7 +154,8 @@ TEST_F(OutboxTest, NoCrashLosesOrDoublesARecord) {
                               if (revision.ok()) acknowledged.push_back(payload);
                             });
       }
-      if (random.OneIn(5)) term_->store.SetCommitDelay(random.Between(absl::ZeroDuration(), absl::Seconds(1)));
+      if (random.OneIn(5))
+        term_->store.SetCommitDelay(random.Between(absl::ZeroDuration(), absl::Seconds(1)));
       if (random.OneIn(3)) strand_.Advance(random.Between(absl::ZeroDuration(), absl::Seconds(1)));
       if (random.OneIn(20)) {
         term_->store.Crash(random.Below(2));

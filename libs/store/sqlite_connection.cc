@@ -20,7 +20,8 @@ absl::Status SqliteError(sqlite3* db, int rc, absl::string_view what) {
   std::string text = absl::StrCat(what, ": ", sqlite3_errstr(rc));
   if (db != nullptr) absl::StrAppend(&text, " (", sqlite3_errmsg(db), ")");
   switch (rc & 0xff) {
-    case SQLITE_FULL: return NoSpaceError(text);
+    case SQLITE_FULL:
+      return NoSpaceError(text);
     case SQLITE_IOERR:
       // A failed fsync says nothing about what is on disk, whatever its errno.
       if (rc != SQLITE_IOERR_FSYNC && (system_errno == ENOSPC || system_errno == EDQUOT)) {
@@ -29,10 +30,13 @@ absl::Status SqliteError(sqlite3* db, int rc, absl::string_view what) {
       return status::Error(absl::StatusCode::kInternal, "STORE_IO_ERROR", text,
                            {{"errno", absl::StrCat(system_errno)}});
     case SQLITE_CORRUPT:
-    case SQLITE_NOTADB: return status::Error(absl::StatusCode::kDataLoss, "STORE_CORRUPT", text);
+    case SQLITE_NOTADB:
+      return status::Error(absl::StatusCode::kDataLoss, "STORE_CORRUPT", text);
     case SQLITE_BUSY:
-    case SQLITE_LOCKED: return absl::UnavailableError(text);
-    default: return absl::InternalError(text);
+    case SQLITE_LOCKED:
+      return absl::UnavailableError(text);
+    default:
+      return absl::InternalError(text);
   }
 }
 
@@ -69,8 +73,8 @@ SqliteStatement& SqliteStatement::BindBlob(absl::string_view bytes) {
 
 SqliteStatement& SqliteStatement::BindText(absl::string_view text) {
   if (!status_.ok()) return *this;
-  Check(sqlite3_bind_text(statement_, next_parameter_++, text.data(),
-                          static_cast<int>(text.size()), SQLITE_STATIC));
+  Check(sqlite3_bind_text(statement_, next_parameter_++, text.data(), static_cast<int>(text.size()),
+                          SQLITE_STATIC));
   return *this;
 }
 
@@ -120,8 +124,7 @@ SqliteStatement SqliteConnection::Query(const char* sql) {
   sqlite3_stmt*& statement = statements_[sql];
   absl::Status status;
   if (statement == nullptr) {
-    const int rc =
-        sqlite3_prepare_v3(db_, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+    const int rc = sqlite3_prepare_v3(db_, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
     if (rc != SQLITE_OK) status = SqliteError(db_, rc, sql);
   }
   return SqliteStatement(db_, statement, std::move(status));

@@ -14,8 +14,8 @@
 
 namespace capstan::store {
 
-// A prepared statement in use: made by SqliteConnection::Query, which keeps it for the next time. An
-// error of any step is kept and returned by the next ones and by status().
+// A prepared statement in use: made by SqliteConnection::Query, which keeps it for the next time.
+// An error of any step is kept and returned by the next ones and by status().
 class SqliteStatement {
  public:
   SqliteStatement(sqlite3* db, sqlite3_stmt* statement, absl::Status status)
@@ -37,9 +37,7 @@ class SqliteStatement {
 
   int64_t Int(int column) const { return sqlite3_column_int64(statement_, column); }
   std::string Blob(int column) const;
-  bool IsNull(int column) const {
-    return sqlite3_column_type(statement_, column) == SQLITE_NULL;
-  }
+  bool IsNull(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
 
  private:
   void Check(int rc);

@@ -40,8 +40,8 @@ std::string ParityKey(int64_t chain, int64_t number) {
   return absl::StrCat("/parity/", chain, "/", number % 2);
 }
 
-// Writes without end: each chain puts its next number under two keys in one transaction, moves a third
-// one, and tells when that is acknowledged.
+// Writes without end: each chain puts its next number under two keys in one transaction, moves a
+// third one, and tells when that is acknowledged.
 [[noreturn]] void WriteUntilKilled(const std::string& path, SqliteStore::Options options,
                                    std::array<int64_t, kChains> next, int fd) {
   SystemClock clock;
@@ -156,13 +156,13 @@ TEST_F(SqliteCrashTest, AcknowledgedWritesSurviveAndRevisionsHaveNoGap) {
     // Each revision from the first on, with all the changes of its transaction.
     std::map<int64_t, int> changes;
     int64_t seen = 0;
-    auto watch = (*store)->StartWatch(
-        {.key = "/", .end = PrefixEnd("/"), .start_revision = 1},
-        [&](absl::StatusOr<WatchBatch> batch) {
-          ASSERT_TRUE(batch.ok()) << batch.status();
-          for (const WatchEvent& event : batch->events) ++changes[event.kv.mod_revision];
-          seen = batch->revision;
-        });
+    auto watch = (*store)->StartWatch({.key = "/", .end = PrefixEnd("/"), .start_revision = 1},
+                                      [&](absl::StatusOr<WatchBatch> batch) {
+                                        ASSERT_TRUE(batch.ok()) << batch.status();
+                                        for (const WatchEvent& event : batch->events)
+                                          ++changes[event.kv.mod_revision];
+                                        seen = batch->revision;
+                                      });
     ASSERT_TRUE(strand_.RunUntil([&] { return seen == all.revision; }));
     int64_t expected = 2;
     for (const auto& [revision, count] : changes) {

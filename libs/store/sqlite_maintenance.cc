@@ -46,7 +46,8 @@ absl::Status RaiseIncarnation(const std::string& path, int64_t at_least) {
 
 absl::Status CheckIntegrity(SqliteConnection* connection) {
   SqliteStatement row = connection->Query("PRAGMA integrity_check(1)");
-  if (!row.Next()) return row.status().ok() ? Damaged("no answer of integrity_check") : row.status();
+  if (!row.Next())
+    return row.status().ok() ? Damaged("no answer of integrity_check") : row.status();
   const std::string answer = row.Blob(0);
   return answer == "ok" ? absl::OkStatus() : Damaged(answer);
 }

@@ -12,9 +12,9 @@
 namespace capstan::store {
 
 // Makes a new store at `path`, where there must be none, from a backup (SqliteStore::Backup). Its
-// incarnation is max(the backup's + 1, Unix seconds of `now`), so that tokens of what happened after
-// the backup, which the restored store knows nothing of, are recognised as old. Nothing is at `path`
-// after an error. Errors: ALREADY_EXISTS, and those of SqliteStore::Open.
+// incarnation is max(the backup's + 1, Unix seconds of `now`), so that tokens of what happened
+// after the backup, which the restored store knows nothing of, are recognised as old. Nothing is at
+// `path` after an error. Errors: ALREADY_EXISTS, and those of SqliteStore::Open.
 absl::Status RestoreSqliteStore(const std::string& backup, const std::string& path, absl::Time now);
 
 struct SqliteStoreState {
@@ -26,9 +26,9 @@ struct SqliteStoreState {
   int64_t keys = 0;
 };
 
-// Reads the whole file and checks that it is sound: SQLite's own integrity check, that every current
-// key is the newest state of its history, and that no state is without one. DATA_LOSS says what is
-// wrong. Fails with STORE_LOCKED while a process uses the store.
+// Reads the whole file and checks that it is sound: SQLite's own integrity check, that every
+// current key is the newest state of its history, and that no state is without one. DATA_LOSS says
+// what is wrong. Fails with STORE_LOCKED while a process uses the store.
 absl::StatusOr<SqliteStoreState> CheckSqliteStore(const std::string& path);
 
 }  // namespace capstan::store

@@ -108,7 +108,7 @@ void SqliteStore::GrantLease(absl::Duration ttl, Callback<LeaseId> done) {
   Body::Command command;
   command.puts = true;
   command.apply = [ttl, lease](Body& body) -> absl::Status {
-    CAPSTAN_ASSIGN_OR_RETURN(*lease, body.write_tables_->AddLease(absl::ToInt64Nanoseconds(ttl)));
+    CAPSTAN_ASSIGN_OR_RETURN(*lease, body.write_tables_->AddLease(ttl));
     return absl::OkStatus();
   };
   command.answer = [done = std::move(done), lease, ttl,
@@ -130,8 +130,8 @@ void SqliteStore::RevokeLease(LeaseId lease, DoneCallback done) {
   auto existed = std::make_shared<bool>(false);
   Body::Command command;
   command.apply = [lease, existed](Body& body) -> absl::Status {
-    CAPSTAN_ASSIGN_OR_RETURN(
-        *existed, body.write_tables_->DropLease(lease, &body.revision_, &body.events_));
+    CAPSTAN_ASSIGN_OR_RETURN(*existed,
+                             body.write_tables_->DropLease(lease, &body.revision_, &body.events_));
     return absl::OkStatus();
   };
   command.answer = [done = std::move(done), existed, lease,

@@ -26,7 +26,8 @@ class SqliteStore final : public Store {
     // The file's size from which puts get NO_SPACE, so that deletions and compaction still have
     // room.
     int64_t quota_bytes = int64_t{8} << 30;
-    // History is compacted by itself to this many revisions once it is twice as long; 0 means never.
+    // History is compacted by itself to this many revisions once it is twice as long; 0 means
+    // never.
     int64_t keep_revisions = 10000;
     // A watcher that has been sent this much and not yet taken it is ended with ABORTED.
     size_t watch_bound_bytes = size_t{16} << 20;
@@ -51,8 +52,7 @@ class SqliteStore final : public Store {
   void Range(RangeRequest request, Callback<RangeResult> done) override;
   void Txn(TxnRequest request, Callback<TxnResult> done) override;
   std::unique_ptr<Watch> StartWatch(
-      WatchRequest request,
-      absl::AnyInvocable<void(absl::StatusOr<WatchBatch>)> on_batch) override;
+      WatchRequest request, absl::AnyInvocable<void(absl::StatusOr<WatchBatch>)> on_batch) override;
   void GrantLease(absl::Duration ttl, Callback<LeaseId> done) override;
   void KeepAliveLease(LeaseId lease, Callback<absl::Duration> done) override;
   void RevokeLease(LeaseId lease, DoneCallback done) override;

@@ -45,7 +45,7 @@ absl::Status SqliteStore::Body::Open(const std::string& path) {
   compact_seq_ = compact_to_ > 1 ? 1 : 0;
   watches_.Committed(revision_, {});
   CAPSTAN_ASSIGN_OR_RETURN(const auto leases, write_tables_->Leases());
-  for (const auto& [lease, ttl_ns] : leases) LeaseGranted(lease, absl::Nanoseconds(ttl_ns));
+  for (const auto& [lease, ttl] : leases) LeaseGranted(lease, ttl);
   return absl::OkStatus();
 }
 
@@ -272,8 +272,8 @@ void SqliteStore::Body::CatchUp(const std::shared_ptr<SqliteWatches::Watcher>& w
   watcher->next = std::max(watcher->next, batch->revision + 1);
   if (!watches_.Send(watcher, *std::move(batch))) return;
   if (watches_.GoLive(watcher)) return;
-  // The next piece is read once this one has been taken: a long history is neither piled up nor does
-  // it keep ranges waiting.
+  // The next piece is read once this one has been taken: a long history is neither piled up nor
+  // does it keep ranges waiting.
   Post([self = shared_from_this(), watcher] {
     if (!watcher->cancelled) self->StartCatchUp(watcher);
   });

@@ -21,7 +21,8 @@
 
 namespace capstan::store {
 
-// What the threads share. Lives as long as a task on the strand refers to it; the threads end before.
+// What the threads share. Lives as long as a task on the strand refers to it; the threads end
+// before.
 class SqliteStore::Body : public std::enable_shared_from_this<SqliteStore::Body> {
  public:
   // What the writer does within a transaction. `apply` returns the database's error, and may run

@@ -48,7 +48,8 @@ class SqliteStoreTest : public testing::Test {
     sqlite3* db = nullptr;
     EXPECT_EQ(sqlite3_open_v2(path_.c_str(), &db, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
     sqlite3_stmt* count = nullptr;
-    EXPECT_EQ(sqlite3_prepare_v2(db, "SELECT count(*) FROM current", -1, &count, nullptr), SQLITE_OK);
+    EXPECT_EQ(sqlite3_prepare_v2(db, "SELECT count(*) FROM current", -1, &count, nullptr),
+              SQLITE_OK);
     const int n = sqlite3_step(count) == SQLITE_ROW ? sqlite3_column_int(count, 0) : 0;
     sqlite3_finalize(count);
     sqlite3_close(db);
@@ -90,8 +91,8 @@ TEST_F(SqliteStoreTest, APutBeyondTheQuotaGetsNoSpaceAndDeletionsGoOn) {
   absl::Status status;
   int stored = 0;
   while (status.ok() && stored < 100) {
-    const auto result = Txn(store->get(), {.then = {Put{absl::StrCat("/", stored),
-                                                         std::string(100 << 10, 'x')}}});
+    const auto result =
+        Txn(store->get(), {.then = {Put{absl::StrCat("/", stored), std::string(100 << 10, 'x')}}});
     status = result.status();
     if (status.ok()) ++stored;
   }
@@ -137,8 +138,8 @@ TEST_F(SqliteStoreTest, ASlowWatcherIsEndedAndOthersAreNot) {
                                       ended = batch.status();
                                     });
   ASSERT_TRUE(strand_.RunUntil([&] { return greeted; }));
-  // Each commit is a group of its own, and nothing is taken from the strand meanwhile: that a commit
-  // is done shows in a reader of its own.
+  // Each commit is a group of its own, and nothing is taken from the strand meanwhile: that a
+  // commit is done shows in a reader of its own.
   int answered = 0;
   for (int i = 0; i < 4; ++i) {
     (*store)->Txn({.then = {Put{absl::StrCat("/", i), std::string(20000, 'x')}}},
@@ -182,7 +183,8 @@ TEST_F(SqliteStoreTest, ABackupIsCheckedAndRestoredUnderAHigherIncarnation) {
   auto restored = SqliteStore::Open(restored_path, &strand_);
   ASSERT_TRUE(restored.ok()) << restored.status();
   EXPECT_EQ((*restored)->incarnation(), before + 1000);
-  const auto read = Txn(restored->get(), {.then = {RangeRequest{.key = "/", .end = PrefixEnd("/")}}});
+  const auto read =
+      Txn(restored->get(), {.then = {RangeRequest{.key = "/", .end = PrefixEnd("/")}}});
   ASSERT_TRUE(read.ok());
   ASSERT_EQ(read->ranges[0].kvs.size(), 1u);
   EXPECT_EQ(read->ranges[0].kvs[0].key, "/a");

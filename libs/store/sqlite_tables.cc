@@ -300,8 +300,7 @@ absl::StatusOr<WatchBatch> SqliteTables::Events(const std::string& key, const st
   while (row.Next()) {
     KeyValue kv = RowToKeyValue(row);
     // Whole revisions only.
-    if (bytes > max_bytes &&
-        kv.mod_revision != batch.events.back().kv.mod_revision) {
+    if (bytes > max_bytes && kv.mod_revision != batch.events.back().kv.mod_revision) {
       batch.revision = kv.mod_revision - 1;
       break;
     }
@@ -316,12 +315,14 @@ absl::StatusOr<WatchBatch> SqliteTables::Events(const std::string& key, const st
   return batch;
 }
 
-absl::StatusOr<LeaseId> SqliteTables::AddLease(int64_t ttl_ns) {
+absl::StatusOr<LeaseId> SqliteTables::AddLease(absl::Duration ttl) {
   // Not SQLite's own numbering, which may hand out the number of a lease that is gone.
   CAPSTAN_ASSIGN_OR_RETURN(const LeaseId lease, Meta("next_lease"));
   CAPSTAN_RETURN_IF_ERROR(SetMeta("next_lease", lease + 1));
-  CAPSTAN_RETURN_IF_ERROR(
-      db_->Query("INSERT INTO leases VALUES (?, ?)").Bind(lease).Bind(ttl_ns).Run());
+  CAPSTAN_RETURN_IF_ERROR(db_->Query("INSERT INTO leases VALUES (?, ?)")
+                              .Bind(lease)
+                              .Bind(absl::ToInt64Nanoseconds(ttl))
+                              .Run());
   return lease;
 }
 
@@ -346,10 +347,10 @@ absl::StatusOr<bool> SqliteTables::DropLease(LeaseId lease, int64_t* revision,
   return true;
 }
 
-absl::StatusOr<std::vector<std::pair<LeaseId, int64_t>>> SqliteTables::Leases() {
-  std::vector<std::pair<LeaseId, int64_t>> leases;
+absl::StatusOr<std::vector<std::pair<LeaseId, absl::Duration>>> SqliteTables::Leases() {
+  std::vector<std::pair<LeaseId, absl::Duration>> leases;
   SqliteStatement row = db_->Query("SELECT id, ttl_ns FROM leases");
-  while (row.Next()) leases.emplace_back(row.Int(0), row.Int(1));
+  while (row.Next()) leases.emplace_back(row.Int(0), absl::Nanoseconds(row.Int(1)));
   CAPSTAN_RETURN_IF_ERROR(row.status());
   return leases;
 }
@@ -359,8 +360,8 @@ absl::StatusOr<int64_t> SqliteTables::CompactSome(int64_t compacted, int64_t fro
   const int64_t bound = FirstSeq(compacted);
   int64_t until = bound;
   {
-    SqliteStatement row =
-        db_->Query("SELECT seq FROM history WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT 1 OFFSET ?");
+    SqliteStatement row = db_->Query(
+        "SELECT seq FROM history WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT 1 OFFSET ?");
     row.Bind(from_seq).Bind(bound).Bind(rows);
     if (row.Next()) until = row.Int(0);
     CAPSTAN_RETURN_IF_ERROR(row.status());

@@ -8,13 +8,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "libs/store/sqlite_connection.h"
 #include "libs/store/store.h"
 
 namespace capstan::store {
 
-// The schema of a store file, raised with every change of the tables below. A file of a newer one is
-// refused, one of an older one is migrated when it is opened.
+// The schema of a store file, raised with every change of the tables below. A file of a newer one
+// is refused, one of an older one is migrated when it is opened.
 inline constexpr int64_t kSqliteSchemaVersion = 1;
 
 // The store's semantics in SQL, over one connection:
@@ -32,8 +33,8 @@ class SqliteTables {
  public:
   explicit SqliteTables(SqliteConnection* connection) : db_(connection) {}
 
-  // Makes the tables, if need be with `incarnation`, and checks the schema version: FAILED_PRECONDITION
-  // with SCHEMA_TOO_NEW or NOT_A_STORE. Not within a transaction.
+  // Makes the tables, if need be with `incarnation`, and checks the schema version:
+  // FAILED_PRECONDITION with SCHEMA_TOO_NEW or NOT_A_STORE. Not within a transaction.
   absl::Status Prepare(int64_t incarnation);
 
   absl::StatusOr<int64_t> Revision();
@@ -43,9 +44,10 @@ class SqliteTables {
   // COMPACTED and FUTURE_REVISION as in Store::Range.
   absl::StatusOr<RangeResult> Range(const RangeRequest& request);
 
-  // `result` is the transaction's own outcome (also COMPACTED, LEASE_NOT_FOUND…, after which nothing
-  // has changed); the return value is the database's, after an error of which the caller must roll
-  // back. `revision` is the newest one, raised by a change; events are appended to `events`.
+  // `result` is the transaction's own outcome (also COMPACTED, LEASE_NOT_FOUND…, after which
+  // nothing has changed); the return value is the database's, after an error of which the caller
+  // must roll back. `revision` is the newest one, raised by a change; events are appended to
+  // `events`.
   absl::Status Apply(const TxnRequest& request, int64_t* revision,
                      absl::StatusOr<TxnResult>* result, std::vector<WatchEvent>* events);
 
@@ -53,11 +55,10 @@ class SqliteTables {
   absl::StatusOr<WatchBatch> Events(const std::string& key, const std::string& end, int64_t from,
                                     size_t max_bytes);
 
-  absl::StatusOr<LeaseId> AddLease(int64_t ttl_ns);
+  absl::StatusOr<LeaseId> AddLease(absl::Duration ttl);
   // Deletes the lease and its keys; false if it does not exist.
-  absl::StatusOr<bool> DropLease(LeaseId lease, int64_t* revision,
-                                 std::vector<WatchEvent>* events);
-  absl::StatusOr<std::vector<std::pair<LeaseId, int64_t>>> Leases();
+  absl::StatusOr<bool> DropLease(LeaseId lease, int64_t* revision, std::vector<WatchEvent>* events);
+  absl::StatusOr<std::vector<std::pair<LeaseId, absl::Duration>>> Leases();
 
   // Removes up to `rows` states, from `from_seq` on, that no range at or after `compacted` sees.
   // Returns where to go on, 0 when done.

@@ -13,9 +13,9 @@
 
 namespace capstan::store {
 
-// The watches of a SqliteStore. A new watch is behind: the reader thread feeds it from history until
-// it has reached what the writer has committed; from then on it is live and the writer feeds it.
-// Thread-safe.
+// The watches of a SqliteStore. A new watch is behind: the reader thread feeds it from history
+// until it has reached what the writer has committed; from then on it is live and the writer feeds
+// it. Thread-safe.
 class SqliteWatches {
  public:
   // One watch. `next` belongs to whoever feeds it: the reader while it is behind, then the writer.

@@ -18,8 +18,8 @@ namespace capstan::store {
 // Identifies a lease; 0 means none.
 using LeaseId = int64_t;
 
-// Bounds that every adapter keeps to; beyond them calls get INVALID_ARGUMENT. Keys are not empty and
-// do not begin with the byte 0xff.
+// Bounds that every adapter keeps to; beyond them calls get INVALID_ARGUMENT. Keys are not empty
+// and do not begin with the byte 0xff.
 inline constexpr size_t kMaxKeyBytes = 4096;
 inline constexpr size_t kMaxValueBytes = 1 << 20;
 inline constexpr size_t kMaxTxnOps = 128;
@@ -118,8 +118,8 @@ struct WatchEvent {
   KeyValue kv{};
 };
 
-// All events of one or more whole revisions, in order. The first batch comes at once, also when it is
-// empty, so that a watcher knows where it starts.
+// All events of one or more whole revisions, in order. The first batch comes at once, also when it
+// is empty, so that a watcher knows where it starts.
 struct WatchBatch {
   // The watcher has now seen everything up to and including this revision. A batch without events
   // is a progress notification.
@@ -154,7 +154,8 @@ class Watch {
 };
 
 // Guarantees, which conformance.h tests on every adapter:
-// - Linearisable: an answered transaction or range took effect at one point between call and answer.
+// - Linearisable: an answered transaction or range took effect at one point between call and
+// answer.
 // - Durable: a transaction is answered only once it would survive a crash of the process and of the
 //   machine. Transactions of one caller take effect in the order of the calls.
 // - An error other than INVALID_ARGUMENT leaves open whether the transaction took effect; with
@@ -163,8 +164,8 @@ class Watch {
 //   COMPACTED; a slow watcher is ended with ABORTED when its bound is passed and may resume.
 // - A lease expires no sooner than its TTL after the last answered grant or keep-alive, its keys
 //   vanish in one transaction, and its remaining time starts afresh when the store is reopened.
-// Methods may be called from any thread; callbacks run on the strand given to the store's maker, one
-// for each call also when the store is closed first (then with STORE_CLOSED).
+// Methods may be called from any thread; callbacks run on the strand given to the store's maker,
+// one for each call also when the store is closed first (then with STORE_CLOSED).
 class Store {
  public:
   virtual ~Store() = default;

@@ -76,10 +76,14 @@ absl::Status CheckBranch(const std::vector<Op>& ops, const char* branch) {
 template <typename T>
 bool Ordered(Compare::Op op, const T& actual, const T& wanted) {
   switch (op) {
-    case Compare::Op::kEqual: return actual == wanted;
-    case Compare::Op::kNotEqual: return actual != wanted;
-    case Compare::Op::kLess: return actual < wanted;
-    case Compare::Op::kGreater: return actual > wanted;
+    case Compare::Op::kEqual:
+      return actual == wanted;
+    case Compare::Op::kNotEqual:
+      return actual != wanted;
+    case Compare::Op::kLess:
+      return actual < wanted;
+    case Compare::Op::kGreater:
+      return actual > wanted;
   }
   return false;
 }
@@ -121,11 +125,10 @@ bool InRange(const std::string& key, const std::string& end, const std::string& 
 }
 
 absl::Status CompactedError(int64_t revision, int64_t compacted) {
-  return status::Error(absl::StatusCode::kOutOfRange, kReasonCompacted,
-                       absl::StrCat("revision ", revision, " is forgotten; the oldest kept is ",
-                                    compacted),
-                       {{"revision", absl::StrCat(revision)},
-                        {"compact_revision", absl::StrCat(compacted)}});
+  return status::Error(
+      absl::StatusCode::kOutOfRange, kReasonCompacted,
+      absl::StrCat("revision ", revision, " is forgotten; the oldest kept is ", compacted),
+      {{"revision", absl::StrCat(revision)}, {"compact_revision", absl::StrCat(compacted)}});
 }
 
 absl::Status FutureError(int64_t revision, int64_t current) {
@@ -151,19 +154,22 @@ absl::Status NoSpaceError(const std::string& what) {
 }
 
 absl::Status SlowWatchError() {
-  return absl::AbortedError("the watcher fell behind its bound; resume from the last revision seen");
+  return absl::AbortedError(
+      "the watcher fell behind its bound; resume from the last revision seen");
 }
 
 bool Holds(const Compare& compare, const KeyValue* kv) {
   static const KeyValue* const kAbsent = new KeyValue();
   const KeyValue& actual = kv == nullptr ? *kAbsent : *kv;
   switch (compare.target) {
-    case Compare::Target::kVersion: return Ordered(compare.op, actual.version, compare.number);
+    case Compare::Target::kVersion:
+      return Ordered(compare.op, actual.version, compare.number);
     case Compare::Target::kCreateRevision:
       return Ordered(compare.op, actual.create_revision, compare.number);
     case Compare::Target::kModRevision:
       return Ordered(compare.op, actual.mod_revision, compare.number);
-    case Compare::Target::kValue: return Ordered(compare.op, actual.value, compare.value);
+    case Compare::Target::kValue:
+      return Ordered(compare.op, actual.value, compare.value);
   }
   return false;
 }

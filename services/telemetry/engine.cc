@@ -74,10 +74,10 @@ void Engine::Append(std::string stream, std::vector<v1::Record> records,
 void Engine::OpenReader(v1::ReadRecordsRequest request, std::unique_ptr<RecordSink> sink) {
   if (stopped_) return sink->Finish(absl::UnavailableError("telemetry is stopping"));
   if (readers_.size() >= options_.max_readers) {
-    return sink->Finish(status::WithRetryDelay(
-        status::Error(absl::StatusCode::kResourceExhausted, "TOO_MANY_READERS",
-                      "too many readers are connected"),
-        absl::Seconds(5)));
+    return sink->Finish(
+        status::WithRetryDelay(status::Error(absl::StatusCode::kResourceExhausted,
+                                             "TOO_MANY_READERS", "too many readers are connected"),
+                               absl::Seconds(5)));
   }
   const int64_t id = next_reader_++;
   Reader& reader = readers_[id];

@@ -17,9 +17,9 @@
 
 namespace capstan::telemetry {
 
-// Carries records from producers to files and from files to readers. A reader's pace is its own: what
-// it has not taken stays on disk, so that neither memory nor other readers feel it. On its strand only,
-// destruction included; StreamFiles' callbacks are ignored afterwards.
+// Carries records from producers to files and from files to readers. A reader's pace is its own:
+// what it has not taken stays on disk, so that neither memory nor other readers feel it. On its
+// strand only, destruction included; StreamFiles' callbacks are ignored afterwards.
 class Engine {
  public:
   struct Options {

@@ -45,8 +45,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   CAPSTAN_ASSIGN_OR_RETURN(parts.files,
                            StreamFiles::Open(std::move(files), deps.strand, deps.logger));
   parts.OnStrand([&] {
-    parts.engine = std::make_unique<Engine>(Engine::Options(), parts.files.get(), deps.strand,
-                                            deps.metrics);
+    parts.engine =
+        std::make_unique<Engine>(Engine::Options(), parts.files.get(), deps.strand, deps.metrics);
     parts.engine->Start();
   });
   parts.service =

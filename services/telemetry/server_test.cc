@@ -208,8 +208,9 @@ TEST_F(ServerTest, RetentionLeavesAGapRecordAtTheFront) {
   // The sweep at the start runs beside us: it is done when the oldest segment is gone.
   const std::string oldest =
       absl::StrCat(config_.folder, "/", kLog, "/", std::string(19, '0'), "1.seg");
-  const absl::Time deadline = absl::Now() + absl::Seconds(60);
-  while (std::filesystem::exists(oldest) && absl::Now() < deadline) std::this_thread::yield();
+  const absl::Time deadline = clock_.Read().wall + absl::Seconds(60);
+  while (std::filesystem::exists(oldest) && clock_.Read().wall < deadline)
+    std::this_thread::yield();
   grpc::ClientContext context;
   auto reader = stub_->ReadRecords(&context, Request());
   v1::ReadRecordsResponse response;
@@ -235,8 +236,7 @@ TEST_F(ServerTest, TheFolderHasOneOwner) {
   deps.access = &access_;
   deps.logger = &logger_;
   deps.metrics = &metrics_;
-  EXPECT_EQ(Server::Create(config_, deps).status().code(),
-            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Server::Create(config_, deps).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 }  // namespace

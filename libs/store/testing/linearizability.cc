@@ -14,8 +14,11 @@ bool Step(const RegisterOperation& op, const std::string& state, std::string* ne
   const bool unknown = op.returned_at == kNever;
   *next = state;
   switch (op.kind) {
-    case RegisterOperation::Kind::kRead: return unknown || op.value == state;
-    case RegisterOperation::Kind::kWrite: *next = op.value; return true;
+    case RegisterOperation::Kind::kRead:
+      return unknown || op.value == state;
+    case RegisterOperation::Kind::kWrite:
+      *next = op.value;
+      return true;
     case RegisterOperation::Kind::kCompareAndSet: {
       const bool holds = op.value == state;
       if (!unknown && holds != op.succeeded) return false;

@@ -16,7 +16,8 @@ struct RegisterOperation {
   // INT64_MAX if the outcome never became known: it may have taken effect at any later time, or
   // not at all.
   int64_t returned_at = 0;
-  // kRead: what was read; kWrite: what was written; kCompareAndSet: what was expected. "" is absent.
+  // kRead: what was read; kWrite: what was written; kCompareAndSet: what was expected. "" is
+  // absent.
   std::string value{};
   // kCompareAndSet: what was to be written, and whether it was.
   std::string desired{};

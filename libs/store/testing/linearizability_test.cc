@@ -31,7 +31,8 @@ TEST(LinearizabilityTest, AcceptsSequentialAndOverlappingHistories) {
   EXPECT_TRUE(IsLinearizable({Write(1, 10, "a"), Read(2, 3, "")}));
   EXPECT_TRUE(IsLinearizable({Write(1, 10, "a"), Read(2, 3, "a")}));
   EXPECT_TRUE(IsLinearizable({Write(1, 10, "a"), Read(2, 3, ""), Read(4, 5, "a")}));
-  EXPECT_TRUE(IsLinearizable({Write(1, 2, "a"), Cas(3, 6, "a", "b", true), Cas(4, 5, "a", "c", false)}));
+  EXPECT_TRUE(
+      IsLinearizable({Write(1, 2, "a"), Cas(3, 6, "a", "b", true), Cas(4, 5, "a", "c", false)}));
 }
 
 TEST(LinearizabilityTest, RefusesAStaleRead) {
@@ -44,7 +45,8 @@ TEST(LinearizabilityTest, RefusesTwoReadsThatGoBackInTime) {
 }
 
 TEST(LinearizabilityTest, RefusesALostUpdate) {
-  EXPECT_FALSE(IsLinearizable({Write(1, 2, "a"), Cas(3, 6, "a", "b", true), Cas(4, 5, "a", "c", true)}));
+  EXPECT_FALSE(
+      IsLinearizable({Write(1, 2, "a"), Cas(3, 6, "a", "b", true), Cas(4, 5, "a", "c", true)}));
 }
 
 TEST(LinearizabilityTest, UnknownOutcomesMayOrMayNotHaveHappened) {

@@ -49,8 +49,7 @@ absl::StatusOr<std::unique_ptr<StreamFiles>> StreamFiles::Open(Options options, 
   fs::create_directories(options.root, error);
   if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("making ", options.root));
   auto files = std::unique_ptr<StreamFiles>(new StreamFiles(std::move(options), strand, logger));
-  CAPSTAN_ASSIGN_OR_RETURN(files->lock_,
-                           store::FileLock::Acquire(files->options_.root + "/.lock"));
+  CAPSTAN_ASSIGN_OR_RETURN(files->lock_, store::FileLock::Acquire(files->options_.root + "/.lock"));
   files->writer_ = std::thread([raw = files.get()] { raw->WriteLoop(); });
   files->reader_ = std::thread([raw = files.get()] { raw->ReadLoop(); });
   return files;
@@ -65,8 +64,7 @@ StreamFiles::~StreamFiles() {
   if (reader_.joinable()) reader_.join();
 }
 
-void StreamFiles::Append(std::string stream, std::vector<v1::Record> records,
-                         Done<Appended> done) {
+void StreamFiles::Append(std::string stream, std::vector<v1::Record> records, Done<Appended> done) {
   PendingAppend append{std::move(stream), std::move(records), std::move(done)};
   for (const v1::Record& record : append.records) {
     append.bytes += static_cast<int64_t>(record.ByteSizeLong());
@@ -87,8 +85,7 @@ void StreamFiles::Append(std::string stream, std::vector<v1::Record> records,
   strand_->Post([done = std::move(append.done), refusal]() mutable { done(refusal); });
 }
 
-void StreamFiles::Read(std::string stream, Position position, int64_t max_bytes,
-                       Done<Piece> done) {
+void StreamFiles::Read(std::string stream, Position position, int64_t max_bytes, Done<Piece> done) {
   auto shared = std::make_shared<Done<Piece>>(std::move(done));
   absl::Status refusal;
   {
@@ -98,12 +95,13 @@ void StreamFiles::Read(std::string stream, Position position, int64_t max_bytes,
     } else if (reads_.size() >= kMaxReads) {
       refusal = BusyError("too many readers wait for the disk");
     } else {
-      reads_.push_back([this, stream = std::move(stream), position, max_bytes,
-                        shared](bool closing) {
-        absl::StatusOr<Piece> piece =
-            closing ? absl::StatusOr<Piece>(ClosingError()) : ReadPiece(stream, position, max_bytes);
-        strand_->Post([shared, piece = std::move(piece)]() mutable { (*shared)(std::move(piece)); });
-      });
+      reads_.push_back(
+          [this, stream = std::move(stream), position, max_bytes, shared](bool closing) {
+            absl::StatusOr<Piece> piece = closing ? absl::StatusOr<Piece>(ClosingError())
+                                                  : ReadPiece(stream, position, max_bytes);
+            strand_->Post(
+                [shared, piece = std::move(piece)]() mutable { (*shared)(std::move(piece)); });
+          });
       return;
     }
   }
@@ -158,8 +156,7 @@ absl::StatusOr<std::shared_ptr<StreamFiles::OpenStream>> StreamFiles::Find(
           [&](int64_t, absl::string_view bytes) {
             v1::Record record;
             readable &= record.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
-            opened->producers.Advance(record.producer(), record.key(),
-                                      record.producer_sequence());
+            opened->producers.Advance(record.producer(), record.key(), record.producer_sequence());
           },
           &repair));
   if (repair.torn_bytes > 0) {
@@ -266,10 +263,9 @@ absl::StatusOr<StreamFiles::Appended> StreamFiles::WriteOne(OpenStream& stream,
     appended.last_offset = stream.log->next_offset() - 1;
     return appended;
   }
-  CAPSTAN_ASSIGN_OR_RETURN(
-      const int64_t first,
-      stream.log->Append(payloads,
-                         [&] { return stream.producers.ToHeader().SerializeAsString(); }));
+  CAPSTAN_ASSIGN_OR_RETURN(const int64_t first, stream.log->Append(payloads, [&] {
+    return stream.producers.ToHeader().SerializeAsString();
+  }));
   for (const v1::Record* record : fresh) {
     stream.producers.Advance(record->producer(), record->key(), record->producer_sequence());
   }
@@ -318,9 +314,9 @@ absl::StatusOr<StreamFiles::Piece> StreamFiles::ReadPiece(const std::string& str
   for (const segment_log::SegmentLog::Entry& entry : entries) {
     v1::Record record;
     if (!record.ParseFromString(entry.payload)) {
-      return status::Error(absl::StatusCode::kDataLoss, "STREAM_DAMAGED",
-                           absl::StrCat("record ", entry.offset, " of ", stream,
-                                        " can't be parsed"));
+      return status::Error(
+          absl::StatusCode::kDataLoss, "STREAM_DAMAGED",
+          absl::StrCat("record ", entry.offset, " of ", stream, " can't be parsed"));
     }
     record.set_offset(entry.offset);
     piece.records.push_back(std::move(record));
@@ -351,8 +347,8 @@ void StreamFiles::FindRetention() {
   for (const auto& [stream, folder] : folders) {
     if (stream == kAuditStream || !IsStreamName(stream)) continue;
     const bool whole = folder.newest < keep_since;
-    const bool part = folder.segments > 1 &&
-                      (folder.bytes > options_.keep_bytes || folder.oldest < keep_since);
+    const bool part =
+        folder.segments > 1 && (folder.bytes > options_.keep_bytes || folder.oldest < keep_since);
     if (whole || part) retentions_.push_back({stream, whole});
   }
 }

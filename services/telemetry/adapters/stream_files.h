@@ -23,9 +23,10 @@
 
 namespace capstan::telemetry {
 
-// Streams as segment logs in folders of their names under one root, which this process owns by a lock.
-// A writer thread appends what has come together and syncs each touched Stream once before anything
-// of it is answered; a reader thread reads. Calls come from the strand, answers are posted to it.
+// Streams as segment logs in folders of their names under one root, which this process owns by a
+// lock. A writer thread appends what has come together and syncs each touched Stream once before
+// anything of it is answered; a reader thread reads. Calls come from the strand, answers are posted
+// to it.
 class StreamFiles {
  public:
   struct Options {
@@ -43,8 +44,8 @@ class StreamFiles {
     int64_t last_offset = 0;
     int32_t duplicates = 0;
   };
-  // Where to read: at `offset` (0: the oldest kept), or `tail` records before the end if that is not
-  // 0.
+  // Where to read: at `offset` (0: the oldest kept), or `tail` records before the end if that is
+  // not 0.
   struct Position {
     int64_t offset = 0;
     int64_t tail = 0;
@@ -66,7 +67,8 @@ class StreamFiles {
   // Ends the group in hand; what waits gets UNAVAILABLE. Blocks.
   ~StreamFiles();
 
-  // Answered once the records are on disk. What the producers have sent before is dropped and counted.
+  // Answered once the records are on disk. What the producers have sent before is dropped and
+  // counted.
   void Append(std::string stream, std::vector<v1::Record> records, Done<Appended> done);
   // Records until `max_bytes` is passed. A Stream that no one has appended to is empty.
   void Read(std::string stream, Position position, int64_t max_bytes, Done<Piece> done);

@@ -1,5 +1,6 @@
-// A real process appends records, as several producers that repeat what was not acknowledged, and is
-// killed again and again: every acknowledged record is there, once, and each producer's in order.
+// A real process appends records, as several producers that repeat what was not acknowledged, and
+// is killed again and again: every acknowledged record is there, once, and each producer's in
+// order.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

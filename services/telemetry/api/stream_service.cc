@@ -28,9 +28,7 @@ class WriterSink final : public RecordSink {
   void NotifyDrained(Strand::Task task) override {
     writer_->NotifyDrained(strand_, std::move(task));
   }
-  void NotifyClosed(Strand::Task task) override {
-    writer_->NotifyClosed(strand_, std::move(task));
-  }
+  void NotifyClosed(Strand::Task task) override { writer_->NotifyClosed(strand_, std::move(task)); }
   void Finish(const absl::Status& status) override { writer_->Finish(status); }
 
  private:

@@ -8,7 +8,8 @@
 
 namespace capstan::telemetry {
 
-// capstan.telemetry.v1.StreamService over the engine. A producer's name is stored behind its caller's
+// capstan.telemetry.v1.StreamService over the engine. A producer's name is stored behind its
+// caller's
 // (`/svc/scheduler:<producer>`), so that no one can make another's records look like duplicates.
 class StreamServiceHandler final : public v1::StreamService::CallbackService {
  public:

@@ -10,8 +10,7 @@ bool ProducerIndex::IsNew(const std::string& producer, const std::string& key,
   return it == positions_.end() || sequence > it->second.sequence;
 }
 
-void ProducerIndex::Advance(const std::string& producer, const std::string& key,
-                            int64_t sequence) {
+void ProducerIndex::Advance(const std::string& producer, const std::string& key, int64_t sequence) {
   const Identity identity(producer, key);
   const auto it = positions_.find(identity);
   if (it != positions_.end()) {

@@ -12,8 +12,8 @@
 
 namespace capstan::telemetry {
 
-// How far each producer of one Stream has come, so that what it sends again is dropped. It is rebuilt
-// from the newest segment: its header holds the state before its records. Bounded: beyond
+// How far each producer of one Stream has come, so that what it sends again is dropped. It is
+// rebuilt from the newest segment: its header holds the state before its records. Bounded: beyond
 // kMaxProducers the one that has been silent for longest is forgotten, and what it would send again
 // would be kept twice.
 class ProducerIndex {

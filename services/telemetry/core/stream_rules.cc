@@ -48,9 +48,9 @@ absl::Status CheckAppend(const v1::AppendRecordsRequest& request) {
       errors.Add(absl::StrCat(at, "producer_sequence"), "expected 1 or more");
     }
     if (record.attributes_size() > kMaxAttributes) {
-      errors.Add(absl::StrCat(at, "attributes"),
-                 absl::StrCat("has ", record.attributes_size(), " entries, at most ",
-                              kMaxAttributes));
+      errors.Add(
+          absl::StrCat(at, "attributes"),
+          absl::StrCat("has ", record.attributes_size(), " entries, at most ", kMaxAttributes));
     }
     for (const auto& [name, value] : record.attributes()) {
       if (name.size() > kMaxAttributeBytes || value.size() > kMaxAttributeBytes) {

@@ -20,8 +20,8 @@ inline constexpr int kMaxAppendRecords = 5000;
 inline constexpr int kMaxAttributes = 32;
 inline constexpr int kMaxAttributeBytes = 256;
 
-// `projects/{p}/jobs/{j}/streams/{log|events|metrics}` or `streams/audit`. A name that passes is also
-// a safe relative path.
+// `projects/{p}/jobs/{j}/streams/{log|events|metrics}` or `streams/audit`. A name that passes is
+// also a safe relative path.
 bool IsStreamName(absl::string_view name);
 
 // INVALID_ARGUMENT with everything that is wrong.

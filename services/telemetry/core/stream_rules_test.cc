@@ -20,8 +20,9 @@ v1::AppendRecordsRequest Good() {
 }
 
 TEST(StreamRulesTest, KnowsStreamNames) {
-  for (const char* good : {"streams/audit", "projects/p/jobs/j/streams/log",
-                           "projects/p/jobs/j/streams/events", "projects/p/jobs/j/streams/metrics"}) {
+  for (const char* good :
+       {"streams/audit", "projects/p/jobs/j/streams/log", "projects/p/jobs/j/streams/events",
+        "projects/p/jobs/j/streams/metrics"}) {
     EXPECT_TRUE(IsStreamName(good)) << good;
   }
   for (const char* bad : {"", "streams/other", "projects/p/jobs/j/streams/x", "projects/p",

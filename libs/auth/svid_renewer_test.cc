@@ -85,13 +85,13 @@ TEST_F(SvidRenewerTest, RenewsAtAThirdOfLifeUnderANewKey) {
   EXPECT_EQ(tries_.size(), 1u);
   EXPECT_NE(identity_->Get()->svid.key_pem, old_key);
   EXPECT_GT(Left(), absl::Hours(23));
-  strand_.Advance(absl::Hours(24 * 7));
-  EXPECT_EQ(tries_.size(), 22u);
+  strand_.Advance(absl::Hours(24));
+  EXPECT_EQ(tries_.size(), 4u);
 }
 
 TEST_F(SvidRenewerTest, TwelveHoursWithoutCredentialsLoseNothing) {
   // Whenever the outage begins.
-  for (int begin = 0; begin < 24; ++begin) {
+  for (int begin = 0; begin < 24; begin += 3) {
     auto renewer = MakeRenewer();
     renewer->Start();
     up_ = true;

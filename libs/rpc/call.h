@@ -42,7 +42,7 @@ class PendingCall {
 //                  {.deadline = absl::Seconds(5)}, strand_,
 //                  [this](absl::StatusOr<Job> job) { … });
 //
-// The stub must outlive the call. A stopped strand destroys `done` unrun.
+// Nothing needs to outlive the call: a strand that has stopped or gone destroys `done` unrun.
 template <typename Stub, typename Async, typename Request, typename Response, typename Done>
 PendingCall CallUnary(Stub* stub,
                       void (Async::*method)(grpc::ClientContext*, const Request*, Response*,
@@ -60,8 +60,8 @@ PendingCall CallUnary(Stub* stub,
   state->context.set_wait_for_ready(options.wait_for_ready);
   Async* async = stub->async();
   (async->*method)(&state->context, &state->request, &state->response,
-                   [state, strand](const grpc::Status& status) {
-                     strand->Post([state, status] {
+                   [state, remote = strand->remote()](const grpc::Status& status) {
+                     remote.Post([state, status] {
                        if (status.ok()) {
                          state->done(absl::StatusOr<Response>(std::move(state->response)));
                        } else {

@@ -19,7 +19,7 @@ template <typename Request, typename T>
 class StreamReader final : public std::enable_shared_from_this<StreamReader<Request, T>> {
  public:
   StreamReader(Strand* strand, Request request, SessionCallbacks<T> callbacks)
-      : strand_(strand), request_(std::move(request)), callbacks_(std::move(callbacks)) {}
+      : strand_(strand->remote()), request_(std::move(request)), callbacks_(std::move(callbacks)) {}
 
   // Ends the call; on_closed follows, usually with CANCELLED.
   void Cancel() { context_.TryCancel(); }
@@ -56,7 +56,7 @@ class StreamReader final : public std::enable_shared_from_this<StreamReader<Requ
       return;
     }
     auto self = this->shared_from_this();
-    strand_->Post(OrElse(
+    strand_.Post(OrElse(
         [self] {
           T message = std::move(self->incoming_);
           self->incoming_.Clear();
@@ -71,7 +71,7 @@ class StreamReader final : public std::enable_shared_from_this<StreamReader<Requ
 
   void OnDone(const absl::Status& status) {
     auto self = this->shared_from_this();
-    strand_->Post(OrElse(
+    strand_.Post(OrElse(
         [self, status] {
           SessionCallbacks<T> callbacks = std::exchange(self->callbacks_, SessionCallbacks<T>());
           if (callbacks.on_closed) callbacks.on_closed(status);
@@ -79,7 +79,7 @@ class StreamReader final : public std::enable_shared_from_this<StreamReader<Requ
         [self] { self->callbacks_ = SessionCallbacks<T>(); }));
   }
 
-  Strand* const strand_;
+  const Strand::Remote strand_;
   const Request request_;
   grpc::ClientContext context_;
   // Lives until the hold is removed, and nothing uses it afterwards.

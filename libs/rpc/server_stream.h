@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
 #include "libs/auth/access.h"
@@ -77,10 +78,11 @@ class ServerStreamWriter {
   };
 
   struct Notice {
-    Strand* strand = nullptr;
+    absl::optional<Strand::Remote> strand;
     Strand::Task task;
     void Fire() {
-      if (strand != nullptr) std::exchange(strand, nullptr)->Post(std::move(task));
+      if (strand.has_value()) strand->Post(std::move(task));
+      strand.reset();
     }
   };
 
@@ -163,14 +165,14 @@ void ServerStreamWriter<T>::Finish(const absl::Status& status) {
 template <typename T>
 void ServerStreamWriter<T>::NotifyClosed(Strand* strand, Strand::Task task) {
   absl::MutexLock lock(&mutex_);
-  closed_ = {strand, std::move(task)};
+  closed_ = {strand->remote(), std::move(task)};
   if (reactor_ == nullptr) closed_.Fire();
 }
 
 template <typename T>
 void ServerStreamWriter<T>::NotifyDrained(Strand* strand, Strand::Task task) {
   absl::MutexLock lock(&mutex_);
-  drained_ = {strand, std::move(task)};
+  drained_ = {strand->remote(), std::move(task)};
   if (reactor_ != nullptr && queue_.empty()) drained_.Fire();
 }
 

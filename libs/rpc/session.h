@@ -48,7 +48,7 @@ class Session : public std::enable_shared_from_this<Session<In, Out>> {
   }
 
  protected:
-  explicit Session(Strand* strand) : strand_(strand) {}
+  explicit Session(Strand* strand) : strand_(strand->remote()) {}
 
   // The transport's operations. Called under the mutex; complete through the On… below. `EndLocked`
   // is called once, with nothing being sent.
@@ -103,7 +103,7 @@ class Session : public std::enable_shared_from_this<Session<In, Out>> {
     Advance();
   }
 
-  Strand* const strand_;
+  const Strand::Remote strand_;
   // Touched on the strand only.
   SessionCallbacks<In> callbacks_;
   // Written by the transport while a read is under way, else read on the strand.
@@ -171,11 +171,11 @@ void Session<In, Out>::OnReadDone(bool ok) {
     return;
   }
   auto self = this->shared_from_this();
-  strand_->Post(OrElse([self] { self->Deliver(); },
-                       [self] {
-                         self->OnBroken(absl::UnavailableError("The process is stopping."));
-                         self->OnReadsEnd();
-                       }));
+  strand_.Post(OrElse([self] { self->Deliver(); },
+                      [self] {
+                        self->OnBroken(absl::UnavailableError("The process is stopping."));
+                        self->OnReadsEnd();
+                      }));
 }
 
 template <typename In, typename Out>
@@ -233,7 +233,7 @@ void Session<In, Out>::OnOver(const absl::Status& status) {
   }
   // Behind the messages that were posted before. The callbacks go with it: they may hold us.
   auto self = this->shared_from_this();
-  strand_->Post(OrElse(
+  strand_.Post(OrElse(
       [self, status] {
         SessionCallbacks<In> callbacks = std::exchange(self->callbacks_, SessionCallbacks<In>());
         if (callbacks.on_closed) callbacks.on_closed(status);

@@ -37,7 +37,10 @@ template <typename Request, typename Response>
 class Upload final : public std::enable_shared_from_this<Upload<Request, Response>> {
  public:
   Upload(Strand* strand, auth::Access* access, auth::Caller caller, Response* response)
-      : strand_(strand), access_(access), caller_(std::move(caller)), response_(response) {}
+      : strand_(strand->remote()),
+        access_(access),
+        caller_(std::move(caller)),
+        response_(response) {}
 
   const auth::Caller& caller() const { return caller_; }
 
@@ -88,7 +91,7 @@ class Upload final : public std::enable_shared_from_this<Upload<Request, Respons
       return;
     }
     auto self = this->shared_from_this();
-    strand_->Post(OrElse(
+    strand_.Post(OrElse(
         [self, ok] {
           if (!ok) {
             if (self->callbacks_.on_end) self->callbacks_.on_end();
@@ -109,7 +112,7 @@ class Upload final : public std::enable_shared_from_this<Upload<Request, Respons
       status = status_;
     }
     auto self = this->shared_from_this();
-    strand_->Post(OrElse(
+    strand_.Post(OrElse(
         [self, status] {
           UploadCallbacks<Request> callbacks =
               std::exchange(self->callbacks_, UploadCallbacks<Request>());
@@ -118,7 +121,7 @@ class Upload final : public std::enable_shared_from_this<Upload<Request, Respons
         [self] { self->callbacks_ = UploadCallbacks<Request>(); }));
   }
 
-  Strand* const strand_;
+  const Strand::Remote strand_;
   auth::Access* const access_;
   const auth::Caller caller_;
   Response* const response_;

@@ -1,6 +1,8 @@
 #include "libs/strand/strand.h"
 
+#include <atomic>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
@@ -73,6 +75,31 @@ TEST(ThreadStrandTest, RunsTimersAndCancels) {
   done.WaitForNotification();
   strand.Stop();
   EXPECT_FALSE(cancelled_ran);
+}
+
+TEST(ThreadStrandTest, RemotesOutliveTheStrand) {
+  SystemClock clock;
+  auto strand = std::make_unique<ThreadStrand>("test", &clock);
+  const Strand::Remote remote = strand->remote();
+  absl::Notification done;
+  remote.Post([&done] { done.Notify(); });
+  done.WaitForNotification();
+  std::atomic<bool> stop = false;
+  std::atomic<int> posted = 0;
+  std::thread poster([&] {
+    auto token = std::make_shared<int>(1);
+    while (!stop) {
+      remote.Post([token] {});
+      ++posted;
+    }
+    EXPECT_EQ(token.use_count(), 1);
+  });
+  while (posted < 100) std::this_thread::yield();
+  strand = nullptr;
+  const int before = posted;
+  while (posted < before + 100) std::this_thread::yield();
+  stop = true;
+  poster.join();
 }
 
 TEST(ThreadStrandTest, StopDestroysWhatIsQueued) {

@@ -21,6 +21,7 @@ ThreadStrand::ThreadStrand(const std::string& name, const Clock* clock) : clock_
 ThreadStrand::~ThreadStrand() { Stop(); }
 
 void ThreadStrand::Stop() {
+  CloseRemotes();
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;

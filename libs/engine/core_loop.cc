@@ -13,13 +13,14 @@ class Reader : public std::enable_shared_from_this<Reader> {
       : store_(store), end_(store::PrefixEnd(prefix)), done_(std::move(done)) {}
 
   void Read(const std::string& from, int64_t revision) {
-    store_->Range(store::RangeRequest{.key = from, .end = end_, .limit = 1000, .revision = revision},
-                  [self = shared_from_this()](absl::StatusOr<store::RangeResult> page) {
-                    if (!page.ok()) return self->done_(page.status());
-                    for (store::KeyValue& kv : page->kvs) self->records_.push_back(std::move(kv));
-                    if (!page->more) return self->done_(std::move(self->records_));
-                    self->Read(self->records_.back().key + '\0', page->revision);
-                  });
+    store_->Range(
+        store::RangeRequest{.key = from, .end = end_, .limit = 1000, .revision = revision},
+        [self = shared_from_this()](absl::StatusOr<store::RangeResult> page) {
+          if (!page.ok()) return self->done_(page.status());
+          for (store::KeyValue& kv : page->kvs) self->records_.push_back(std::move(kv));
+          if (!page->more) return self->done_(std::move(self->records_));
+          self->Read(self->records_.back().key + '\0', page->revision);
+        });
   }
 
  private:

@@ -32,9 +32,10 @@ std::vector<Submission> CutToFit(std::vector<store::Put> puts, std::vector<store
 
 // Runs a core of a store with one writer. `Core` has
 //   Step Apply(const Event&, Now);  absl::optional<BootTime> NextDeadline() const;
-// and `Step` has `puts`, `deletes` and `after`, a vector of effects. Effects are carried out in order,
-// each only after everything persisted before it is committed. When a commit fails the core is
-// dropped, and after a second read again from the store. `Tick` is the event given at NextDeadline.
+// and `Step` has `puts`, `deletes` and `after`, a vector of effects. Effects are carried out in
+// order, each only after everything persisted before it is committed. When a commit fails the core
+// is dropped, and after a second read again from the store. `Tick` is the event given at
+// NextDeadline.
 //
 // Everything on one strand, destruction included; nothing is called after it.
 template <typename Core, typename Event, typename Step, typename Tick>

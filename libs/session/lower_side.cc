@@ -23,8 +23,8 @@ google::protobuf::Duration ToProto(absl::Duration duration) {
   duration = std::clamp(duration, absl::ZeroDuration(), absl::Hours(24 * 365 * 1000));
   google::protobuf::Duration result;
   result.set_seconds(absl::ToInt64Seconds(duration));
-  result.set_nanos(static_cast<int32_t>(
-      absl::ToInt64Nanoseconds(duration - absl::Seconds(result.seconds()))));
+  result.set_nanos(
+      static_cast<int32_t>(absl::ToInt64Nanoseconds(duration - absl::Seconds(result.seconds()))));
   return result;
 }
 

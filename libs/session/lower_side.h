@@ -48,8 +48,8 @@ class RenewalBook {
   std::map<int64_t, BootTime> sent_;
 };
 
-// The breaker of DESIGN.md §4: true if ending `unnamed` of `live` Tasks for their absence alone must
-// be refused, i.e. they are more than 10 and more than 20 %.
+// The breaker of DESIGN.md §4: true if ending `unnamed` of `live` Tasks for their absence alone
+// must be refused, i.e. they are more than 10 and more than 20 %.
 bool BreakerRefuses(size_t unnamed, size_t live);
 
 // Builds the Observations of a report, cutting it into messages of bounded size. Entries must be

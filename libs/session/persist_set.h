@@ -14,8 +14,8 @@
 
 namespace capstan::session {
 
-// Collects puts and deletes by key; the last word on a key wins. Iteration is in key order, so that a
-// step is the same on every run.
+// Collects puts and deletes by key; the last word on a key wins. Iteration is in key order, so that
+// a step is the same on every run.
 class PersistSet {
  public:
   void Put(const std::string& key, const google::protobuf::MessageLite& record) {

@@ -22,16 +22,16 @@ class RpcUpDialer final : public UpDialer {
       : stub_(Service::NewStub(channel)), strand_(strand) {}
 
   std::shared_ptr<UpChannel> Open(UpCallbacks callbacks) override {
-    return std::make_shared<Channel>(rpc::OpenSession(
-        stub_.get(), &Service::StubInterface::async_interface::Connect, strand_,
-        rpc::SessionCallbacks<capstan::type::v1::SessionDown>{
-            .on_message = std::move(callbacks.on_message),
-            .on_closed = std::move(callbacks.on_closed)}));
+    return std::make_shared<Channel>(
+        rpc::OpenSession(stub_.get(), &Service::StubInterface::async_interface::Connect, strand_,
+                         rpc::SessionCallbacks<capstan::type::v1::SessionDown>{
+                             .on_message = std::move(callbacks.on_message),
+                             .on_closed = std::move(callbacks.on_closed)}));
   }
 
  private:
-  using RpcSession = rpc::BidiClientSession<capstan::type::v1::SessionUp,
-                                            capstan::type::v1::SessionDown>;
+  using RpcSession =
+      rpc::BidiClientSession<capstan::type::v1::SessionUp, capstan::type::v1::SessionDown>;
 
   class Channel final : public UpChannel {
    public:
@@ -52,8 +52,8 @@ class RpcUpDialer final : public UpDialer {
 // The server's end of an accepted session.
 class RpcDownChannel final : public DownChannel {
  public:
-  using RpcSession = rpc::BidiServerSession<capstan::type::v1::SessionUp,
-                                            capstan::type::v1::SessionDown>;
+  using RpcSession =
+      rpc::BidiServerSession<capstan::type::v1::SessionUp, capstan::type::v1::SessionDown>;
 
   explicit RpcDownChannel(std::shared_ptr<RpcSession> session) : session_(std::move(session)) {}
   absl::Status Send(capstan::type::v1::SessionDown message) override {

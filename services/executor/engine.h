@@ -21,8 +21,8 @@
 
 namespace capstan::executor {
 
-// Owns the executor's core: feeds it the sessions, persists, and carries out what it decides. Lives on
-// its strand, construction and destruction included.
+// Owns the executor's core: feeds it the sessions, persists, and carries out what it decides. Lives
+// on its strand, construction and destruction included.
 class Engine {
  public:
   struct Deps {
@@ -42,8 +42,8 @@ class Engine {
   // Ends all sessions and opens no more.
   void Stop();
 
-  // An agent's stream. Before the core is there, or after Stop, it is ended with UNAVAILABLE, and the
-  // number returned means nothing.
+  // An agent's stream. Before the core is there, or after Stop, it is ended with UNAVAILABLE, and
+  // the number returned means nothing.
   SessionId OnAgentConnected(const std::string& node,
                              std::shared_ptr<session::DownChannel> channel);
   void OnAgentMessage(SessionId session, capstan::type::v1::SessionUp message);

@@ -40,8 +40,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   auto server = std::unique_ptr<Server>(new Server(std::make_unique<Parts>()));
   Parts& parts = *server->parts_;
   parts.strand = deps.strand;
-  parts.dialer = std::make_unique<
-      session::RpcUpDialer<capstan::scheduler::v1::ExecutorSession>>(deps.scheduler, deps.strand);
+  parts.dialer = std::make_unique<session::RpcUpDialer<capstan::scheduler::v1::ExecutorSession>>(
+      deps.scheduler, deps.strand);
   CoreConfig core;
   core.cluster = config.cluster;
   core.suspect_after = config.suspect_after;
@@ -77,8 +77,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   rpc_config.address = config.address;
   rpc_config.credentials = deps.credentials;
   rpc_config.max_connection_age = config.max_connection_age;
-  rpc_config.services = {
-      rpc::Registered<capstan::executor::v1::AgentSession>(parts.service.get())};
+  rpc_config.services = {rpc::Registered<capstan::executor::v1::AgentSession>(parts.service.get())};
   CAPSTAN_ASSIGN_OR_RETURN(parts.server, rpc::Server::Start(rpc_config));
   return server;
 }

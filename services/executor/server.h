@@ -51,8 +51,8 @@ struct ServerDeps {
 // The whole executor in one process.
 class Server {
  public:
-  // Reads the store, dials the scheduler (without waiting for it), and serves agents. Blocks for the
-  // store; not to be called on the strand.
+  // Reads the store, dials the scheduler (without waiting for it), and serves agents. Blocks for
+  // the store; not to be called on the strand.
   static absl::StatusOr<std::unique_ptr<Server>> Create(const ServerConfig& config,
                                                         const ServerDeps& deps);
   // As Drain without grace. Not to be called on the strand.

@@ -26,20 +26,18 @@ Engine::Engine(Options options, const Deps& deps, Random random)
       random_(std::move(random)),
       reconnect_(deps_.strand, &random_, [this] { Dial(); },
                  {.initial = absl::Milliseconds(100), .max = absl::Seconds(3)}),
-      shipper_({.producer = options_.core.cluster + "/" + options_.core.node,
-                .poll = options_.log_poll},
-               deps_.strand, deps_.files, deps_.store, deps_.logs,
-               [this](const TaskId& id) { loop_.Apply(LogsShipped{id}); }, deps_.registry),
+      shipper_(
+          {.producer = options_.core.cluster + "/" + options_.core.node, .poll = options_.log_poll},
+          deps_.strand, deps_.files, deps_.store, deps_.logs,
+          [this](const TaskId& id) { loop_.Apply(LogsShipped{id}); }, deps_.registry),
       loop_(deps_.strand, deps_.store, kPrefix, MakeHooks()) {
   const std::weak_ptr<char> alive = alive_;
-  deps_.runtime->SetStatusCallback(
-      [this, alive](const capstan::type::v1::TaskKey& key,
-                    const capstan::nodeagent::v1::ShimStatus& status) {
-        if (!alive.expired()) loop_.Apply(ShimReported{TaskId::Of(key), status});
-      });
-  deps_.sockets->SetCheckpointCallback([this, alive](const TaskId& id,
-                                                     const std::string& directory, int64_t step,
-                                                     TaskSockets::Answer answer) {
+  deps_.runtime->SetStatusCallback([this, alive](const capstan::type::v1::TaskKey& key,
+                                                 const capstan::nodeagent::v1::ShimStatus& status) {
+    if (!alive.expired()) loop_.Apply(ShimReported{TaskId::Of(key), status});
+  });
+  deps_.sockets->SetCheckpointCallback([this, alive](const TaskId& id, const std::string& directory,
+                                                     int64_t step, TaskSockets::Answer answer) {
     if (alive.expired()) return;
     if (loop_.core() == nullptr) {
       return answer(absl::UnavailableError("the Node's agent is being restarted"));
@@ -104,9 +102,8 @@ void Engine::Discover() {
     }
     Discovered discovered;
     for (FoundTask& task : *found) {
-      discovered.found.push_back(Remains{std::move(task.key), task.has_spec,
-                                         std::move(task.status), task.shim_alive,
-                                         task.cgroup_empty});
+      discovered.found.push_back(Remains{std::move(task.key), task.has_spec, std::move(task.status),
+                                         task.shim_alive, task.cgroup_empty});
     }
     loop_.Apply(discovered);
     if (drained_) loop_.Apply(StopAll{});
@@ -125,18 +122,19 @@ void Engine::OnDropped(const absl::Status& why) {
 void Engine::Probe() {
   if (probe_timer_ != 0) deps_.strand->Cancel(probe_timer_);
   probe_timer_ = 0;
-  deps_.probe->Observe([this, alive = std::weak_ptr<char>(alive_)](
-                           capstan::type::v1::NodeObservation observation) {
-    if (alive.expired() || stopped_) return;
-    loop_.Apply(NodeObserved{std::move(observation)});
-    // The first report of a session names the Node, so it is looked at before the first session.
-    if (up_ == nullptr && up_session_ == 0) Dial();
-    if (ready_) std::exchange(ready_, nullptr)();
-    if (probe_timer_ != 0) return;
-    probe_timer_ = deps_.strand->RunAfter(options_.probe_every, [this, alive] {
-      if (!alive.expired()) Probe();
-    });
-  });
+  deps_.probe->Observe(
+      [this, alive = std::weak_ptr<char>(alive_)](capstan::type::v1::NodeObservation observation) {
+        if (alive.expired() || stopped_) return;
+        loop_.Apply(NodeObserved{std::move(observation)});
+        // The first report of a session names the Node, so it is looked at before the first
+        // session.
+        if (up_ == nullptr && up_session_ == 0) Dial();
+        if (ready_) std::exchange(ready_, nullptr)();
+        if (probe_timer_ != 0) return;
+        probe_timer_ = deps_.strand->RunAfter(options_.probe_every, [this, alive] {
+          if (!alive.expired()) Probe();
+        });
+      });
 }
 
 void Engine::Dial() {

@@ -67,8 +67,8 @@ class Engine {
 
   // Reads the store, finds what runs, looks at the machine, dials the executor; `ready` runs then.
   void Start(std::function<void()> ready);
-  // Stops every Task with its grace; `done` runs once no process, cgroup or folder of any is left, and
-  // the executor has been told. New Tasks are refused from now on.
+  // Stops every Task with its grace; `done` runs once no process, cgroup or folder of any is left,
+  // and the executor has been told. New Tasks are refused from now on.
   void StopTasks(std::function<void()> done);
   // Ends the session and all that is periodic. Tasks run on.
   void Stop();

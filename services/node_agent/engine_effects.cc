@@ -67,24 +67,24 @@ void Engine::CarryOut(Effect effect) {
   } else if (auto* start = std::get_if<StartTask>(&effect)) {
     deps_.runtime->Start(start->spec, Answering(start->id, start->ticket));
   } else if (auto* control = std::get_if<ControlTask>(&effect)) {
-    deps_.runtime->Control(
-        control->id.ToProto(), control->control, [this, alive, id = control->id](absl::Status status) {
-          // A Task that ends at this moment has no folder for it any more; its deadline holds all the
-          // same, and the next renewal comes soon.
-          if (!alive.expired() && !status.ok()) {
-            deps_.logger->Debug("control not written", {{"task", id.Path()}, {"cause", status}});
-          }
-        });
+    deps_.runtime->Control(control->id.ToProto(), control->control,
+                           [this, alive, id = control->id](absl::Status status) {
+                             // A Task that ends at this moment has no folder for it any more; its
+                             // deadline holds all the same, and the next renewal comes soon.
+                             if (!alive.expired() && !status.ok()) {
+                               deps_.logger->Debug("control not written",
+                                                   {{"task", id.Path()}, {"cause", status}});
+                             }
+                           });
   } else if (auto* kill = std::get_if<KillTask>(&effect)) {
     deps_.runtime->Kill(kill->id.ToProto(), Answering(kill->id, kill->ticket));
   } else if (auto* final = std::get_if<CommitFinal>(&effect)) {
-    OutputCommit commit{final->output, final->id.job_uid, final->id.generation,
-                        final->rank,   false,             0,
-                        final->directory};
-    deps_.data->CommitOutput(commit, [answer = Answering(final->id, final->ticket)](
-                                         absl::StatusOr<std::string> digest) mutable {
-      answer(digest.status());
-    });
+    OutputCommit commit{
+        final->output,   final->id.job_uid, final->id.generation, final->rank, false, 0,
+        final->directory};
+    deps_.data->CommitOutput(
+        commit, [answer = Answering(final->id, final->ticket)](
+                    absl::StatusOr<std::string> digest) mutable { answer(digest.status()); });
   } else if (auto* checkpoint = std::get_if<CommitCheckpoint>(&effect)) {
     CommitTaskCheckpoint(*checkpoint);
   } else if (auto* refuse = std::get_if<RefuseCheckpoint>(&effect)) {
@@ -95,14 +95,12 @@ void Engine::CarryOut(Effect effect) {
   } else if (auto* remove = std::get_if<RemovePlace>(&effect)) {
     shipper_.Drop(remove->id);
     deps_.runtime->Remove(
-        remove->id.ToProto(),
-        [this, alive, order = *remove](absl::Status status) {
+        remove->id.ToProto(), [this, alive, order = *remove](absl::Status status) {
           if (alive.expired()) return;
           if (!status.ok() || order.output_directory.empty()) {
             return Answer(order.id, order.ticket, std::move(status));
           }
-          deps_.workspace->DiscardOutput(order.output_directory,
-                                         Answering(order.id, order.ticket));
+          deps_.workspace->DiscardOutput(order.output_directory, Answering(order.id, order.ticket));
         });
   } else if (auto* release = std::get_if<ReleasePins>(&effect)) {
     deps_.data->ReleasePins(release->holder, Answering(release->id, release->ticket));

@@ -76,8 +76,7 @@ class FakeExecutor final : public session::UpDialer {
       return absl::OkStatus();
     }
     void Finish(const absl::Status& status) override {
-      executor_->strand_->Post(
-          [callbacks = callbacks_, status] { callbacks->on_closed(status); });
+      executor_->strand_->Post([callbacks = callbacks_, status] { callbacks->on_closed(status); });
     }
 
    private:

@@ -88,8 +88,7 @@ absl::Status ReadMetrics(const ShipLogs& order, const std::string& producer, Shi
   // The folder is the Task's: the file may be a link to anything.
   const absl::StatusOr<SafeRoot> folder = SafeRoot::Open(order.folder + "/metrics");
   if (!folder.ok()) return absl::IsNotFound(folder.status()) ? absl::OkStatus() : folder.status();
-  const absl::StatusOr<UniqueFd> file =
-      folder->OpenFile("metrics.jsonl", O_RDONLY | O_NONBLOCK);
+  const absl::StatusOr<UniqueFd> file = folder->OpenFile("metrics.jsonl", O_RDONLY | O_NONBLOCK);
   // Absent, or made into something that is not ours to read.
   if (!file.ok()) return absl::OkStatus();
   struct stat about;
@@ -104,8 +103,7 @@ absl::Status ReadMetrics(const ShipLogs& order, const std::string& producer, Shi
     const absl::string_view line(bytes.data() + begin, end - begin);
     if (line.size() > 4096 || !IsMetric(line)) continue;
     // Offsets rise with every line, so they serve as sequences.
-    Record record =
-        MakeRecord(order, producer, "metric", from + static_cast<int64_t>(end) + 1);
+    Record record = MakeRecord(order, producer, "metric", from + static_cast<int64_t>(end) + 1);
     record.set_payload(std::string(line));
     batch->metrics.push_back(std::move(record));
   }

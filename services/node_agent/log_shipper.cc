@@ -67,9 +67,10 @@ void LogShipper::Next(const TaskId& id) {
   files_->Post([this, alive, strand = strand_, id, number = task.number, order = task.order,
                 cursor = *task.cursor, producer = options_.producer] {
     absl::StatusOr<ShipBatch> batch = ReadShipBatch(order, producer, cursor);
-    strand->Post([this, alive, id, number, ended = order.ended, batch = std::move(batch)]() mutable {
-      if (!alive.expired()) OnBatch(id, number, ended, std::move(batch));
-    });
+    strand->Post(
+        [this, alive, id, number, ended = order.ended, batch = std::move(batch)]() mutable {
+          if (!alive.expired()) OnBatch(id, number, ended, std::move(batch));
+        });
   });
 }
 
@@ -158,11 +159,11 @@ void LogShipper::Acknowledged(const TaskId& id, uint64_t number, const ShipBatch
     task->cursor = next;
     task->failures = 0;
     // What is shipped need not stay; a failure only leaves it until the Task goes.
-    files_->Post([folder = absl::StrCat(task->order.folder, "/", kLogFolder),
-                  cursor = LogCursor{next.log_segment(), next.log_offset(),
-                                     next.log_next_sequence()}] {
-      RemoveShippedSegments(folder, cursor).IgnoreError();
-    });
+    files_->Post(
+        [folder = absl::StrCat(task->order.folder, "/", kLogFolder),
+         cursor = LogCursor{next.log_segment(), next.log_offset(), next.log_next_sequence()}] {
+          RemoveShippedSegments(folder, cursor).IgnoreError();
+        });
     Next(id);
   });
 }
@@ -176,14 +177,14 @@ void LogShipper::Failed(const TaskId& id, Shipment& task) {
 }
 
 void LogShipper::Later(const TaskId& id, Shipment& task, absl::Duration delay) {
-  task.timer = strand_->RunAfter(delay, [this, alive = std::weak_ptr<char>(alive_), id,
-                                         number = task.number] {
-    if (alive.expired()) return;
-    Shipment* task = Find(id, number);
-    if (task == nullptr) return;
-    task->timer = 0;
-    Next(id);
-  });
+  task.timer = strand_->RunAfter(
+      delay, [this, alive = std::weak_ptr<char>(alive_), id, number = task.number] {
+        if (alive.expired()) return;
+        Shipment* task = Find(id, number);
+        if (task == nullptr) return;
+        task->timer = 0;
+        Next(id);
+      });
 }
 
 }  // namespace capstan::node_agent

@@ -30,15 +30,16 @@ struct ShipBatch {
   capstan::nodeagent::record::v1::Cursor next;
 };
 
-// Reads on from `cursor` in the Task's folder, as much as one call to telemetry takes. Blocks. Lines that are no
-// metric are skipped. A jump in the log's sequence becomes a record of kind `gap`.
+// Reads on from `cursor` in the Task's folder, as much as one call to telemetry takes. Blocks.
+// Lines that are no metric are skipped. A jump in the log's sequence becomes a record of kind
+// `gap`.
 absl::StatusOr<ShipBatch> ReadShipBatch(const ShipLogs& order, const std::string& producer,
                                         const capstan::nodeagent::record::v1::Cursor& cursor);
 
-// Ships what Tasks write to `projects/{p}/jobs/{j}/streams/{log,metrics}`, in order, each from a cursor
-// in the agent's store that is moved only after telemetry has acknowledged; so a crash repeats records,
-// which telemetry drops by producer and sequence, and loses none. One batch of a Task under way at a
-// time; a Task without news is looked at every `poll`. On the agent's strand.
+// Ships what Tasks write to `projects/{p}/jobs/{j}/streams/{log,metrics}`, in order, each from a
+// cursor in the agent's store that is moved only after telemetry has acknowledged; so a crash
+// repeats records, which telemetry drops by producer and sequence, and loses none. One batch of a
+// Task under way at a time; a Task without news is looked at every `poll`. On the agent's strand.
 class LogShipper {
  public:
   struct Options {
@@ -48,8 +49,8 @@ class LogShipper {
     absl::Duration max_back_off = absl::Seconds(30);
   };
 
-  // `files` runs what blocks. `shipped` says that an ended Task's log is shipped whole. `registry` may
-  // be null. All must outlive the shipper.
+  // `files` runs what blocks. `shipped` says that an ended Task's log is shipped whole. `registry`
+  // may be null. All must outlive the shipper.
   LogShipper(Options options, Strand* strand, Strand* files, store::Store* store, LogSink* sink,
              std::function<void(const session::TaskId&)> shipped, metrics::Registry* registry);
   ~LogShipper();

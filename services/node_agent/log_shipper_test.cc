@@ -25,7 +25,8 @@ constexpr char kMetrics[] = "projects/p/jobs/j/streams/metrics";
 
 class LogShipperTest : public testing::Test {
  protected:
-  LogShipperTest() : strand_(&clock_), disk_(std::make_shared<store::MemoryImage>()), sink_(&strand_) {
+  LogShipperTest()
+      : strand_(&clock_), disk_(std::make_shared<store::MemoryImage>()), sink_(&strand_) {
     folder_ = testing::TempDir() + "/shipXXXXXX";
     EXPECT_NE(mkdtemp(folder_.data()), nullptr);
     mkdir((folder_ + "/log").c_str(), 0700);

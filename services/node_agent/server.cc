@@ -67,18 +67,17 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
       ProbedIsolation probed,
       ProbeIsolation(config.shim_command, absl::StrCat(config.data_folder, "/probe"), groups));
   for (const auto limitation : probed.limitations) {
-    deps.logger->Warning("the Node is limited",
-                         {{"limitation", capstan::type::v1::NodeObservation::Limitation_Name(
-                                             limitation)},
-                          {"cause", probed.reason}});
+    deps.logger->Warning(
+        "the Node is limited",
+        {{"limitation", capstan::type::v1::NodeObservation::Limitation_Name(limitation)},
+         {"cause", probed.reason}});
   }
   CAPSTAN_ASSIGN_OR_RETURN(const std::string boot_id, ReadBootId());
-  CAPSTAN_ASSIGN_OR_RETURN(
-      parts.runtime,
-      ProcessTaskRuntime::Create({.data_folder = config.data_folder,
-                                  .shim_command = config.shim_command,
-                                  .groups = std::move(groups)},
-                                 deps.strand));
+  CAPSTAN_ASSIGN_OR_RETURN(parts.runtime,
+                           ProcessTaskRuntime::Create({.data_folder = config.data_folder,
+                                                       .shim_command = config.shim_command,
+                                                       .groups = std::move(groups)},
+                                                      deps.strand));
   parts.dialer = std::make_unique<session::RpcUpDialer<capstan::executor::v1::AgentSession>>(
       deps.executor, deps.strand);
   parts.data = MakeLoaderDataAccess(deps.data_loader, deps.strand);

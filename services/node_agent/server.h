@@ -31,8 +31,8 @@ struct ServerConfig {
   std::string cgroup_name = "capstan";
   // Paths that Tasks must not see, besides the data folder: the platform's, its sockets.
   std::vector<std::string> hidden_paths;
-  // Existing folders of the machine that Tasks may write where the files' modes let them; everything
-  // else of the machine's is read-only to them.
+  // Existing folders of the machine that Tasks may write where the files' modes let them;
+  // everything else of the machine's is read-only to them.
   std::vector<std::string> shared_paths = {};
   // Ports for Tasks, both ends included; those in the kernel's own range are left out.
   int32_t first_port = 20000;
@@ -76,8 +76,8 @@ enum class StopTasks {
 // The whole node agent in one process. It serves no port: it dials.
 class Server {
  public:
-  // Reads the store, re-adopts what runs, and begins to dial the executor. Blocks for the store and the
-  // machine; not to be called on the strand.
+  // Reads the store, re-adopts what runs, and begins to dial the executor. Blocks for the store and
+  // the machine; not to be called on the strand.
   static absl::StatusOr<std::unique_ptr<Server>> Create(const ServerConfig& config,
                                                         const ServerDeps& deps);
   // As Drain(0, kNo). Not to be called on the strand.
@@ -86,10 +86,11 @@ class Server {
   // OK while the session with the executor is open; for /readyz. Blocks for the strand.
   absl::Status Ready() const;
 
-  // Ends the agent's work, within `within`. With kYes: takes no new Task, stops all with their grace,
-  // reports their ends, ships their logs, removes their folders and cgroups; DEADLINE_EXCEEDED, with how
-  // many are left, if that takes longer (they end by their own graces and deadlines all the same).
-  // Executor and telemetry should still be there. Not to be called on the strand.
+  // Ends the agent's work, within `within`. With kYes: takes no new Task, stops all with their
+  // grace, reports their ends, ships their logs, removes their folders and cgroups;
+  // DEADLINE_EXCEEDED, with how many are left, if that takes longer (they end by their own graces
+  // and deadlines all the same). Executor and telemetry should still be there. Not to be called on
+  // the strand.
   absl::Status Drain(absl::Duration within, StopTasks stop_tasks);
 
  private:

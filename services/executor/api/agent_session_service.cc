@@ -23,8 +23,8 @@ grpc::ServerBidiReactor<SessionUp, SessionDown>* AgentSessionService::Connect(
           session->Finish(status::PermissionDenied("sessions.open", cluster_));
           return callbacks;
         }
-        const uint64_t number = sink_.connected(
-            caller.id->node, std::make_shared<session::RpcDownChannel>(session));
+        const uint64_t number =
+            sink_.connected(caller.id->node, std::make_shared<session::RpcDownChannel>(session));
         callbacks.on_message = [this, number](SessionUp message) {
           sink_.message(number, std::move(message));
         };

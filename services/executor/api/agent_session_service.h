@@ -21,8 +21,7 @@ struct AgentSessionSink {
 };
 
 // Serves executor.v1.AgentSession: admits Nodes of this Cluster by their SVID.
-class AgentSessionService final
-    : public capstan::executor::v1::AgentSession::CallbackService {
+class AgentSessionService final : public capstan::executor::v1::AgentSession::CallbackService {
  public:
   // `access` and `strand` must outlive the service and its calls.
   AgentSessionService(std::string cluster, auth::Access* access, Strand* strand,

@@ -100,7 +100,8 @@ Step ExecutorCore::Apply(const Event& event, Now now) {
       fresh_ = false;
       self_.set_incarnation(absl::ToUnixMicros(now.wall));
       if (tasks_.gives_uids()) {
-        // A store that was lost leaves uids in use that no record names: a new one begins elsewhere.
+        // A store that was lost leaves uids in use that no record names: a new one begins
+        // elsewhere.
         const int64_t size = tasks_.last_uid() - tasks_.first_uid() + 1;
         self_.set_last_uid(tasks_.first_uid() + self_.incarnation() % size);
       }

@@ -27,8 +27,8 @@ struct CoreConfig {
   std::string cluster;
   // A Node not heard for this long is silent.
   absl::Duration suspect_after = absl::Seconds(15);
-  // Range from which Jobs get their Unix uids, both ends included; 0 for none (Tasks isolated by user
-  // namespaces instead).
+  // Range from which Jobs get their Unix uids, both ends included; 0 for none (Tasks isolated by
+  // user namespaces instead).
   int64_t first_uid = 0;
   int64_t last_uid = 0;
 };
@@ -42,9 +42,11 @@ struct CoreConfig {
 // - An age answered to an agent is never less than the time since the confirming renewal was sent.
 //   After a restart nothing is answered before a renewal of this life was answered, and a Node that
 //   was reported silent is not answered before the scheduler acknowledged its return.
-// - An agent is told that a snapshot is complete only after a complete snapshot of this life came from
+// - An agent is told that a snapshot is complete only after a complete snapshot of this life came
+// from
 //   the scheduler, so that a lost store here collects nothing there.
-// - A Job's Unix uid is stored before a Task of it is sent to an agent, and given to another Job only
+// - A Job's Unix uid is stored before a Task of it is sent to an agent, and given to another Job
+// only
 //   after every Node reported the Job's Tasks gone.
 // Bounded by the Tasks and Nodes of the Cluster: the journal holds one entry for each.
 class ExecutorCore {
@@ -99,7 +101,8 @@ class ExecutorCore {
     std::string node;
   };
 
-  explicit ExecutorCore(CoreConfig config) : config_(std::move(config)), tasks_(config_.first_uid, config_.last_uid) {}
+  explicit ExecutorCore(CoreConfig config)
+      : config_(std::move(config)), tasks_(config_.first_uid, config_.last_uid) {}
 
   // executor_core_up.cc
   void OnUpConnected(SessionId session, Now now);
@@ -129,7 +132,8 @@ class ExecutorCore {
                            const capstan::type::v1::Observations& observations, Now now);
   void OnAgentTask(const std::string& node, const capstan::type::v1::TaskObservation& task);
   void OnAgentGone(const std::string& node, const session::TaskId& id, Now now);
-  void OnAgentSyncComplete(const std::string& node, const std::set<session::TaskId>& named, Now now);
+  void OnAgentSyncComplete(const std::string& node, const std::set<session::TaskId>& named,
+                           Now now);
   void HeardNode(const std::string& node, Now now);
   void CloseAgentSession(SessionId session, absl::Status status);
   void SendSnapshot(SessionId session, Agent& agent);

@@ -88,7 +88,8 @@ void ExecutorCore::OnAgentHello(SessionId session, Agent& agent,
     return;
   }
   if (session::CompareTokens(hello.highest_token(), self_.highest_token()) > 0) {
-    // The agent has heard a later leader than this executor: what is stored here may be out of date.
+    // The agent has heard a later leader than this executor: what is stored here may be out of
+    // date.
     CloseAgentSession(session, status::Error(absl::StatusCode::kUnavailable, "EXECUTOR_BEHIND",
                                              "the executor has not heard that leader yet"));
     return;
@@ -131,8 +132,7 @@ void ExecutorCore::SendMarked() {
     const auto session = sessions_by_node_.find(entry->node());
     if (session == sessions_by_node_.end()) continue;
     auto& delta =
-        deltas
-            .try_emplace(session->second, self_.highest_token(), self_.desired_revision(), false)
+        deltas.try_emplace(session->second, self_.highest_token(), self_.desired_revision(), false)
             .first->second;
     if (entry->observed.forgotten() && entry->ended()) {
       delta.AddForgotten(id.ToProto());
@@ -184,9 +184,9 @@ void ExecutorCore::FindSilentNodes(Now now) {
     node.record.set_withheld(true);
     node.record.clear_return_sequence();
     JournalNode(name);
-    after_.push_back(Alarm{"NODE_SILENT", absl::StrCat("Node ", name, " was not heard for ",
-                                                       absl::FormatDuration(
-                                                           config_.suspect_after))});
+    after_.push_back(
+        Alarm{"NODE_SILENT", absl::StrCat("Node ", name, " was not heard for ",
+                                          absl::FormatDuration(config_.suspect_after))});
   }
 }
 

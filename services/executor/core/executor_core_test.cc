@@ -274,12 +274,11 @@ TEST(ExecutorCoreTest, AgentsHearSyncCompleteOnlyAfterTheScheduler) {
   EXPECT_TRUE(before[0].message.desired().snapshot());
   EXPECT_FALSE(before[0].message.desired().sync_complete());
   bench.Apply(UpConnected{1});
-  const auto after = Of<SendAgent>(
-      bench.Desire(1, 5, {Want(kA, "n1", DesiredTask::PHASE_PREPARE)}, true));
+  const auto after =
+      Of<SendAgent>(bench.Desire(1, 5, {Want(kA, "n1", DesiredTask::PHASE_PREPARE)}, true));
   ASSERT_EQ(after.size(), 1u);
   EXPECT_TRUE(after[0].message.desired().sync_complete());
-  EXPECT_EQ(after[0].message.desired().tasks(0).unix_uid(),
-            bench.core_->tasks().Uid("job"));
+  EXPECT_EQ(after[0].message.desired().tasks(0).unix_uid(), bench.core_->tasks().Uid("job"));
 }
 
 TEST(ExecutorCoreTest, BreakerKeepsWhatTheSchedulerNoLongerNames) {
@@ -420,9 +419,8 @@ TEST_P(RandomOrders, KeepThePromises) {
     for (const SendAgent& send : Of<SendAgent>(effects)) {
       if (send.message.has_renewal_answer()) {
         ASSERT_TRUE(confirmed.has_value());
-        EXPECT_GE(
-            session::FromProto(send.message.renewal_answer().confirmation_age()),
-            bench.now_.boot - *confirmed)
+        EXPECT_GE(session::FromProto(send.message.renewal_answer().confirmation_age()),
+                  bench.now_.boot - *confirmed)
             << "an age less than the truth";
       }
       for (const auto& task : send.message.desired().tasks()) {
@@ -460,7 +458,8 @@ TEST_P(RandomOrders, KeepThePromises) {
       case 2:
       case 3:
         if (up != 0) {
-          const auto phase = static_cast<DesiredTask::Phase>(random.Between(int64_t{1}, int64_t{3}));
+          const auto phase =
+              static_cast<DesiredTask::Phase>(random.Between(int64_t{1}, int64_t{3}));
           const int64_t token = random.OneIn(10) ? epoch - 1 : epoch;
           highest_seen = std::max(highest_seen, token);
           // What was forgotten by all begins anew.

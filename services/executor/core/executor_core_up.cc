@@ -27,8 +27,8 @@ void ExecutorCore::OnUpConnected(SessionId session, Now now) {
   *hello.mutable_hello()->mutable_highest_token() = self_.highest_token();
   after_.push_back(SendUp{session, std::move(hello)});
 
-  // Everything known, in order of the journal: what was acknowledged in an earlier session too, since
-  // the scheduler takes for lost what this report does not name.
+  // Everything known, in order of the journal: what was acknowledged in an earlier session too,
+  // since the scheduler takes for lost what this report does not name.
   std::map<int64_t, const capstan::type::v1::TaskObservation*> reported;
   for (const auto& [id, entry] : tasks_.entries()) {
     if (entry.reported() && !entry.observed.forgotten()) {
@@ -85,8 +85,8 @@ bool ExecutorCore::AcceptToken(const capstan::type::v1::FencingToken& token) {
         absl::StrCat("token ", session::TokenText(token), " is below ",
                      session::TokenText(self_.highest_token()), ", which was seen before");
     after_.push_back(Alarm{"LOWER_TOKEN", text});
-    after_.push_back(CloseUp{up_->session, status::Error(absl::StatusCode::kFailedPrecondition,
-                                                         "LOWER_TOKEN", text)});
+    after_.push_back(CloseUp{
+        up_->session, status::Error(absl::StatusCode::kFailedPrecondition, "LOWER_TOKEN", text)});
     up_.reset();
     return false;
   }
@@ -145,8 +145,8 @@ void ExecutorCore::OnDesired(const capstan::type::v1::DesiredTasks& desired, Now
   for (const DesiredTask& task : desired.tasks()) {
     const absl::Status valid = session::CheckTaskKey(task.key());
     if (!valid.ok() || task.node().empty()) {
-      after_.push_back(Alarm{"BAD_TASK", absl::StrCat("desired Task without a Node, or: ",
-                                                      valid.message())});
+      after_.push_back(
+          Alarm{"BAD_TASK", absl::StrCat("desired Task without a Node, or: ", valid.message())});
       continue;
     }
     const TaskId id = TaskId::Of(task.key());
@@ -173,7 +173,8 @@ void ExecutorCore::OnDesiredTask(const TaskId& id, const DesiredTask& task, Now 
                                                       " but is on ", entry.node())});
     return;
   }
-  // Named again, by a scheduler whose store was restored: what became of it must be reported after all.
+  // Named again, by a scheduler whose store was restored: what became of it must be reported after
+  // all.
   const bool again = entry.observed.forgotten();
   if (again) {
     entry.observed.set_forgotten(false);
@@ -188,8 +189,8 @@ void ExecutorCore::OnDesiredTask(const TaskId& id, const DesiredTask& task, Now 
     wanted.set_unix_uid(UidForJob(id.job_uid));
   }
   const bool without_uid = tasks_.gives_uids() && wanted.unix_uid() == 0;
-  if (!entry.desired.has_value() || session::SerializeDeterministic(*entry.desired) !=
-                                        session::SerializeDeterministic(wanted)) {
+  if (!entry.desired.has_value() ||
+      session::SerializeDeterministic(*entry.desired) != session::SerializeDeterministic(wanted)) {
     record::v1::Desired record;
     *record.mutable_task() = wanted;
     persist_.Put(DesiredKey(id), record);

@@ -17,7 +17,8 @@ namespace capstan::executor {
 // What the executor keeps of one Task. It stays until the scheduler has forgotten the Task and the
 // Node has said that nothing of it is left.
 struct TaskEntry {
-  // Unset if only the Node knows the Task (then `forgotten`, once the scheduler's snapshot is whole).
+  // Unset if only the Node knows the Task (then `forgotten`, once the scheduler's snapshot is
+  // whole).
   absl::optional<capstan::type::v1::DesiredTask> desired;
   record::v1::Observed observed;
 

@@ -82,9 +82,9 @@ Response MakeResponse(http::status code, const nlohmann::json& body) {
 }
 
 Response MakeError(http::status code, const std::string& reason, absl::string_view message) {
-  Response response = MakeResponse(code, {{"code", static_cast<int>(code)},
-                                          {"reason", reason},
-                                          {"message", std::string(message)}});
+  Response response = MakeResponse(
+      code,
+      {{"code", static_cast<int>(code)}, {"reason", reason}, {"message", std::string(message)}});
   if (code == http::status::service_unavailable) response.set(http::field::retry_after, "1");
   return response;
 }
@@ -140,10 +140,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     parser_->header_limit(kMaxRequestBytes);
     parser_->body_limit(kMaxRequestBytes);
     stream_.expires_after(kRequestTime);
-    http::async_read(stream_, buffer_, *parser_,
-                     [self = shared_from_this()](beast::error_code error, size_t) {
-                       self->OnRead(error);
-                     });
+    http::async_read(
+        stream_, buffer_, *parser_,
+        [self = shared_from_this()](beast::error_code error, size_t) { self->OnRead(error); });
   }
 
   void Close() {
@@ -186,10 +185,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
         self->Write(ResponseTo(digest, step), keep);
       });
     };
-    (*ask_)(id_, body["dir"].get<std::string>(), step,
-            [guard](absl::StatusOr<std::string> digest) {
-              if (guard->answer) std::exchange(guard->answer, nullptr)(std::move(digest));
-            });
+    (*ask_)(id_, body["dir"].get<std::string>(), step, [guard](absl::StatusOr<std::string> digest) {
+      if (guard->answer) std::exchange(guard->answer, nullptr)(std::move(digest));
+    });
   }
 
   void Write(Response response, bool keep) {
@@ -230,8 +228,8 @@ class Listener : public std::enable_shared_from_this<Listener> {
     if (!error) acceptor_.bind(asio::local::stream_protocol::endpoint(name), error);
     if (error) return absl::InternalError(absl::StrCat(folder, ": ", error.message()));
     const auto uid = static_cast<uid_t>(order_.unix_uid > 0 ? order_.unix_uid : geteuid());
-    if (fchownat(directory.get(), "task.sock", uid, static_cast<gid_t>(-1),
-                 AT_SYMLINK_NOFOLLOW) != 0 ||
+    if (fchownat(directory.get(), "task.sock", uid, static_cast<gid_t>(-1), AT_SYMLINK_NOFOLLOW) !=
+            0 ||
         fchmodat(directory.get(), "task.sock", 0600, 0) != 0) {
       return ErrnoStatus(errno, "chown", folder);
     }
@@ -252,19 +250,19 @@ class Listener : public std::enable_shared_from_this<Listener> {
 
  private:
   void Accept() {
-    acceptor_.async_accept(*io_, [self = shared_from_this()](beast::error_code error,
-                                                             Socket socket) {
-      if (error == asio::error::operation_aborted) return;
-      if (!error && *self->count_ < kMaxConnections &&
-          MayUse(socket.native_handle(), self->order_)) {
-        auto connection = std::make_shared<Connection>(self->io_, std::move(socket),
-                                                       self->order_.id, self->ask_, self->count_);
-        std::erase_if(self->connections_, [](const auto& weak) { return weak.expired(); });
-        self->connections_.push_back(connection);
-        connection->Read();
-      }
-      self->Accept();
-    });
+    acceptor_.async_accept(
+        *io_, [self = shared_from_this()](beast::error_code error, Socket socket) {
+          if (error == asio::error::operation_aborted) return;
+          if (!error && *self->count_ < kMaxConnections &&
+              MayUse(socket.native_handle(), self->order_)) {
+            auto connection = std::make_shared<Connection>(
+                self->io_, std::move(socket), self->order_.id, self->ask_, self->count_);
+            std::erase_if(self->connections_, [](const auto& weak) { return weak.expired(); });
+            self->connections_.push_back(connection);
+            connection->Read();
+          }
+          self->Accept();
+        });
   }
 
   asio::io_context* const io_;

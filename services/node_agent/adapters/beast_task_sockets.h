@@ -13,13 +13,13 @@
 namespace capstan::node_agent {
 
 // HTTP/1.1 on Unix sockets, as docs/task_contract.md says, on a thread of its own. Bounded: 16
-// connections a Task, 8 KiB of request, 60 s for one to arrive; one request at a time on a connection.
-// A peer is admitted if the kernel says that it has the Job's uid (where Jobs have one) and that it is
-// in the Task's cgroup (where there is one).
+// connections a Task, 8 KiB of request, 60 s for one to arrive; one request at a time on a
+// connection. A peer is admitted if the kernel says that it has the Job's uid (where Jobs have one)
+// and that it is in the Task's cgroup (where there is one).
 std::unique_ptr<TaskSockets> MakeBeastTaskSockets(Strand* strand);
 
-// True if `proc_cgroup`, the content of /proc/<pid>/cgroup, places the process in the Task's group or
-// below it.
+// True if `proc_cgroup`, the content of /proc/<pid>/cgroup, places the process in the Task's group
+// or below it.
 bool InCgroup(absl::string_view proc_cgroup,
               const capstan::nodeagent::v1::ShimSpec::Cgroup& cgroup);
 

@@ -70,7 +70,8 @@ class TaskSocketsTest : public testing::Test {
   }
   static std::string Post(const std::string& body, const std::string& method = "POST",
                           const std::string& path = "/v1/checkpoints:commit") {
-    return method + " " + path + " HTTP/1.1\r\nHost: task\r\nConnection: close\r\nContent-Length: " +
+    return method + " " + path +
+           " HTTP/1.1\r\nHost: task\r\nConnection: close\r\nContent-Length: " +
            std::to_string(body.size()) + "\r\n\r\n" + body;
   }
 

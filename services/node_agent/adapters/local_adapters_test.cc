@@ -118,8 +118,7 @@ TEST(MachineProbeTest, BrokenDataFolderFailsPreflight) {
   probe->Observe([&seen](capstan::type::v1::NodeObservation node) { seen = node; });
   strand.RunReady();
   EXPECT_NE(seen.preflight_message(), "");
-  EXPECT_EQ(seen.limitations(0),
-            capstan::type::v1::NodeObservation::LIMITATION_PREFLIGHT_FAILED);
+  EXPECT_EQ(seen.limitations(0), capstan::type::v1::NodeObservation::LIMITATION_PREFLIGHT_FAILED);
 }
 
 TEST(AllocatableTest, KeepsTheReserveOrHalf) {

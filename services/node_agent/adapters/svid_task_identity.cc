@@ -31,8 +31,8 @@ absl::StatusOr<std::string> WriteIdentity(const IssueIdentity& order, const std:
     const auto uid = static_cast<uid_t>(order.unix_uid);
     if (lchown(key.c_str(), uid, uid) != 0) return ErrnoStatus(errno, "chown", key);
   }
-  CAPSTAN_RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(folder, "/svid.pem"),
-                                              rpc::CertificatesToPem(chain), 0444));
+  CAPSTAN_RETURN_IF_ERROR(
+      WriteFileAtomically(absl::StrCat(folder, "/svid.pem"), rpc::CertificatesToPem(chain), 0444));
   return folder;
 }
 

@@ -1,6 +1,6 @@
-// An agent's core with a store, a machine and an executor made of plain values, for its tests. Every
-// step is checked: memory and store agree, a core read from the store agrees with both, a key is started
-// once, a deadline given to a shim only rises and is never beyond the truth.
+// An agent's core with a store, a machine and an executor made of plain values, for its tests.
+// Every step is checked: memory and store agree, a core read from the store agrees with both, a key
+// is started once, a deadline given to a shim only rises and is never beyond the truth.
 #ifndef CAPSTAN_SERVICES_NODE_AGENT_CORE_AGENT_BENCH_H_
 #define CAPSTAN_SERVICES_NODE_AGENT_CORE_AGENT_BENCH_H_
 

@@ -362,9 +362,8 @@ absl::optional<capstan::type::v1::Stop> AgentCore::StopOf(const Entry& entry) co
 Ticket AgentCore::NewTicket(Entry& entry) { return entry.ticket = ++last_ticket_; }
 
 void AgentCore::BackOff(Entry& entry, Now now) {
-  const absl::Duration delay =
-      std::min(absl::Milliseconds(250) * (int64_t{1} << std::min(entry.attempts, 7)),
-               absl::Seconds(30));
+  const absl::Duration delay = std::min(
+      absl::Milliseconds(250) * (int64_t{1} << std::min(entry.attempts, 7)), absl::Seconds(30));
   ++entry.attempts;
   entry.waiting = true;
   // The Tasks of a gang must not all come back at once: spread by their tickets.

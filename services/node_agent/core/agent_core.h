@@ -39,17 +39,20 @@ struct CoreConfig {
   int64_t log_limit_bytes = int64_t{1} << 30;
 };
 
-// The decisions of a node agent: prepares, starts and ends Tasks as the executor orders, and keeps each
-// dead by its deadline. Pure: every effect is a value.
+// The decisions of a node agent: prepares, starts and ends Tasks as the executor orders, and keeps
+// each dead by its deadline. Pure: every effect is a value.
 //
 // Guarantees, each tested on random orders of events:
 // - StartTask is given at most once for a key, over all restarts, and only after a record that says
 //   so is stored, a valid deadline is known, and PREPARE was carried out here in this generation.
-// - A Task's deadline only rises, except by a stop; it is never later than confirmed_at + fence_after.
+// - A Task's deadline only rises, except by a stop; it is never later than confirmed_at +
+// fence_after.
 //   When it comes the agent ends the cgroup itself, whatever the shim does.
-// - The end of a Task is reported only when its cgroup is empty, and success only after its Output is
+// - The end of a Task is reported only when its cgroup is empty, and success only after its Output
+// is
 //   committed; the first end stands.
-// - A Task of another boot, or without a record, or without a shim, is reported LOST and never started.
+// - A Task of another boot, or without a record, or without a shim, is reported LOST and never
+// started.
 // - A Task that no snapshot names is ended only after a complete one, within the breaker's bounds.
 // - OpenOutput of a generation is answered before anything else is asked for it.
 // Bounded by the Tasks of the Node.
@@ -77,8 +80,9 @@ class AgentCore {
     // What follows is not stored.
     // The call under way; 0 if none.
     Ticket ticket = 0;
-    // PREPARE: next part to do (see agent_core_prepare.cc), and what came of those before. It becomes
-    // the record when the Task is prepared; after a restart PREPARE is done from its beginning.
+    // PREPARE: next part to do (see agent_core_prepare.cc), and what came of those before. It
+    // becomes the record when the Task is prepared; after a restart PREPARE is done from its
+    // beginning.
     int part = 0;
     TaskRecord draft;
     std::string bundle_directory;

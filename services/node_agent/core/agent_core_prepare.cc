@@ -111,11 +111,12 @@ void AgentCore::Prepare(const TaskId& id, Entry& entry) {
     }
     if (entry.part < kPinFirstDataset + datasets) {
       const auto& mount = launch.datasets(entry.part - kPinFirstDataset);
-      after_.push_back(PinVersion{id, NewTicket(entry),
-                                  absl::StrContains(mount.version(), '/')
-                                      ? mount.version()
-                                      : absl::StrCat(mount.dataset(), "/versions/", mount.version()),
-                                  HolderOf(id)});
+      after_.push_back(
+          PinVersion{id, NewTicket(entry),
+                     absl::StrContains(mount.version(), '/')
+                         ? mount.version()
+                         : absl::StrCat(mount.dataset(), "/versions/", mount.version()),
+                     HolderOf(id)});
       return;
     }
     switch (entry.part - kPinFirstDataset - datasets) {

@@ -230,8 +230,8 @@ void AgentCore::OnFinishAnswer(const TaskId& id, Entry& entry, const Answered& a
   TaskRecord& record = entry.record;
   if (record.must_kill()) {
     if (!answered.status.ok()) {
-      after_.push_back(Alarm{"KILL_FAILED", absl::StrCat(id.Path(), ": ",
-                                                         answered.status.message())});
+      after_.push_back(
+          Alarm{"KILL_FAILED", absl::StrCat(id.Path(), ": ", answered.status.message())});
       return BackOff(entry, now);
     }
     record.set_must_kill(false);
@@ -257,8 +257,8 @@ void AgentCore::Collect(const TaskId& id, Entry& entry) {
     return;
   }
   if (!record.forgotten()) return;
-  const bool holds = !entry.order.launch().bundle().empty() ||
-                     entry.order.launch().datasets_size() > 0;
+  const bool holds =
+      !entry.order.launch().bundle().empty() || entry.order.launch().datasets_size() > 0;
   const TaskId first{id.job_uid, id.generation, "", 0};
   const TaskId after{id.job_uid, id.generation + 1, "", 0};
   const bool last = std::distance(tasks_.lower_bound(first), tasks_.lower_bound(after)) == 1;
@@ -270,8 +270,7 @@ void AgentCore::Collect(const TaskId& id, Entry& entry) {
   Erase(TaskId(id));
 }
 
-void AgentCore::OnCollectAnswer(const TaskId& id, Entry& entry, const Answered& answered,
-                                Now now) {
+void AgentCore::OnCollectAnswer(const TaskId& id, Entry& entry, const Answered& answered, Now now) {
   if (!entry.record.removed()) {
     if (!answered.status.ok()) return BackOff(entry, now);
     entry.record.set_removed(true);

@@ -141,8 +141,8 @@ bool AgentCore::AcceptToken(const capstan::type::v1::FencingToken& token) {
         absl::StrCat("token ", session::TokenText(token), " is below ",
                      session::TokenText(self_.highest_token()), ", which was seen before");
     after_.push_back(Alarm{"LOWER_TOKEN", text});
-    after_.push_back(CloseUp{up_->session, status::Error(absl::StatusCode::kFailedPrecondition,
-                                                         "LOWER_TOKEN", text)});
+    after_.push_back(CloseUp{
+        up_->session, status::Error(absl::StatusCode::kFailedPrecondition, "LOWER_TOKEN", text)});
     up_.reset();
     return false;
   }
@@ -179,8 +179,8 @@ void AgentCore::OnDesired(const capstan::type::v1::DesiredTasks& desired) {
   for (const DesiredTask& order : desired.tasks()) {
     const absl::Status valid = session::CheckTaskKey(order.key());
     if (!valid.ok() || order.node() != config_.node) {
-      after_.push_back(Alarm{"BAD_TASK", absl::StrCat("order for Node `", order.node(), "` ",
-                                                      valid.message())});
+      after_.push_back(
+          Alarm{"BAD_TASK", absl::StrCat("order for Node `", order.node(), "` ", valid.message())});
       continue;
     }
     const TaskId id = TaskId::Of(order.key());
@@ -229,8 +229,8 @@ void AgentCore::OnNewOrder(const TaskId& id, const DesiredTask& order) {
   entry.record.set_unix_uid(order.unix_uid());
   TaskEnd end;
   if (order.phase() != DesiredTask::PHASE_PREPARE) {
-    // PREPARE was not carried out here in this generation, or the record of it is lost: the Task may
-    // have run. It must not be started.
+    // PREPARE was not carried out here in this generation, or the record of it is lost: the Task
+    // may have run. It must not be started.
     const bool stop = order.phase() == DesiredTask::PHASE_STOP;
     end.set_cause(stop ? TaskEnd::CAUSE_STOPPED : TaskEnd::CAUSE_LOST);
     end.set_message(stop ? "stopped before the Node knew it" : "the Node has no record of it");
@@ -275,9 +275,9 @@ void AgentCore::OnSyncComplete(const std::set<TaskId>& named) {
   }
   const bool refused = session::BreakerRefuses(unnamed_live, live);
   if (refused) {
-    after_.push_back(Alarm{"BREAKER_TRIPPED",
-                           absl::StrCat("the executor names none of ", unnamed_live, " of ", live,
-                                        " live Tasks; they are kept")});
+    after_.push_back(
+        Alarm{"BREAKER_TRIPPED", absl::StrCat("the executor names none of ", unnamed_live, " of ",
+                                              live, " live Tasks; they are kept")});
   }
   for (const TaskId& id : unnamed) {
     const Entry& entry = tasks_.at(id);

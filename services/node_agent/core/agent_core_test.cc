@@ -171,8 +171,8 @@ TEST(AgentCoreTest, RenewalRaisesTheDeadlineByTheAgeAnswered) {
   RunA(bench);
   bench.Advance(absl::Seconds(20));
   bench.Confirm(absl::Seconds(5));
-  const auto deadline = FenceDeadline(bench.core->tasks().at(kA).order.launch(),
-                                      bench.now.boot - absl::Seconds(5));
+  const auto deadline =
+      FenceDeadline(bench.core->tasks().at(kA).order.launch(), bench.now.boot - absl::Seconds(5));
   EXPECT_EQ(bench.deadlines[kA], *deadline);
   // An older answer changes nothing.
   bench.Confirm(absl::Seconds(15));

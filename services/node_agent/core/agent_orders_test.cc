@@ -28,10 +28,10 @@ TEST_P(RandomOrders, KeepThePromises) {
                           task->second.record.stage() == AgentCore::TaskRecord::STAGE_RUNNING);
     const bool connected = bench.core->up_connected();
     // An executor never wants again what it forgot, or was told is gone.
-    const bool fresh = bench.gone.count(id) == 0 &&
-                       (task != bench.core->tasks().end() ||
-                        bench.LastReport(id).state() !=
-                            capstan::type::v1::TaskObservation::STATE_ENDED);
+    const bool fresh =
+        bench.gone.count(id) == 0 &&
+        (task != bench.core->tasks().end() ||
+         bench.LastReport(id).state() != capstan::type::v1::TaskObservation::STATE_ENDED);
     switch (random.Below(14)) {
       case 0:
         bench.Connect();

@@ -13,7 +13,8 @@ namespace capstan::node_agent {
 // found out by a test bind, not here.
 class PortsBook {
  public:
-  // Ports from [first, last] that are not in the kernel's ip_local_port_range [local_low, local_high].
+  // Ports from [first, last] that are not in the kernel's ip_local_port_range [local_low,
+  // local_high].
   PortsBook(int32_t first, int32_t last, int32_t local_low, int32_t local_high)
       : first_(first), last_(last), local_low_(local_low), local_high_(local_high), next_(first) {}
 

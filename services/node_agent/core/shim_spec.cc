@@ -76,10 +76,9 @@ std::string DatasetVariable(const capstan::type::v1::DatasetMount& mount) {
 }
 
 std::string TfConfig(const capstan::type::v1::Rendezvous& rendezvous) {
-  const std::string workers =
-      absl::StrJoin(rendezvous.peers(), ",", [](std::string* out, const std::string& peer) {
-        absl::StrAppend(out, JsonString(peer));
-      });
+  const std::string workers = absl::StrJoin(
+      rendezvous.peers(), ",",
+      [](std::string* out, const std::string& peer) { absl::StrAppend(out, JsonString(peer)); });
   return absl::StrCat("{\"cluster\":{\"worker\":[", workers,
                       "]},\"task\":{\"type\":\"worker\",\"index\":", rendezvous.rank(), "}}");
 }
@@ -107,7 +106,8 @@ std::map<std::string, std::string> TaskEnvironment(const session::TaskId& id,
   env["WORLD_SIZE"] = absl::StrCat(rendezvous.world_size());
   env["LOCAL_RANK"] = absl::StrCat(rendezvous.local_rank());
   env["LOCAL_WORLD_SIZE"] = absl::StrCat(rendezvous.local_world_size());
-  // torchrun's names. Consecutive ranks share a Node, so a Node's Tasks are one group of equal size.
+  // torchrun's names. Consecutive ranks share a Node, so a Node's Tasks are one group of equal
+  // size.
   const int32_t local = rendezvous.local_world_size() > 0 ? rendezvous.local_world_size() : 1;
   env["GROUP_RANK"] = absl::StrCat((rendezvous.rank() - rendezvous.local_rank()) / local);
   env["ROLE_RANK"] = env["RANK"];

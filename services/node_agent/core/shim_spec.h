@@ -36,8 +36,8 @@ std::string WorkFolder(const capstan::nodeagent::record::v1::Task& task);
 std::string MetricsFile(const capstan::nodeagent::record::v1::Task& task);
 std::string SocketFile(const capstan::nodeagent::record::v1::Task& task);
 
-// `<ALIAS>` of CAPSTAN_DATASET_<ALIAS>: the alias, or the Dataset's id, upper-cased, other characters
-// than [A-Z0-9] as `_`.
+// `<ALIAS>` of CAPSTAN_DATASET_<ALIAS>: the alias, or the Dataset's id, upper-cased, other
+// characters than [A-Z0-9] as `_`.
 std::string DatasetVariable(const capstan::type::v1::DatasetMount& mount);
 
 // TensorFlow's cluster description of a gang, all of its ranks as workers.
@@ -56,8 +56,8 @@ capstan::nodeagent::v1::ShimSpec BuildShimSpec(const session::TaskId& id,
                                                const Isolation& isolation, int64_t log_limit_bytes,
                                                BootTime deadline);
 
-// The folder that a checkpoint request names: `directory` relative to the output folder, or absolute
-// below it; INVALID_ARGUMENT otherwise, also for the output folder itself and for `..`.
+// The folder that a checkpoint request names: `directory` relative to the output folder, or
+// absolute below it; INVALID_ARGUMENT otherwise, also for the output folder itself and for `..`.
 absl::StatusOr<std::string> CheckpointDirectory(absl::string_view output_directory,
                                                 absl::string_view directory);
 

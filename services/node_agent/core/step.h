@@ -107,8 +107,8 @@ struct StopAll {};
 // NextDeadline has come.
 struct Tick {};
 
-using Event = std::variant<Discovered, UpConnected, UpMessage, UpDisconnected, Answered, ShimReported,
-                           NodeObserved, CheckpointAsked, LogsShipped, StopAll, Tick>;
+using Event = std::variant<Discovered, UpConnected, UpMessage, UpDisconnected, Answered,
+                           ShimReported, NodeObserved, CheckpointAsked, LogsShipped, StopAll, Tick>;
 
 // --- Effects; those with a ticket are answered by an Answered event ---
 
@@ -152,8 +152,8 @@ struct MakePlace {
   capstan::type::v1::Resources limits;
   int64_t unix_uid = 0;
 };
-// Fills the Task's folder: `work/` with a private copy of the Bundle, `metrics/`, and the empty output
-// folder; all the Task's own. Starts from nothing if done before.
+// Fills the Task's folder: `work/` with a private copy of the Bundle, `metrics/`, and the empty
+// output folder; all the Task's own. Starts from nothing if done before.
 struct Furnish {
   session::TaskId id;
   Ticket ticket = 0;
@@ -243,11 +243,10 @@ struct ShipLogs {
   bool ended = false;
 };
 
-using Effect =
-    std::variant<SendUp, CloseUp, Alarm, OpenOutput, PinBundle, PinVersion, MakePlace, Furnish,
-                 IssueIdentity, CheckPorts, StartTask, ControlTask, KillTask, CommitFinal,
-                 CommitCheckpoint, RefuseCheckpoint, RemovePlace, ReleasePins, ServeSocket,
-                 CloseSocket, ShipLogs>;
+using Effect = std::variant<SendUp, CloseUp, Alarm, OpenOutput, PinBundle, PinVersion, MakePlace,
+                            Furnish, IssueIdentity, CheckPorts, StartTask, ControlTask, KillTask,
+                            CommitFinal, CommitCheckpoint, RefuseCheckpoint, RemovePlace,
+                            ReleasePins, ServeSocket, CloseSocket, ShipLogs>;
 
 // What one event leads to. `puts` and `deletes` name no key twice and are to be committed in order,
 // each on its own being consistent with those before it; then, and after all earlier steps, `after`

@@ -24,8 +24,8 @@ struct OutputCommit {
   std::string directory;
 };
 
-// What the agent asks of data_loader. Every call is idempotent and answered within a minute; commits
-// within ten. Methods do not block; callbacks run on the agent's strand.
+// What the agent asks of data_loader. Every call is idempotent and answered within a minute;
+// commits within ten. Methods do not block; callbacks run on the agent's strand.
 class DataAccess {
  public:
   template <typename T>
@@ -36,8 +36,8 @@ class DataAccess {
 
   // Opens the Job's Output at a generation. FAILED_PRECONDITION (GENERATION_SUPERSEDED) if a higher
   // one is open.
-  virtual void OpenOutput(const std::string& output, const std::string& job_uid,
-                          int64_t generation, Callback<OpenedOutput> done) = 0;
+  virtual void OpenOutput(const std::string& output, const std::string& job_uid, int64_t generation,
+                          Callback<OpenedOutput> done) = 0;
   // Where a Bundle's files lie, pinned for the holder.
   virtual void PinBundle(const std::string& bundle, const std::string& holder,
                          Callback<std::string> done) = 0;

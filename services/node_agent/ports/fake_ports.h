@@ -1,5 +1,5 @@
-// Fakes of the agent's ports, for the tests of its engine and for simulations. Each answers by posting
-// to the strand, and fails on command.
+// Fakes of the agent's ports, for the tests of its engine and for simulations. Each answers by
+// posting to the strand, and fails on command.
 #ifndef CAPSTAN_SERVICES_NODE_AGENT_PORTS_FAKE_PORTS_H_
 #define CAPSTAN_SERVICES_NODE_AGENT_PORTS_FAKE_PORTS_H_
 

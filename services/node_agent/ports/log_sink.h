@@ -14,8 +14,8 @@ namespace capstan::node_agent {
 class LogSink {
  public:
   virtual ~LogSink() = default;
-  // OK once the records are on disk over there. A record already there is dropped there, by producer
-  // and sequence. Less than 1 MiB.
+  // OK once the records are on disk over there. A record already there is dropped there, by
+  // producer and sequence. Less than 1 MiB.
   virtual void Append(const std::string& stream,
                       std::vector<capstan::telemetry::v1::Record> records,
                       absl::AnyInvocable<void(absl::Status)> done) = 0;

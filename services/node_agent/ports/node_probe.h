@@ -10,9 +10,9 @@ namespace capstan::node_agent {
 class NodeProbe {
  public:
   virtual ~NodeProbe() = default;
-  // What the Node is and how it fares now, preflight included. What fails is said in the observation.
-  virtual void Observe(
-      absl::AnyInvocable<void(capstan::type::v1::NodeObservation)> done) = 0;
+  // What the Node is and how it fares now, preflight included. What fails is said in the
+  // observation.
+  virtual void Observe(absl::AnyInvocable<void(capstan::type::v1::NodeObservation)> done) = 0;
 };
 
 }  // namespace capstan::node_agent

@@ -14,8 +14,8 @@ class TaskIdentity {
  public:
   virtual ~TaskIdentity() = default;
 
-  // Puts `svid.pem`, `svid_key.pem` and `bundle.pem` of the Task into a folder that only it may read,
-  // and answers the folder.
+  // Puts `svid.pem`, `svid_key.pem` and `bundle.pem` of the Task into a folder that only it may
+  // read, and answers the folder.
   virtual void Issue(const IssueIdentity& order,
                      absl::AnyInvocable<void(absl::StatusOr<std::string>)> done) = 0;
 };

@@ -13,10 +13,11 @@ namespace capstan::node_agent {
 // The sockets that Tasks ask things of. Methods are called on the agent's strand and do not block.
 class TaskSockets {
  public:
-  // Answers one request with the committed manifest's digest, or why it was refused. Called once, on
-  // any thread; destroyed uncalled it answers 503.
+  // Answers one request with the committed manifest's digest, or why it was refused. Called once,
+  // on any thread; destroyed uncalled it answers 503.
   using Answer = absl::AnyInvocable<void(absl::StatusOr<std::string> manifest_digest)>;
-  // A peer of the Task asks that `directory` be committed as the checkpoint of `step`. On the strand.
+  // A peer of the Task asks that `directory` be committed as the checkpoint of `step`. On the
+  // strand.
   using CheckpointCallback = absl::AnyInvocable<void(
       const session::TaskId& id, const std::string& directory, int64_t step, Answer answer)>;
 

@@ -17,9 +17,9 @@
 
 namespace capstan::scheduler {
 
-// What Get, List, Watch and Explain answer from: the state that the store has committed, followed by
-// a watch, on leaders and followers alike. Never the core's state, which runs ahead of the store. On
-// the engine's strand only.
+// What Get, List, Watch and Explain answer from: the state that the store has committed, followed
+// by a watch, on leaders and followers alike. Never the core's state, which runs ahead of the
+// store. On the engine's strand only.
 class CommittedView {
  public:
   // Told after each change, on the strand, of what has changed since the last time.
@@ -45,8 +45,8 @@ class CommittedView {
   int64_t revision() const { return revision_; }
   const Model& model() const { return builder_->model(); }
   const NodeUsage& usage() const { return usage_; }
-  // Revision of the last change that concerns the Job, or the Node (its Tasks included); that of the
-  // first read if it has not changed since.
+  // Revision of the last change that concerns the Job, or the Node (its Tasks included); that of
+  // the first read if it has not changed since.
   int64_t JobRevision(const std::string& uid) const;
   int64_t NodeRevision(const NodeId& id) const;
   // Changes at or before this revision are not known one by one.

@@ -85,8 +85,8 @@ auto Engine::InTerm(F f) {
 }
 
 void Engine::Start() {
-  leadership_.Start({.on_gained = [this] { Gained(); },
-                     .on_lost = [this](absl::Status why) { Lost(why); }});
+  leadership_.Start(
+      {.on_gained = [this] { Gained(); }, .on_lost = [this](absl::Status why) { Lost(why); }});
 }
 
 void Engine::Resign(absl::AnyInvocable<void(absl::Status)> done) {
@@ -125,8 +125,8 @@ void Engine::Loaded(Records records) {
   gained.token.set_store_incarnation(leadership_.token().store_incarnation);
   gained.token.set_leader_epoch(leadership_.token().leader_epoch);
   Apply(gained);
-  deps_.logger->Info("state loaded", {{"revision", records.revision},
-                                      {"records", records.kvs.size()}});
+  deps_.logger->Info("state loaded",
+                     {{"revision", records.revision}, {"records", records.kvs.size()}});
 }
 
 void Engine::Lost(const absl::Status& why) {
@@ -161,7 +161,8 @@ void Engine::Submit(Step step) {
   const BootTime decided = deps_.strand->clock().Read().boot;
   for (size_t i = 0; i < step.persist.size(); ++i) {
     Write& write = step.persist[i];
-    for (const auto& event : write.events) write.puts.push_back(outbox_->Add(event.SerializeAsString()));
+    for (const auto& event : write.events)
+      write.puts.push_back(outbox_->Add(event.SerializeAsString()));
     const bool last = i + 1 == step.persist.size();
     std::vector<Effect> after;
     if (last) after = std::move(step.after);
@@ -257,9 +258,9 @@ void Engine::ArmTimer() {
   armed_for_ = deadline;
   if (!deadline) return;
   timer_ = deps_.strand->RunAt(*deadline, InTerm([this] {
-                                 timer_ = 0;
-                                 Apply(Tick{});
-                               }));
+    timer_ = 0;
+    Apply(Tick{});
+  }));
 }
 
 void Engine::Ship(const std::vector<store::OutboxRecord>& records, store::DoneCallback taken) {
@@ -367,15 +368,16 @@ void Engine::SessionMessage(SessionId id, SessionUp message) {
   if (!right) {
     EndSession(id, status::Error(absl::StatusCode::kInvalidArgument, "BAD_HELLO",
                                  absl::StrCat("hello comes first, once, and names the cluster of "
-                                              "the certificate, ", session.cluster)));
+                                              "the certificate, ",
+                                              session.cluster)));
     return;
   }
   switch (message.message_case()) {
     case SessionUp::kHello:
       session.greeted = true;
-      deps_.logger->Info("executor session begun",
-                         {{"cluster", session.cluster},
-                          {"incarnation", message.hello().incarnation()}});
+      deps_.logger->Info(
+          "executor session begun",
+          {{"cluster", session.cluster}, {"incarnation", message.hello().incarnation()}});
       Apply(HelloReceived{id, std::move(*message.mutable_hello())});
       break;
     case SessionUp::kRenewal:
@@ -395,13 +397,10 @@ void Engine::EndSession(SessionId id, const absl::Status& status) {
   Session session = std::move(it->second);
   sessions_.erase(it);
   session.sink->Finish(status);
-  deps_.logger->Info("executor session ended",
-                     {{"cluster", session.cluster}, {"error", status}});
+  deps_.logger->Info("executor session ended", {{"cluster", session.cluster}, {"error", status}});
   if (core_ != nullptr) Apply(SessionClosed{id});
 }
 
-void Engine::SessionGone(SessionId id) {
-  EndSession(id, absl::OkStatus());
-}
+void Engine::SessionGone(SessionId id) { EndSession(id, absl::OkStatus()); }
 
 }  // namespace capstan::scheduler

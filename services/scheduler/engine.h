@@ -53,7 +53,8 @@ struct EngineDeps {
 //
 // While it does not lead, and after a failed commit until the state is loaded again, calls get
 // UNAVAILABLE with reason NOT_LEADER and sessions are ended with UNAVAILABLE. A call in hand when
-// leadership is lost gets UNAVAILABLE: whether it took effect is open, and its request id finds out.
+// leadership is lost gets UNAVAILABLE: whether it took effect is open, and its request id finds
+// out.
 class Engine {
  public:
   template <typename T>

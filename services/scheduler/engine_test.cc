@@ -129,9 +129,8 @@ class EngineTest : public ::testing::Test {
     create.body_hash = id;
     ApplyDefaults("projects/p", CoreConfig(), &spec);
     create.spec = std::move(spec);
-    engine_->Call(std::move(create), [this](absl::StatusOr<Job> job) {
-      answers_.push_back(std::move(job));
-    });
+    engine_->Call(std::move(create),
+                  [this](absl::StatusOr<Job> job) { answers_.push_back(std::move(job)); });
   }
 
   static JobSpec Spec() {
@@ -242,8 +241,8 @@ TEST_F(EngineTest, ActsAndAnswersOnlyOnceStored) {
   Observe(session, Observation("a", 1, TaskObservation::STATE_ENDED));
   strand_.Advance(absl::Seconds(1));
   EXPECT_EQ(Committed("a"), Job::STATE_SUCCEEDED);
-  EXPECT_EQ(events_.states, (std::vector<std::string>{"QUEUED", "PREPARING", "PREPARING",
-                                                      "RUNNING", "RUNNING", "SUCCEEDED"}));
+  EXPECT_EQ(events_.states, (std::vector<std::string>{"QUEUED", "PREPARING", "PREPARING", "RUNNING",
+                                                      "RUNNING", "SUCCEEDED"}));
 }
 
 TEST_F(EngineTest, AFailedCommitDropsTheStateAndLoadsItAgain) {

@@ -53,8 +53,7 @@ Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& config,
                                                        const ServerDeps& deps) {
-  auto server =
-      std::unique_ptr<Server>(new Server(std::make_unique<Parts>(config, deps)));
+  auto server = std::unique_ptr<Server>(new Server(std::make_unique<Parts>(config, deps)));
   Parts& parts = *server->parts_;
   parts.OnStrand([&] {
     parts.data = std::make_unique<DataLoaderSource>(deps.data_loader, deps.strand,

@@ -29,9 +29,7 @@ bool MayPass(const absl::Status& status) {
 }
 
 // The id of `projects/{p}/datasets/{d}/versions/{v}`; an id alone is itself.
-std::string VersionId(const std::string& version) {
-  return version.substr(version.rfind('/') + 1);
-}
+std::string VersionId(const std::string& version) { return version.substr(version.rfind('/') + 1); }
 
 }  // namespace
 
@@ -39,8 +37,7 @@ std::string VersionId(const std::string& version) {
 // stopped one does nothing more.
 class DataLoaderSource::Load : public std::enable_shared_from_this<Load> {
  public:
-  Load(std::shared_ptr<Stub> stub, Strand* strand, Random* random, EnsureData wanted,
-       Report report)
+  Load(std::shared_ptr<Stub> stub, Strand* strand, Random* random, EnsureData wanted, Report report)
       : stub_(std::move(stub)),
         strand_(strand),
         wanted_(std::move(wanted)),
@@ -187,13 +184,14 @@ void DataLoaderSource::Ensure(const EnsureData& wanted, Report report) {
   if (old != loads_.end()) old->second->Stop();
   logger_->Debug("data wanted", {{"dataset", wanted.dataset}, {"cluster", wanted.cluster}});
   auto shared_report = std::make_shared<Report>(std::move(report));
-  auto load = std::make_shared<Load>(
-      stub_, strand_, &random_, wanted,
-      [this, key, shared_report](Event event) {
-        // The entry goes first: the report may ask for the same data again.
-        if (!std::holds_alternative<DataProgressed>(event)) loads_.erase(key);
-        (*shared_report)(std::move(event));
-      });
+  auto load = std::make_shared<Load>(stub_, strand_, &random_, wanted,
+                                     [this, key, shared_report](Event event) {
+                                       // The entry goes first: the report may ask for the same data
+                                       // again.
+                                       if (!std::holds_alternative<DataProgressed>(event))
+                                         loads_.erase(key);
+                                       (*shared_report)(std::move(event));
+                                     });
   loads_[key] = load;
   load->Start();
 }
@@ -209,12 +207,12 @@ void DataLoaderSource::Stop(const std::string& job_uid) {
 void DataLoaderSource::ReleasePins(const std::string& job_uid, int64_t generation,
                                    absl::AnyInvocable<void()> released) {
   auto holder = std::make_shared<std::weak_ptr<Release>>();
-  auto release = std::make_shared<Release>(
-      stub_, strand_, &random_, absl::StrCat(job_uid, "/", generation),
-      [this, holder, released = std::move(released)]() mutable {
-        releases_.erase(holder->lock());
-        released();
-      });
+  auto release =
+      std::make_shared<Release>(stub_, strand_, &random_, absl::StrCat(job_uid, "/", generation),
+                                [this, holder, released = std::move(released)]() mutable {
+                                  releases_.erase(holder->lock());
+                                  released();
+                                });
   *holder = release;
   releases_.insert(release);
   release->Start();

@@ -17,9 +17,9 @@
 
 namespace capstan::scheduler {
 
-// The data_loader by gRPC: EnsureDataLoad, then WatchDataLoad until it is final. What the loader says
-// of a Dataset for good (it is not there, it has failed) is reported; everything else is tried again,
-// with back-off, for ever.
+// The data_loader by gRPC: EnsureDataLoad, then WatchDataLoad until it is final. What the loader
+// says of a Dataset for good (it is not there, it has failed) is reported; everything else is tried
+// again, with back-off, for ever.
 class DataLoaderSource final : public DataSource {
  public:
   // All must outlive it, and the strand must have stopped, or run what was posted, before it goes.

@@ -43,11 +43,10 @@ absl::AnyInvocable<void(absl::StatusOr<T>)> RespondWith(T* response, rpc::Finish
 template <typename Read>
 void ReadView(const ApiDeps& deps, rpc::Finish finish, Read read) {
   deps.strand->Post([deps, finish = std::move(finish), read = std::move(read)]() mutable {
-    deps.view->WhenAtLeast(
-        deps.engine->committed_revision(),
-        [deps, finish = std::move(finish), read = std::move(read)]() mutable {
-          finish(read(*deps.view));
-        });
+    deps.view->WhenAtLeast(deps.engine->committed_revision(),
+                           [deps, finish = std::move(finish), read = std::move(read)]() mutable {
+                             finish(read(*deps.view));
+                           });
   });
 }
 

@@ -123,8 +123,7 @@ grpc::ServerUnaryReactor* JobService::CreateJob(grpc::CallbackServerContext* con
         if (!parent.ok()) return parent;
         status::FieldErrors errors;
         if (!r.job_id().empty() && !resource::IsValidId(r.job_id())) {
-          errors.Add("job_id",
-                     absl::StrCat("is `", r.job_id(), "`; expected ", resource::kIdRule));
+          errors.Add("job_id", absl::StrCat("is `", r.job_id(), "`; expected ", resource::kIdRule));
         }
         if (!resource::ValidateRequestId(r.request_id()).ok()) {
           errors.Add("request_id", absl::StrCat("is `", r.request_id(), "`; expected a UUID4"));
@@ -145,11 +144,11 @@ grpc::ServerUnaryReactor* JobService::CreateJob(grpc::CallbackServerContext* con
         event.validate_only = r.validate_only();
         event.spec = r.job().spec();
         ApplyDefaults(r.parent(), config_, &event.spec);
-        deps_.strand->Post([this, event = std::move(event), response,
-                            finish = std::move(finish)]() mutable {
-          event.uid = deps_.random->Uuid4();
-          deps_.engine->Call(std::move(event), RespondWith(response, std::move(finish)));
-        });
+        deps_.strand->Post(
+            [this, event = std::move(event), response, finish = std::move(finish)]() mutable {
+              event.uid = deps_.random->Uuid4();
+              deps_.engine->Call(std::move(event), RespondWith(response, std::move(finish)));
+            });
       });
 }
 
@@ -185,28 +184,28 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
         if (!filter.ok()) return finish(filter.status());
         int64_t after = INT64_MIN;
         if (!position->empty() && !absl::SimpleAtoi(*position, &after)) after = INT64_MIN;
-        ReadView(deps_, std::move(finish),
-                 [this, &r, response, arguments, size = *size, filter = *filter,
-                  after](const CommittedView& view) {
-                   const auto& jobs = view.JobsOf(r.parent());
-                   // A page stays below the size of a message, large gangs or not.
-                   constexpr size_t kMaxPageBytes = 2 << 20;
-                   size_t bytes = 0;
-                   int64_t last = after;
-                   for (auto it = jobs.upper_bound(after); it != jobs.end(); ++it) {
-                     const JobEntry* job = view.model().FindJob(it->second);
-                     if (job == nullptr || !filter.Matches(*job)) continue;
-                     if (response->jobs_size() == size || bytes > kMaxPageBytes) {
-                       response->set_next_page_token(
-                           deps_.tokens->Seal(absl::StrCat(last), arguments));
-                       break;
-                     }
-                     *response->add_jobs() = RenderJob(*job);
-                     bytes += response->jobs(response->jobs_size() - 1).ByteSizeLong();
-                     last = it->first;
-                   }
-                   return absl::OkStatus();
-                 });
+        ReadView(
+            deps_, std::move(finish),
+            [this, &r, response, arguments, size = *size, filter = *filter,
+             after](const CommittedView& view) {
+              const auto& jobs = view.JobsOf(r.parent());
+              // A page stays below the size of a message, large gangs or not.
+              constexpr size_t kMaxPageBytes = 2 << 20;
+              size_t bytes = 0;
+              int64_t last = after;
+              for (auto it = jobs.upper_bound(after); it != jobs.end(); ++it) {
+                const JobEntry* job = view.model().FindJob(it->second);
+                if (job == nullptr || !filter.Matches(*job)) continue;
+                if (response->jobs_size() == size || bytes > kMaxPageBytes) {
+                  response->set_next_page_token(deps_.tokens->Seal(absl::StrCat(last), arguments));
+                  break;
+                }
+                *response->add_jobs() = RenderJob(*job);
+                bytes += response->jobs(response->jobs_size() - 1).ByteSizeLong();
+                last = it->first;
+              }
+              return absl::OkStatus();
+            });
       });
 }
 

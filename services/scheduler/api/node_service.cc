@@ -166,10 +166,10 @@ grpc::ServerUnaryReactor* NodeService::CordonNode(grpc::CallbackServerContext* c
         if (!audited.ok()) return finish(audited);
         const NodeId id = IdOf(r.name());
         scheduler::CordonNode event{0, id.cluster, id.node, call.caller.Name(), r.reason()};
-        deps_.strand->Post([this, event = std::move(event), response,
-                            finish = std::move(finish)]() mutable {
-          deps_.engine->Call(std::move(event), RespondWith(response, std::move(finish)));
-        });
+        deps_.strand->Post(
+            [this, event = std::move(event), response, finish = std::move(finish)]() mutable {
+              deps_.engine->Call(std::move(event), RespondWith(response, std::move(finish)));
+            });
       });
 }
 
@@ -185,27 +185,26 @@ grpc::ServerUnaryReactor* NodeService::UncordonNode(grpc::CallbackServerContext*
         if (!audited.ok()) return finish(audited);
         const NodeId id = IdOf(r.name());
         scheduler::UncordonNode event{0, id.cluster, id.node, call.caller.Name()};
-        deps_.strand->Post([this, event = std::move(event), response,
-                            finish = std::move(finish)]() mutable {
-          deps_.engine->Call(std::move(event), RespondWith(response, std::move(finish)));
-        });
+        deps_.strand->Post(
+            [this, event = std::move(event), response, finish = std::move(finish)]() mutable {
+              deps_.engine->Call(std::move(event), RespondWith(response, std::move(finish)));
+            });
       });
 }
 
 grpc::ServerUnaryReactor* NodeService::ConfirmSilence(grpc::CallbackServerContext* context,
                                                       const pb::ConfirmSilenceRequest* request,
                                                       pb::ConfirmSilenceResponse* response) {
-  return rpc::HandleUnary(
-      context, deps_.access, "/capstan.scheduler.v1.NodeService/ConfirmSilence", request, response,
-      rpc::NothingToValidate(),
-      [this](const rpc::Call& call, const pb::ConfirmSilenceRequest&, pb::ConfirmSilenceResponse*,
-             rpc::Finish finish) {
-        const absl::Status audited = AuditBefore(deps_, call, "", "");
-        if (!audited.ok()) return finish(audited);
-        deps_.strand->Post([this, finish = std::move(finish)]() mutable {
-          deps_.engine->Call(scheduler::ConfirmSilence(), std::move(finish));
-        });
-      });
+  return rpc::HandleUnary(context, deps_.access, "/capstan.scheduler.v1.NodeService/ConfirmSilence",
+                          request, response, rpc::NothingToValidate(),
+                          [this](const rpc::Call& call, const pb::ConfirmSilenceRequest&,
+                                 pb::ConfirmSilenceResponse*, rpc::Finish finish) {
+                            const absl::Status audited = AuditBefore(deps_, call, "", "");
+                            if (!audited.ok()) return finish(audited);
+                            deps_.strand->Post([this, finish = std::move(finish)]() mutable {
+                              deps_.engine->Call(scheduler::ConfirmSilence(), std::move(finish));
+                            });
+                          });
 }
 
 }  // namespace capstan::scheduler

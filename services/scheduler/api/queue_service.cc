@@ -47,11 +47,11 @@ grpc::ServerUnaryReactor* QueueService::CreateQueue(grpc::CallbackServerContext*
         event.request_id = r.request_id();
         event.body_hash = BodyHash(r);
         event.queue = r.queue();
-        deps_.strand->Post([this, event = std::move(event), response,
-                            finish = std::move(finish)]() mutable {
-          event.uid = deps_.random->Uuid4();
-          deps_.engine->Call(std::move(event), RespondWith(response, std::move(finish)));
-        });
+        deps_.strand->Post(
+            [this, event = std::move(event), response, finish = std::move(finish)]() mutable {
+              event.uid = deps_.random->Uuid4();
+              deps_.engine->Call(std::move(event), RespondWith(response, std::move(finish)));
+            });
       });
 }
 

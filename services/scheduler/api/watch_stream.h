@@ -17,11 +17,11 @@
 
 namespace capstan::scheduler {
 
-// One Watch stream: the latest state per object, first all, then SYNCED, then what changes. Changes of
-// one object merge while the peer reads slowly, so nothing ever waits for it and little is kept. A
-// resume token is given whenever the peer has everything up to a revision; with it, in the same store
-// incarnation and no older than this process's first reading, only what changed since is sent. On the
-// strand.
+// One Watch stream: the latest state per object, first all, then SYNCED, then what changes. Changes
+// of one object merge while the peer reads slowly, so nothing ever waits for it and little is kept.
+// A resume token is given whenever the peer has everything up to a revision; with it, in the same
+// store incarnation and no older than this process's first reading, only what changed since is
+// sent. On the strand.
 template <typename Key, typename Response>
 class WatchStream : public CommittedView::Listener,
                     public std::enable_shared_from_this<WatchStream<Key, Response>> {
@@ -102,8 +102,8 @@ class WatchStream : public CommittedView::Listener,
         Fill(key, &response);
       }
       if (pending_.empty() && synced_) {
-        token_ = deps_.tokens->Seal(absl::StrCat(incarnation_, "/", deps_.view->revision()),
-                                    arguments_);
+        token_ =
+            deps_.tokens->Seal(absl::StrCat(incarnation_, "/", deps_.view->revision()), arguments_);
       }
       response.set_resume_token(token_);
       const absl::Status written = writer_->Write(std::move(response));

@@ -142,13 +142,12 @@ absl::Status SchedulerCore::CheckNewJob(const CreateJob& event, const std::strin
   const auto& projects = queue->second.queue().projects();
   if (!projects.empty() &&
       std::find(projects.begin(), projects.end(), event.project) == projects.end()) {
-    return FieldError("job.spec.queue", absl::StrCat("`", event.spec.queue(), "` does not admit ",
-                                                     event.project));
+    return FieldError("job.spec.queue",
+                      absl::StrCat("`", event.spec.queue(), "` does not admit ", event.project));
   }
   if (model_.FindJobByName(name) != nullptr) {
     return status::Error(absl::StatusCode::kAlreadyExists, "JOB_EXISTS",
-                         absl::StrCat(name, " exists already; choose another id"),
-                         {{"job", name}});
+                         absl::StrCat(name, " exists already; choose another id"), {{"job", name}});
   }
   if (model_.jobs.size() >= config_.max_jobs) {
     return status::WithRetryDelay(
@@ -161,8 +160,8 @@ absl::Status SchedulerCore::CheckNewJob(const CreateJob& event, const std::strin
 }
 
 void SchedulerCore::On(const CreateJob& event) {
-  const std::string key = RequestKey(
-      "jobs", absl::StripPrefix(event.project, "projects/"), event.request_id);
+  const std::string key =
+      RequestKey("jobs", absl::StripPrefix(event.project, "projects/"), event.request_id);
   if (!event.request_id.empty()) {
     absl::StatusOr<std::string> made = Replayed(key, event.body_hash);
     if (!made.ok()) {

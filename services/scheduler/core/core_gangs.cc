@@ -35,9 +35,8 @@ std::string FailureInWords(const JobEntry& job) {
     return absl::StrCat("task ", TaskName(job, head.failure().rank()), " ",
                         EndInWords(head.failure().end()));
   }
-  return head.stop_reason() == Stop::REASON_PREPARE_FAILED
-             ? "its Tasks were not prepared in time"
-             : "its Tasks were stopped";
+  return head.stop_reason() == Stop::REASON_PREPARE_FAILED ? "its Tasks were not prepared in time"
+                                                           : "its Tasks were stopped";
 }
 
 bool NeedsData(const JobEntry& job) {
@@ -401,8 +400,7 @@ void SchedulerCore::GiveUpSilent() {
     for (const std::string& uid : uids) {
       if (StepFull()) return;
       JobEntry* job = FindJob(uid);
-      const absl::Duration wait =
-          config_.ReplaceAfter(ToDuration(job->spec.spec().fence_after()));
+      const absl::Duration wait = config_.ReplaceAfter(ToDuration(job->spec.spec().fence_after()));
       if (now_.boot < bound + wait || !job->live()) continue;
       for (int rank = 0; rank < static_cast<int>(job->gang->tasks.size()); ++rank) {
         if (job->gang->ended(rank) || job->gang->node(rank) != id) continue;
@@ -434,8 +432,8 @@ BootTime SchedulerCore::NextGiveUp() const {
     const BootTime bound = leases_.ConfirmedBound(id);
     for (const std::string& uid : usage_.Get(id).jobs) {
       const JobEntry* job = model_.FindJob(uid);
-      next = std::min(
-          next, bound + config_.ReplaceAfter(ToDuration(job->spec.spec().fence_after())));
+      next =
+          std::min(next, bound + config_.ReplaceAfter(ToDuration(job->spec.spec().fence_after())));
     }
     if (record.state() != Node::STATE_GIVEN_UP) {
       next = std::min(next, bound + config_.ReplaceAfter(config_.default_fence_after));

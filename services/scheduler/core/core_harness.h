@@ -12,9 +12,9 @@
 
 namespace capstan::scheduler {
 
-// For tests: a core, a store that is a map, and a clock that is a number. After every step it checks
-// what must always hold: the core's durable state is exactly what the store holds, a core rebuilt from
-// the store has the same state, and no Node is given more than it has.
+// For tests: a core, a store that is a map, and a clock that is a number. After every step it
+// checks what must always hold: the core's durable state is exactly what the store holds, a core
+// rebuilt from the store has the same state, and no Node is given more than it has.
 class CoreHarness {
  public:
   explicit CoreHarness(const CoreConfig& config);
@@ -26,7 +26,8 @@ class CoreHarness {
   std::vector<Effect> CrashIn(const Event& event, size_t writes);
   // A new leader takes over; sessions are gone.
   std::vector<Effect> NewLeader();
-  // Advances time in steps that stop at every deadline of the core and tick it; returns all effects.
+  // Advances time in steps that stop at every deadline of the core and tick it; returns all
+  // effects.
   std::vector<Effect> Advance(absl::Duration d);
 
   // A Job of `replicas` Tasks of `cpu_millis` each and 64 MiB, without retries' waits.
@@ -44,7 +45,8 @@ class CoreHarness {
 
  private:
   void Commit(const Write& write);
-  void Check();
+  // `rebuild`: something was stored, so loading it must give the same state.
+  void Check(bool rebuild);
   std::unique_ptr<SchedulerCore> Rebuild() const;
 
   const CoreConfig config_;
@@ -66,8 +68,8 @@ std::vector<T> Of(const std::vector<Effect>& effects) {
   return found;
 }
 
-// An executor with its Nodes and Tasks, as far as a core can tell. Observations are made when the test
-// says so; what could not be sent is in the next full report.
+// An executor with its Nodes and Tasks, as far as a core can tell. Observations are made when the
+// test says so; what could not be sent is in the next full report.
 class FakeExecutor {
  public:
   struct Task {

@@ -22,6 +22,17 @@ using capstan::type::v1::TaskEnd;
 using capstan::type::v1::TaskKey;
 using capstan::type::v1::TaskObservation;
 
+namespace {
+
+// What placing depends on, of what is said about a Node.
+std::string Said(NodeObservation observation) {
+  observation.clear_disk_free_bytes();
+  observation.clear_disk_total_bytes();
+  return session::SerializeDeterministic(observation);
+}
+
+}  // namespace
+
 void SchedulerCore::On(const HelloReceived& event) {
   const std::string& cluster = event.hello.cluster();
   if (!resource::IsValidId(cluster)) {
@@ -110,47 +121,62 @@ void SchedulerCore::On(const ObservationsReceived& event) {
   ObservationsAck& ack = *send.message.mutable_observations_ack();
   const int64_t sequence = event.observations.journal_sequence();
   for (const NodeObservation& node : event.observations.nodes()) {
-    ObserveNode(cluster, node, session, &ack);
+    ObserveNode(cluster, node, session);
   }
   for (const TaskObservation& task : event.observations.tasks()) {
     ObserveTask(cluster, task, session);
   }
   if (event.observations.sync_complete() && !session->synced) CompleteSync(cluster, session);
+  // No Node is confirmed again before its stray Tasks have been named and ordered to stop.
+  if (session->synced) {
+    ack.mutable_returned_nodes()->Assign(session->returned.begin(), session->returned.end());
+    session->returned.clear();
+  }
   rec::ClusterRecord& record = model_.clusters[cluster];
   if (sequence > record.journal_sequence()) {
     record.set_journal_sequence(sequence);
     dirty_clusters_.insert(cluster);
   }
   ack.set_journal_sequence(sequence);
-  effects_.push_back(std::move(send));
+  acks_.push_back(std::move(send));
 }
 
 void SchedulerCore::ObserveNode(const std::string& cluster, const NodeObservation& observation,
-                                Session* session, ObservationsAck* ack) {
+                                Session* session) {
   if (!resource::IsValidId(observation.node())) return;
   const NodeId id{cluster, observation.node()};
   const bool known = model_.nodes.count(id) > 0;
   rec::NodeRecord& record = model_.nodes[id];
+  const bool same = known && Said(record.observation()) == Said(observation);
+  if (!same || record.state() != Node::STATE_ACTIVE) room_changed_ = true;
+  if (session::SerializeDeterministic(record.observation()) !=
+      session::SerializeDeterministic(observation)) {
+    dirty_nodes_.insert(id);
+  }
   record.set_schema_version(1);
   *record.mutable_observation() = observation;
-  *record.mutable_observe_time() = ToProto(now_.wall);
-  dirty_nodes_.insert(id);
-  if (!known) leases_.AddNode(id, observation.silent(), /*given_up=*/false, now_.boot);
+  if (dirty_nodes_.count(id) > 0) *record.mutable_observe_time() = ToProto(now_.wall);
+  if (!known) {
+    leases_.AddNode(id, observation.silent(), /*given_up=*/false, now_.boot);
+  }
   leases_.ReportNode(id, observation.silent(), now_.boot);
-  draining_.erase(id);
-  room_changed_ = true;
+  if (draining_.erase(id) > 0) room_changed_ = true;
   if (observation.silent()) {
     SilenceNode(id, session);
     return;
   }
-  session->nodes_heard.insert(id);
-  record.set_state(Node::STATE_ACTIVE);
+  if (session->nodes_heard.insert(id).second) room_changed_ = true;
+  if (record.state() != Node::STATE_ACTIVE) {
+    record.set_state(Node::STATE_ACTIVE);
+    dirty_nodes_.insert(id);
+  }
   given_up_.erase(id);
-  ack->add_returned_nodes(observation.node());
+  session->returned.insert(id.node);
 }
 
 void SchedulerCore::SilenceNode(const NodeId& id, Session* session) {
   session->nodes_heard.erase(id);
+  session->returned.erase(id.node);
   rec::NodeRecord& record = model_.nodes[id];
   record.mutable_observation()->set_silent(true);
   leases_.ReportNode(id, /*silent=*/true, now_.boot);
@@ -202,17 +228,17 @@ void SchedulerCore::ObserveTask(const std::string& cluster, const TaskObservatio
 void SchedulerCore::CompleteSync(const std::string& cluster, Session* session) {
   session->synced = true;
   room_changed_ = true;
-  // A Node that is missing from a whole report is unknown to an executor that has lost its store. It
-  // is counted as silent from here: such an executor renews a Node only after the acknowledgement of
-  // its first report of it.
+  // A Node that is missing from a whole report is unknown to an executor that has lost its store.
+  // It is counted as silent from here: such an executor renews a Node only after the
+  // acknowledgement of its first report of it.
   for (auto it = model_.nodes.lower_bound({cluster, ""});
        it != model_.nodes.end() && it->first.cluster == cluster; ++it) {
     if (session->nodes_heard.count(it->first) == 0 && !it->second.observation().silent()) {
       SilenceNode(it->first, session);
     }
   }
-  // An executor that hears the Node and does not name a Task it once reported there has no such Task.
-  // Of a Node it does not hear it cannot know.
+  // An executor that hears the Node and does not name a Task it once reported there has no such
+  // Task. Of a Node it does not hear it cannot know.
   for (auto& [uid, job] : model_.jobs) {
     if (!job.live() || job.gang->head.cluster() != cluster) continue;
     bool changed = false;

@@ -121,9 +121,7 @@ void AddResources(const PartialFit& fit, int task_count, ExplainJobResponse* res
     constraint.set_requested(asked);
     constraint.set_available(most);
     constraint.set_message(absl::StrCat(
-        fit.placed > 0
-            ? absl::StrCat("after ", fit.placed, " of ", task_count, " Tasks, ")
-            : "",
+        fit.placed > 0 ? absl::StrCat("after ", fit.placed, " of ", task_count, " Tasks, ") : "",
         NodesOf(static_cast<int>(lacking.size()), static_cast<int>(fit.left.size()), "lacks ",
                 "lack "),
         resource, ": a Task asks ", FormatAmount(resource, asked), ", at most ",
@@ -137,8 +135,7 @@ void AddResources(const PartialFit& fit, int task_count, ExplainJobResponse* res
     }
   }
   // What most Nodes lack decides most.
-  std::stable_sort(response->mutable_constraints()->begin(),
-                   response->mutable_constraints()->end(),
+  std::stable_sort(response->mutable_constraints()->begin(), response->mutable_constraints()->end(),
                    [](const auto& a, const auto& b) { return a.nodes() > b.nodes(); });
 }
 
@@ -272,10 +269,10 @@ void ExplainQueued(const JobEntry& job, const std::vector<NodeStanding>& nodes,
     return;
   }
   if (job.state.reason() == "BACK_OFF") {
-    response->set_summary(absl::StrCat(
-        job.state.message(), "; waits until ",
-        absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", ToTime(job.state.retry_time()),
-                         absl::UTCTimeZone())));
+    response->set_summary(
+        absl::StrCat(job.state.message(), "; waits until ",
+                     absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", ToTime(job.state.retry_time()),
+                                      absl::UTCTimeZone())));
     return;
   }
   ExplainRoom(job, nodes, response);
@@ -283,7 +280,9 @@ void ExplainQueued(const JobEntry& job, const std::vector<NodeStanding>& nodes,
 
 }  // namespace
 
-std::string CoresInWords(int64_t millis) { return TrimmedDecimal(static_cast<double>(millis) / 1000); }
+std::string CoresInWords(int64_t millis) {
+  return TrimmedDecimal(static_cast<double>(millis) / 1000);
+}
 
 std::string BytesInWords(int64_t bytes) {
   static constexpr const char* kUnits[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi"};

@@ -1,5 +1,6 @@
 // The state machine of a gang: one generation at a time, each begun only once every end of the one
-// before is stored. Pure functions on values; the core decides when to call them and stores the result.
+// before is stored. Pure functions on values; the core decides when to call them and stores the
+// result.
 //
 //   PREPARING --all PREPARED--> STARTED --all exited 0--> ENDED
 //       | an end, a cancel,        | another end, a cancel
@@ -38,7 +39,8 @@ enum class GangMove {
 bool Succeeded(const capstan::type::v1::TaskEnd& end);
 GangMove NextMove(const Gang& gang);
 
-// Gives the Job its next generation, in PREPARE. `nodes` by rank. The former generation must be over.
+// Gives the Job its next generation, in PREPARE. `nodes` by rank. The former generation must be
+// over.
 void BeginGeneration(absl::string_view cluster, std::vector<std::string> nodes, JobEntry* job);
 
 // Takes over what an executor says of a Task. States only move forward and an end stays what it is.
@@ -49,7 +51,8 @@ bool ApplyObservation(const capstan::type::v1::TaskObservation& observation, int
 void EndTask(capstan::type::v1::TaskEnd::Cause cause, absl::string_view message, int rank,
              Gang* gang);
 
-// What the rendezvous of all ranks has in common; made once for a gang, since it takes a pass over it.
+// What the rendezvous of all ranks has in common; made once for a gang, since it takes a pass over
+// it.
 struct RendezvousTable {
   // Address and port of each rank; empty in PREPARE.
   std::vector<std::string> peers;

@@ -8,7 +8,9 @@
 
 namespace capstan::scheduler {
 
-std::string JobSpecKey(absl::string_view uid) { return absl::StrCat(kKeyPrefix, "jobs/spec/", uid); }
+std::string JobSpecKey(absl::string_view uid) {
+  return absl::StrCat(kKeyPrefix, "jobs/spec/", uid);
+}
 
 std::string JobStateKey(absl::string_view uid) {
   return absl::StrCat(kKeyPrefix, "jobs/state/", uid);

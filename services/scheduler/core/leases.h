@@ -12,8 +12,8 @@
 namespace capstan::scheduler {
 
 // Who has been silent since when, as this leader counts it (DESIGN.md §4, "Fencing of Tasks").
-// Nothing here is stored: a new leader counts everything from its own start, which is later than any
-// answer of a former one.
+// Nothing here is stored: a new leader counts everything from its own start, which is later than
+// any answer of a former one.
 //
 // The one promise that fencing rests on: no Task on `node` can have a confirmation younger than
 // ConfirmedBound(node). An executor's confirmation is the time it *sent* a renewal, which is before

@@ -113,7 +113,8 @@ store::Put PutTaskChunk(const JobEntry& job, int chunk) {
   for (int rank = chunk * kTasksPerChunk; rank < end; ++rank) {
     *record.add_tasks() = job.gang->tasks[rank];
   }
-  return {TaskKeyOf(job.uid(), job.gang->head.generation(), chunk), session::SerializeDeterministic(record)};
+  return {TaskKeyOf(job.uid(), job.gang->head.generation(), chunk),
+          session::SerializeDeterministic(record)};
 }
 
 store::Put PutNode(const NodeId& id, const rec::NodeRecord& node) {
@@ -133,7 +134,8 @@ store::Put PutRequest(absl::string_view key, const rec::RequestRecord& request) 
 }
 
 store::Put PutPinRelease(const rec::PinReleaseRecord& release) {
-  return {PinReleaseKey(release.job_uid(), release.generation()), session::SerializeDeterministic(release)};
+  return {PinReleaseKey(release.job_uid(), release.generation()),
+          session::SerializeDeterministic(release)};
 }
 
 std::map<std::string, std::string> AllRecords(const Model& model) {

@@ -1,5 +1,5 @@
-// The scheduler's durable state as values, and its records. Model = decode(records) and back: the core
-// keeps one it changes ahead of the store, readers keep one that follows committed revisions.
+// The scheduler's durable state as values, and its records. Model = decode(records) and back: the
+// core keeps one it changes ahead of the store, readers keep one that follows committed revisions.
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_MODEL_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_MODEL_H_
 
@@ -61,12 +61,12 @@ struct JobEntry {
 };
 
 struct Model {
-  std::map<std::string, JobEntry> jobs;                                    // by uid
-  std::map<std::string, std::string> job_uids;                             // by name
+  std::map<std::string, JobEntry> jobs;         // by uid
+  std::map<std::string, std::string> job_uids;  // by name
   std::map<NodeId, rec::NodeRecord> nodes;
-  std::map<std::string, rec::ClusterRecord> clusters;                      // by id
-  std::map<std::string, rec::QueueRecord> queues;                          // by id
-  std::map<std::string, rec::RequestRecord> requests;                      // by key
+  std::map<std::string, rec::ClusterRecord> clusters;                             // by id
+  std::map<std::string, rec::QueueRecord> queues;                                 // by id
+  std::map<std::string, rec::RequestRecord> requests;                             // by key
   std::map<std::pair<std::string, int64_t>, rec::PinReleaseRecord> pin_releases;  // uid, generation
 
   const JobEntry* FindJob(absl::string_view uid) const;
@@ -123,9 +123,7 @@ class ModelBuilder {
     absl::optional<rec::GangHeadRecord> head;
     std::map<std::pair<int64_t, int64_t>, rec::PlacementChunkRecord> placements;
     std::map<std::pair<int64_t, int64_t>, rec::TaskChunkRecord> tasks;
-    bool empty() const {
-      return !spec && !state && !head && placements.empty() && tasks.empty();
-    }
+    bool empty() const { return !spec && !state && !head && placements.empty() && tasks.empty(); }
   };
 
   absl::Status ApplyJob(const std::vector<std::string>& parts,

@@ -49,8 +49,7 @@ absl::Status ApplyTo(absl::optional<Message>* field, absl::string_view key,
 
 }  // namespace
 
-absl::Status ModelBuilder::Apply(absl::string_view key,
-                                 absl::optional<absl::string_view> value) {
+absl::Status ModelBuilder::Apply(absl::string_view key, absl::optional<absl::string_view> value) {
   const std::vector<std::string> parts = KeyParts(key);
   const size_t n = parts.size();
   if (n < 2) return absl::OkStatus();
@@ -143,8 +142,7 @@ absl::Status ModelBuilder::ResolveJob(const std::string& uid) {
     if (chunk->second.first_rank() != static_cast<int>(gang.tasks.size())) {
       return Corrupt(absl::StrCat("tasks of job ", uid));
     }
-    gang.tasks.insert(gang.tasks.end(), chunk->second.tasks().begin(),
-                      chunk->second.tasks().end());
+    gang.tasks.insert(gang.tasks.end(), chunk->second.tasks().begin(), chunk->second.tasks().end());
   }
   const size_t count = gang.head.task_count();
   if (gang.nodes.size() != count || gang.tasks.size() != count ||

@@ -41,6 +41,9 @@ bool Admits(const NodeCapacity& node, const GangRequest& gang) {
 
 namespace {
 
+// More Tasks than a gang may have.
+constexpr int64_t kAny = int64_t{1} << 30;
+
 // Places the groups in `order` on the Nodes at `candidates`; false if they do not fit.
 bool PlaceOrdered(const GangRequest& gang, const std::vector<NodeCapacity>& nodes,
                   const std::vector<int>& candidates, const std::vector<int>& order,
@@ -61,7 +64,7 @@ bool PlaceOrdered(const GangRequest& gang, const std::vector<NodeCapacity>& node
     int rank = first_rank[index];
     int64_t left = group.replicas;
     std::vector<int64_t> fits(candidates.size());
-    for (size_t i = 0; i < candidates.size(); ++i) fits[i] = free[i].Fits(group.each, left);
+    for (size_t i = 0; i < candidates.size(); ++i) fits[i] = free[i].Fits(group.each, kAny);
     while (left > 0) {
       if (open < 0 || fits[open] == 0) {
         open = -1;
@@ -81,7 +84,7 @@ bool PlaceOrdered(const GangRequest& gang, const std::vector<NodeCapacity>& node
       const int64_t take = std::min(fits[open], left);
       for (int64_t i = 0; i < take; ++i) (*placement)[rank++] = candidates[open];
       free[open].Subtract(group.each, take);
-      fits[open] = free[open].Fits(group.each, left - take);
+      fits[open] = free[open].Fits(group.each, kAny);
       left -= take;
     }
   }

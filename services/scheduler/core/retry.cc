@@ -60,8 +60,7 @@ RetryDecision DecideRetry(const JobEntry& job) {
   }
   decision.again = true;
   const int streak = job.state.uncounted_streak();
-  decision.back_off =
-      streak == 0 ? absl::ZeroDuration() : Doubled(initial, streak - 1, bound);
+  decision.back_off = streak == 0 ? absl::ZeroDuration() : Doubled(initial, streak - 1, bound);
   return decision;
 }
 

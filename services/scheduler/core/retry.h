@@ -27,9 +27,9 @@ struct RetryDecision {
   std::string reason;
 };
 
-// Decides from the ends of a generation. A lost Node, a fenced Task, a port taken and an unasked-for
-// stop (a shutdown of the platform) are never counted; when such an end is among others, the others
-// followed from it.
+// Decides from the ends of a generation. A lost Node, a fenced Task, a port taken and an
+// unasked-for stop (a shutdown of the platform) are never counted; when such an end is among
+// others, the others followed from it.
 RetryDecision DecideRetry(const JobEntry& job);
 
 // The typed reason of one Task's end, and the end in words: `exited with code 3`.

@@ -53,6 +53,8 @@ Step SchedulerCore::Apply(const Event& event, Now now) {
   other_writes_.clear();
   replies_.clear();
   effects_.clear();
+  std::move(acks_.begin(), acks_.end(), std::back_inserter(step.after));
+  acks_.clear();
   return step;
 }
 

@@ -25,15 +25,18 @@
 namespace capstan::scheduler {
 
 // The scheduler's decisions: state, event and time in; state and effects out. Built from the stored
-// records at the start of a term of leadership, thrown away at its end. No I/O, no clock, no thread;
-// owned by the engine's strand. Equal inputs give equal outputs.
+// records at the start of a term of leadership, thrown away at its end. No I/O, no clock, no
+// thread; owned by the engine's strand. Equal inputs give equal outputs.
 //
 // Guarantees, as far as the engine keeps to Step's contract:
-// - Nothing is acknowledged, sent or begun before what it rests on is stored: rebuilding the core from
+// - Nothing is acknowledged, sent or begun before what it rests on is stored: rebuilding the core
+// from
 //   the records at any time loses no promise.
-// - A gang is placed all or none, and its next generation only once the end of every Task of the one
-//   before is stored: reported by its executor, or given up after replace_after without confirmation
-//   (never while the observer is suspected, on an UNFENCED Node, or on a pausable one).
+// - A gang is placed all or none, and its next generation only once the end of every Task of the
+// one
+//   before is stored: reported by its executor, or given up after replace_after without
+//   confirmation (never while the observer is suspected, on an UNFENCED Node, or on a pausable
+//   one).
 // - No Node is given more than it has (what it loses later is not taken away from running Tasks).
 // - The work of one step is bounded: what is left over is done at the next Tick, which NextDeadline
 //   asks for at once. A Job that only waits for room asks for no Tick.
@@ -64,6 +67,8 @@ class SchedulerCore {
     std::set<std::pair<std::string, int>> tasks_named;
     // Named in this session, and not silent.
     std::set<NodeId> nodes_heard;
+    // Of those, the ids whose return is not acknowledged yet.
+    std::set<std::string> returned;
     // Deltas make no sense before the snapshot, which the end of the step sends.
     bool snapshot_due = false;
   };
@@ -106,7 +111,7 @@ class SchedulerCore {
   Session* FindSession(SessionId id, std::string* cluster);
   void Heard(const std::string& cluster);
   void ObserveNode(const std::string& cluster, const capstan::type::v1::NodeObservation& node,
-                   Session* session, capstan::type::v1::ObservationsAck* ack);
+                   Session* session);
   void SilenceNode(const NodeId& id, Session* session);
   void ObserveTask(const std::string& cluster, const capstan::type::v1::TaskObservation& task,
                    Session* session);
@@ -168,7 +173,7 @@ class SchedulerCore {
   NodeUsage usage_;
   int64_t next_submit_sequence_ = 1;
   std::multimap<absl::Time, std::string> requests_by_time_;  // keys
-  std::map<std::string, Session> sessions_;  // by cluster, after Hello
+  std::map<std::string, Session> sessions_;                  // by cluster, after Hello
   std::map<SessionId, std::string> session_clusters_;
   std::set<std::string> clusters_unheard_;  // node states not yet refreshed since the start
   std::set<NodeId> draining_;
@@ -189,6 +194,8 @@ class SchedulerCore {
   std::vector<Write> other_writes_;
   std::vector<Effect> replies_;
   std::vector<Effect> effects_;
+  // After everything that is sent: a return acknowledged lets a Node's Tasks live on.
+  std::vector<Effect> acks_;
   std::set<std::string> resend_;  // uids
   std::map<std::string, std::vector<capstan::type::v1::DesiredTask>> strays_;
   std::map<std::string, std::vector<capstan::type::v1::TaskKey>> forgotten_;

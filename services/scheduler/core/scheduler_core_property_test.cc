@@ -1,7 +1,7 @@
-// Random sequences of events against a core, with crashes between any two writes. CoreHarness checks
-// after every step that the store holds exactly the core's state and that no Node is over-committed;
-// here: no Task of two generations is ever alive at once, nothing acknowledged is lost, and once
-// everything is healed every Job comes to an end.
+// Random sequences of events against a core, with crashes between any two writes. CoreHarness
+// checks after every step that the store holds exactly the core's state and that no Node is
+// over-committed; here: no Task of two generations is ever alive at once, nothing acknowledged is
+// lost, and once everything is healed every Job comes to an end.
 #include <map>
 #include <memory>
 #include <set>
@@ -20,7 +20,7 @@ namespace {
 using capstan::scheduler::v1::JobSpec;
 using capstan::type::v1::TaskEnd;
 
-constexpr int kSteps = 400;
+constexpr int kSteps = 150;
 constexpr int kNodes = 3;
 
 class World {
@@ -47,8 +47,8 @@ class World {
   FakeExecutor& AnyExecutor() { return *executors_[random_.Below(executors_.size())]; }
 
   JobSpec AnySpec() {
-    JobSpec spec = CoreHarness::Spec(static_cast<int>(random_.Between(1, 5)),
-                                     random_.Between(1, 4) * 500);
+    JobSpec spec =
+        CoreHarness::Spec(static_cast<int>(random_.Between(1, 5)), random_.Between(1, 4) * 500);
     spec.set_priority(static_cast<int>(random_.Between(-1, 1)));
     *spec.mutable_fence_after() = ToProto(absl::Minutes(random_.Between(1, 2)));
     spec.mutable_retry()->set_max_restarts(5);
@@ -93,8 +93,8 @@ class World {
     }
     if (running.empty()) return;
     static constexpr TaskEnd::Cause kCauses[] = {
-        TaskEnd::CAUSE_EXITED, TaskEnd::CAUSE_EXITED, TaskEnd::CAUSE_EXITED,
-        TaskEnd::CAUSE_SIGNALED, TaskEnd::CAUSE_LOST, TaskEnd::CAUSE_RENDEZVOUS_PORT_TAKEN};
+        TaskEnd::CAUSE_EXITED,   TaskEnd::CAUSE_EXITED, TaskEnd::CAUSE_EXITED,
+        TaskEnd::CAUSE_SIGNALED, TaskEnd::CAUSE_LOST,   TaskEnd::CAUSE_RENDEZVOUS_PORT_TAKEN};
     executor.End(running[random_.Below(running.size())], kCauses[random_.Below(6)]);
   }
 
@@ -213,7 +213,7 @@ class World {
 TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   std::map<std::string, int> faults;
   int generations = 0;
-  for (uint64_t seed = 1; seed <= 25; ++seed) {
+  for (uint64_t seed = 1; seed <= 16; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     World world(seed);
     world.Run();
@@ -222,10 +222,10 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
     if (HasFailure()) return;
   }
   // The test has to have tested something.
-  EXPECT_GT(generations, 500);
-  EXPECT_GT(faults["crash"], 50);
-  EXPECT_GT(faults["disconnect"], 50);
-  EXPECT_GT(faults["silent node"], 50);
+  EXPECT_GT(generations, 150);
+  EXPECT_GT(faults["crash"], 20);
+  EXPECT_GT(faults["disconnect"], 20);
+  EXPECT_GT(faults["silent node"], 20);
 }
 
 }  // namespace

@@ -76,8 +76,8 @@ void CheckResources(absl::string_view path, const Resources& resources,
   CheckRange(absl::StrCat(path, ".cpu_millis"), resources.cpu_millis(), 1, kMaxCpuMillis, errors);
   CheckRange(absl::StrCat(path, ".memory_bytes"), resources.memory_bytes(), kMinMemoryBytes,
              kMaxMemoryBytes, errors);
-  for (const auto& [name, count] : std::map<std::string, int64_t>(
-           resources.accelerators().begin(), resources.accelerators().end())) {
+  for (const auto& [name, count] : std::map<std::string, int64_t>(resources.accelerators().begin(),
+                                                                  resources.accelerators().end())) {
     const std::string field = absl::StrCat(path, ".accelerators[", name, "]");
     if (!IsAcceleratorName(name)) {
       errors->Add(field, "expected a device name of [a-z0-9._/-], such as nvidia.com/h100");
@@ -106,10 +106,13 @@ void CheckArgv(absl::string_view path, const TaskGroup& group, bool bundle,
     errors->Add(field, absl::StrCat("is `", program,
                                     "`; expected an absolute path, since the Job has no bundle"));
   } else if (!absl::StrContains(program, '/')) {
-    errors->Add(field, absl::StrCat("is `", program, "`, which no PATH is searched for; expected "
-                                    "an absolute path, or one in the bundle such as ./", program));
+    errors->Add(field, absl::StrCat("is `", program,
+                                    "`, which no PATH is searched for; expected "
+                                    "an absolute path, or one in the bundle such as ./",
+                                    program));
   } else if (!IsCleanPath(absl::StripPrefix(program, "./"))) {
-    errors->Add(field, absl::StrCat("is `", program, "`; expected a path inside the bundle, "
+    errors->Add(field, absl::StrCat("is `", program,
+                                    "`; expected a path inside the bundle, "
                                     "without `..` or empty parts"));
   }
 }
@@ -142,9 +145,9 @@ void CheckGroups(const JobSpec& spec, absl::string_view path, status::FieldError
     const TaskGroup& group = spec.task_groups(i);
     const std::string field = absl::StrCat(groups, "[", i, "]");
     if (!IsLowerId(group.name(), 32)) {
-      errors->Add(absl::StrCat(field, ".name"),
-                  absl::StrCat("is `", group.name(),
-                               "`; expected [a-z]([a-z0-9-]{0,30}[a-z0-9])?"));
+      errors->Add(
+          absl::StrCat(field, ".name"),
+          absl::StrCat("is `", group.name(), "`; expected [a-z]([a-z0-9-]{0,30}[a-z0-9])?"));
     } else if (!names.insert(group.name()).second) {
       errors->Add(absl::StrCat(field, ".name"),
                   absl::StrCat("`", group.name(), "` is the name of an earlier group"));
@@ -156,7 +159,8 @@ void CheckGroups(const JobSpec& spec, absl::string_view path, status::FieldError
     CheckResources(absl::StrCat(field, ".resources"), group.resources(), errors);
   }
   if (tasks > kMaxTasks) {
-    errors->Add(groups, absl::StrCat("have ", tasks, " Tasks in all; expected at most ", kMaxTasks));
+    errors->Add(groups,
+                absl::StrCat("have ", tasks, " Tasks in all; expected at most ", kMaxTasks));
   }
 }
 
@@ -180,10 +184,11 @@ void CheckDatasets(absl::string_view project, const JobSpec& spec, absl::string_
     const DatasetMount& mount = spec.datasets(i);
     const std::string field = absl::StrCat(datasets, "[", i, "]");
     absl::string_view id = mount.dataset();
-    if (!absl::ConsumePrefix(&id, absl::StrCat(project, "/datasets/")) || !resource::IsValidId(id)) {
-      errors->Add(absl::StrCat(field, ".dataset"),
-                  absl::StrCat("is `", mount.dataset(), "`; expected ", project,
-                               "/datasets/{dataset}"));
+    if (!absl::ConsumePrefix(&id, absl::StrCat(project, "/datasets/")) ||
+        !resource::IsValidId(id)) {
+      errors->Add(
+          absl::StrCat(field, ".dataset"),
+          absl::StrCat("is `", mount.dataset(), "`; expected ", project, "/datasets/{dataset}"));
     }
     if (!mount.version().empty() && !IsLowerHex(mount.version(), 16)) {
       errors->Add(absl::StrCat(field, ".version"),
@@ -264,8 +269,8 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const 
   CheckDatasets(project, spec, path, errors);
   absl::string_view digest = spec.bundle();
   if (!digest.empty() && (!absl::ConsumePrefix(&digest, "sha256:") || !IsLowerHex(digest, 64))) {
-    errors->Add(field("bundle"),
-                absl::StrCat("is `", spec.bundle(), "`; expected sha256: and 64 hexadecimal digits"));
+    errors->Add(field("bundle"), absl::StrCat("is `", spec.bundle(),
+                                              "`; expected sha256: and 64 hexadecimal digits"));
   }
   if (spec.clusters_size() > kMaxClusters) {
     errors->Add(field("clusters"), absl::StrCat("has ", spec.clusters_size(),
@@ -304,8 +309,8 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const 
 void ValidateQueue(absl::string_view queue_id, const capstan::scheduler::v1::Queue& queue,
                    status::FieldErrors* errors) {
   if (!resource::IsValidId(queue_id)) {
-    errors->Add("queue_id", absl::StrCat("is `", queue_id,
-                                         "`; expected [a-z]([a-z0-9-]{0,61}[a-z0-9])?"));
+    errors->Add("queue_id",
+                absl::StrCat("is `", queue_id, "`; expected [a-z]([a-z0-9-]{0,61}[a-z0-9])?"));
   }
   if (queue.weight() != 0) CheckRange("queue.weight", queue.weight(), 1, 1'000'000, errors);
   for (int i = 0; i < queue.projects_size(); ++i) {

@@ -1,0 +1,190 @@
+#include "services/scheduler/core/validate.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "libs/time/proto_time.h"
+
+namespace capstan::scheduler {
+namespace {
+
+using capstan::scheduler::v1::JobSpec;
+
+constexpr char kProject[] = "projects/p";
+
+JobSpec Good() {
+  JobSpec spec;
+  auto& group = *spec.add_task_groups();
+  group.set_name("worker");
+  group.set_replicas(1);
+  group.add_argv("/bin/true");
+  group.mutable_resources()->set_cpu_millis(1);
+  group.mutable_resources()->set_memory_bytes(1 << 20);
+  return spec;
+}
+
+std::vector<status::FieldViolation> Wrong(JobSpec spec) {
+  ApplyDefaults(kProject, CoreConfig(), &spec);
+  status::FieldErrors errors;
+  ValidateJobSpec(kProject, CoreConfig(), spec, "job.spec", &errors);
+  return errors.violations();
+}
+
+TEST(ValidateTest, FillsInWhatIsLeftOut) {
+  JobSpec spec = Good();
+  ApplyDefaults(kProject, CoreConfig(), &spec);
+  EXPECT_EQ(spec.queue(), "queues/default");
+  EXPECT_EQ(spec.service_account(), "projects/p/serviceAccounts/default");
+  EXPECT_EQ(ToDuration(spec.fence_after()), absl::Minutes(15));
+  EXPECT_EQ(ToDuration(spec.stop_grace()), absl::Seconds(30));
+  EXPECT_EQ(spec.retry().max_restarts(), 3);
+  EXPECT_EQ(ToDuration(spec.retry().initial_back_off()), absl::Seconds(1));
+  EXPECT_EQ(ToDuration(spec.retry().max_back_off()), absl::Minutes(5));
+  JobSpec given = Good();
+  given.mutable_retry()->set_max_restarts(0);
+  ApplyDefaults(kProject, CoreConfig(), &given);
+  EXPECT_EQ(given.retry().max_restarts(), 0) << "zero restarts is not the default";
+  EXPECT_TRUE(Wrong(Good()).empty());
+}
+
+struct Case {
+  std::string field;
+  std::function<void(JobSpec*)> change;
+};
+
+TEST(ValidateTest, NamesEachWrongFieldByItsPath) {
+  const std::vector<Case> cases = {
+      {"job.spec.queue", [](JobSpec* s) { s->set_queue("default"); }},
+      {"job.spec.priority", [](JobSpec* s) { s->set_priority(1001); }},
+      {"job.spec.priority", [](JobSpec* s) { s->set_priority(-1001); }},
+      {"job.spec.task_groups", [](JobSpec* s) { s->clear_task_groups(); }},
+      {"job.spec.task_groups[0].name",
+       [](JobSpec* s) { s->mutable_task_groups(0)->set_name("Worker"); }},
+      {"job.spec.task_groups[0].name",
+       [](JobSpec* s) { s->mutable_task_groups(0)->set_name(std::string(33, 'a')); }},
+      {"job.spec.task_groups[1].name",
+       [](JobSpec* s) { *s->add_task_groups() = s->task_groups(0); }},
+      {"job.spec.task_groups[0].replicas",
+       [](JobSpec* s) { s->mutable_task_groups(0)->set_replicas(0); }},
+      {"job.spec.task_groups",
+       [](JobSpec* s) {
+         s->mutable_task_groups(0)->set_replicas(10'000);
+         *s->add_task_groups() = Good().task_groups(0);
+         s->mutable_task_groups(1)->set_name("other");
+       }},
+      {"job.spec.task_groups[0].argv", [](JobSpec* s) { s->mutable_task_groups(0)->clear_argv(); }},
+      {"job.spec.task_groups[0].argv[0]",
+       [](JobSpec* s) { s->mutable_task_groups(0)->set_argv(0, "./train.py"); }},
+      {"job.spec.task_groups[0].argv[0]",
+       [](JobSpec* s) {
+         s->set_bundle("sha256:" + std::string(64, '0'));
+         s->mutable_task_groups(0)->set_argv(0, "python3");
+       }},
+      {"job.spec.task_groups[0].argv[0]",
+       [](JobSpec* s) {
+         s->set_bundle("sha256:" + std::string(64, '0'));
+         s->mutable_task_groups(0)->set_argv(0, "../x");
+       }},
+      {"job.spec.task_groups[0].argv[1]",
+       [](JobSpec* s) { s->mutable_task_groups(0)->add_argv(std::string("a\0b", 3)); }},
+      {"job.spec.task_groups[0].env[CAPSTAN_RANK]",
+       [](JobSpec* s) { (*s->mutable_task_groups(0)->mutable_env())["CAPSTAN_RANK"] = "1"; }},
+      {"job.spec.task_groups[0].env[1X]",
+       [](JobSpec* s) { (*s->mutable_task_groups(0)->mutable_env())["1X"] = "1"; }},
+      {"job.spec.task_groups[0].resources.cpu_millis",
+       [](JobSpec* s) { s->mutable_task_groups(0)->mutable_resources()->set_cpu_millis(0); }},
+      {"job.spec.task_groups[0].resources.memory_bytes",
+       [](JobSpec* s) {
+         s->mutable_task_groups(0)->mutable_resources()->set_memory_bytes((1 << 20) - 1);
+       }},
+      {"job.spec.task_groups[0].resources.accelerators[gpu]",
+       [](JobSpec* s) {
+         (*s->mutable_task_groups(0)->mutable_resources()->mutable_accelerators())["gpu"] = 0;
+       }},
+      {"job.spec.retry.max_restarts",
+       [](JobSpec* s) { s->mutable_retry()->set_max_restarts(1001); }},
+      {"job.spec.retry.initial_back_off",
+       [](JobSpec* s) {
+         *s->mutable_retry()->mutable_initial_back_off() = ToProto(absl::Hours(2));
+       }},
+      {"job.spec.retry.max_back_off",
+       [](JobSpec* s) {
+         *s->mutable_retry()->mutable_max_back_off() = ToProto(absl::Milliseconds(1));
+       }},
+      {"job.spec.fence_after",
+       [](JobSpec* s) { *s->mutable_fence_after() = ToProto(absl::Seconds(59)); }},
+      {"job.spec.fence_after",
+       [](JobSpec* s) { *s->mutable_fence_after() = ToProto(absl::Hours(25)); }},
+      {"job.spec.stop_grace",
+       [](JobSpec* s) { *s->mutable_stop_grace() = ToProto(absl::Minutes(8)); }},
+      {"job.spec.datasets[0].dataset",
+       [](JobSpec* s) { s->add_datasets()->set_dataset("projects/other/datasets/d"); }},
+      {"job.spec.datasets[0].version",
+       [](JobSpec* s) {
+         s->add_datasets()->set_dataset("projects/p/datasets/d");
+         s->mutable_datasets(0)->set_version("latest");
+       }},
+      {"job.spec.datasets[0].mount_path",
+       [](JobSpec* s) {
+         s->add_datasets()->set_dataset("projects/p/datasets/d");
+         s->mutable_datasets(0)->set_mount_path("/a/../b");
+       }},
+      {"job.spec.datasets[1].alias",
+       [](JobSpec* s) {
+         s->add_datasets()->set_dataset("projects/p/datasets/a-b");
+         s->add_datasets()->set_dataset("projects/p/datasets/c");
+         s->mutable_datasets(1)->set_alias("A_b");
+       }},
+      {"job.spec.bundle", [](JobSpec* s) { s->set_bundle("sha256:abc"); }},
+      {"job.spec.clusters[1]",
+       [](JobSpec* s) {
+         s->add_clusters("a");
+         s->add_clusters("a");
+       }},
+      {"job.spec.service_account",
+       [](JobSpec* s) { s->set_service_account("projects/q/serviceAccounts/x"); }},
+      {"job.spec.labels[]", [](JobSpec* s) { (*s->mutable_labels())[""] = "x"; }},
+  };
+  for (const Case& c : cases) {
+    JobSpec spec = Good();
+    c.change(&spec);
+    const auto wrong = Wrong(spec);
+    ASSERT_EQ(wrong.size(), 1u) << c.field << ": " << spec.ShortDebugString();
+    EXPECT_EQ(wrong[0].field, c.field);
+    EXPECT_FALSE(wrong[0].description.empty());
+  }
+}
+
+TEST(ValidateTest, SaysEverythingThatIsWrongAtOnce) {
+  JobSpec spec = Good();
+  spec.set_priority(5000);
+  spec.mutable_task_groups(0)->set_replicas(0);
+  spec.mutable_task_groups(0)->set_name("");
+  EXPECT_EQ(Wrong(spec).size(), 3u);
+}
+
+TEST(ValidateTest, TakesTheBoundsThemselves) {
+  JobSpec spec = Good();
+  spec.set_priority(1000);
+  spec.mutable_task_groups(0)->set_replicas(10'000);
+  spec.mutable_task_groups(0)->set_name(std::string(32, 'a'));
+  *spec.mutable_fence_after() = ToProto(absl::Hours(24));
+  *spec.mutable_stop_grace() = ToProto(absl::Hours(1));
+  spec.mutable_task_groups(0)->mutable_resources()->set_cpu_millis(kMaxCpuMillis);
+  EXPECT_TRUE(Wrong(spec).empty());
+  spec.set_bundle("sha256:" + std::string(64, 'a'));
+  spec.mutable_task_groups(0)->set_argv(0, "bin/train");
+  EXPECT_TRUE(Wrong(spec).empty());
+}
+
+TEST(ValidateTest, RefusesASpecBeyond256KiB) {
+  JobSpec spec = Good();
+  for (int i = 0; i < 3; ++i) spec.mutable_task_groups(0)->add_argv(std::string(100'000, 'x'));
+  ASSERT_EQ(Wrong(spec).size(), 1u);
+  EXPECT_EQ(Wrong(spec)[0].field, "job.spec");
+}
+
+}  // namespace
+}  // namespace capstan::scheduler

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "libs/event_shipper/event_record.h"
 #include "libs/status/error.h"
 #include "services/scheduler/core/keys.h"
 
@@ -69,9 +70,9 @@ Engine::Metrics::Metrics(metrics::Registry* registry)
 
 Engine::Engine(EngineConfig config, EngineDeps deps)
     : config_(std::move(config)),
-      deps_(deps),
-      metrics_(deps.metrics),
-      leadership_(deps.store, deps.strand, LeadershipOptions(config_)) {}
+      deps_(std::move(deps)),
+      metrics_(deps_.metrics),
+      leadership_(deps_.store, deps_.strand, LeadershipOptions(config_)) {}
 
 Engine::~Engine() {
   if (timer_ != 0) deps_.strand->Cancel(timer_);
@@ -118,9 +119,9 @@ void Engine::Loaded(Records records) {
   outbox_ = std::make_unique<store::Outbox>(
       deps_.store, deps_.strand, queue_.get(), records.revision, outbox,
       [this](const std::vector<store::OutboxRecord>& batch, store::DoneCallback taken) {
-        Ship(batch, std::move(taken));
+        deps_.ship(batch, std::move(taken));
       });
-  if (deps_.events != nullptr) outbox_->Start();
+  if (deps_.ship) outbox_->Start();
   LeadershipGained gained;
   gained.token.set_store_incarnation(leadership_.token().store_incarnation);
   gained.token.set_leader_epoch(leadership_.token().leader_epoch);
@@ -161,8 +162,9 @@ void Engine::Submit(Step step) {
   const BootTime decided = deps_.strand->clock().Read().boot;
   for (size_t i = 0; i < step.persist.size(); ++i) {
     Write& write = step.persist[i];
-    for (const auto& event : write.events)
-      write.puts.push_back(outbox_->Add(event.SerializeAsString()));
+    for (const auto& event : write.events) {
+      write.puts.push_back(outbox_->Add(OutboxPayload(event)));
+    }
     const bool last = i + 1 == step.persist.size();
     std::vector<Effect> after;
     if (last) after = std::move(step.after);
@@ -261,19 +263,6 @@ void Engine::ArmTimer() {
     timer_ = 0;
     Apply(Tick{});
   }));
-}
-
-void Engine::Ship(const std::vector<store::OutboxRecord>& records, store::DoneCallback taken) {
-  std::vector<EventSink::Entry> entries;
-  for (const store::OutboxRecord& record : records) {
-    EventSink::Entry& entry = entries.emplace_back();
-    entry.sequence = record.sequence;
-    if (!entry.event.ParseFromString(record.payload)) {
-      return taken(status::Error(absl::StatusCode::kDataLoss, "RECORD_CORRUPT",
-                                 "an event in the outbox cannot be read"));
-    }
-  }
-  deps_.events->Append(deps_.store->incarnation(), std::move(entries), std::move(taken));
 }
 
 absl::Status Engine::Ready(bool new_work) const {

@@ -2,6 +2,7 @@
 #define CAPSTAN_SERVICES_SCHEDULER_ENGINE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -22,7 +23,6 @@
 #include "services/scheduler/core/events.h"
 #include "services/scheduler/core/scheduler_core.h"
 #include "services/scheduler/ports/data_source.h"
-#include "services/scheduler/ports/event_sink.h"
 #include "services/scheduler/record_reader.h"
 
 namespace capstan::scheduler {
@@ -42,8 +42,9 @@ struct EngineDeps {
   // Calls back on `strand`.
   store::Store* store = nullptr;
   DataSource* data = nullptr;
-  // May be null: then events stay in the outbox until it is full, and new Jobs are shed.
-  EventSink* events = nullptr;
+  // An Outbox::Sink. May be null: then events stay in the outbox until it is full, and new Jobs are
+  // shed.
+  std::function<void(const std::vector<store::OutboxRecord>&, store::DoneCallback)> ship;
   const log::Logger* logger = nullptr;
   metrics::Registry* metrics = nullptr;
 };
@@ -131,7 +132,6 @@ class Engine {
   void Do(const ReleasePins& effect);
   void EndSession(SessionId id, const absl::Status& status);
   void ArmTimer();
-  void Ship(const std::vector<store::OutboxRecord>& records, store::DoneCallback taken);
   // OK if calls may be taken; new work also needs room in queue and outbox.
   absl::Status Ready(bool new_work) const;
   void Gauges();

@@ -12,6 +12,8 @@
 #include "libs/store/memory_store.h"
 #include "libs/strand/simulated_strand.h"
 #include "libs/time/simulated_clock.h"
+#include "proto/capstan/event/v1/job_event.pb.h"
+#include "proto/capstan/telemetry/v1/stream.pb.h"
 #include "services/scheduler/committed_view.h"
 #include "services/scheduler/core/validate.h"
 #include "services/scheduler/ports/fake_data_source.h"
@@ -68,21 +70,22 @@ class WireSink final : public Engine::SessionSink {
   const std::shared_ptr<Wire> wire_;
 };
 
-class RecordingSink final : public EventSink {
- public:
-  void Append(int64_t, std::vector<Entry> entries,
-              absl::AnyInvocable<void(absl::Status)> taken) override {
-    for (Entry& entry : entries) {
-      if (entry.sequence <= last_) continue;
-      last_ = entry.sequence;
-      states.push_back(entry.event.state());
+// Telemetry that drops what it has seen, as the real one does.
+struct Stream {
+  void Append(const std::vector<store::OutboxRecord>& records, store::DoneCallback taken) {
+    for (const store::OutboxRecord& record : records) {
+      if (record.sequence <= last) continue;
+      last = record.sequence;
+      capstan::telemetry::v1::AppendRecordsRequest request;
+      capstan::event::v1::JobEvent event;
+      ASSERT_TRUE(request.ParseFromString(record.payload));
+      ASSERT_TRUE(event.ParseFromString(request.records(0).payload()));
+      states.push_back(event.state());
     }
     taken(absl::OkStatus());
   }
   std::vector<std::string> states;
-
- private:
-  int64_t last_ = 0;
+  int64_t last = 0;
 };
 
 class EngineTest : public ::testing::Test {
@@ -98,7 +101,9 @@ class EngineTest : public ::testing::Test {
     deps.strand = &strand_;
     deps.store = store_.get();
     deps.data = &data_;
-    deps.events = &events_;
+    deps.ship = [this](const std::vector<store::OutboxRecord>& records, store::DoneCallback taken) {
+      events_.Append(records, std::move(taken));
+    };
     deps.logger = &logger_;
     deps.metrics = &metrics_;
     engine_ = std::make_unique<Engine>(config, deps);
@@ -206,7 +211,7 @@ class EngineTest : public ::testing::Test {
   metrics::Registry metrics_;
   std::shared_ptr<store::MemoryImage> disk_ = std::make_shared<store::MemoryImage>();
   FakeDataSource data_{&strand_};
-  RecordingSink events_;
+  Stream events_;
   std::unique_ptr<store::MemoryStore> store_;
   std::unique_ptr<CommittedView> view_;
   std::unique_ptr<Engine> engine_;

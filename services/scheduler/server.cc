@@ -3,12 +3,12 @@
 #include <utility>
 
 #include "absl/synchronization/notification.h"
+#include "libs/event_shipper/event_shipper.h"
 #include "libs/random/random.h"
 #include "libs/resource/page.h"
 #include "libs/rpc/server.h"
 #include "libs/status/status_macros.h"
 #include "services/scheduler/adapters/data_loader_source.h"
-#include "services/scheduler/adapters/telemetry_sink.h"
 #include "services/scheduler/api/executor_session_service.h"
 #include "services/scheduler/api/job_service.h"
 #include "services/scheduler/api/node_service.h"
@@ -27,7 +27,7 @@ struct Server::Parts {
   Random random;
   const resource::PageTokens tokens;
   std::unique_ptr<DataLoaderSource> data;
-  std::unique_ptr<TelemetrySink> events;
+  std::unique_ptr<EventShipper> shipper;
   std::unique_ptr<CommittedView> view;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<JobService> job_service;
@@ -59,7 +59,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
     parts.data = std::make_unique<DataLoaderSource>(deps.data_loader, deps.strand,
                                                     Random(parts.random.Next()), deps.logger);
     if (deps.telemetry != nullptr) {
-      parts.events = std::make_unique<TelemetrySink>(deps.telemetry, deps.strand);
+      parts.shipper = std::make_unique<EventShipper>(
+          deps.telemetry, deps.strand, deps.logger,
+          EventShipper::Options{.producer = "scheduler", .incarnation = deps.store->incarnation()});
     }
     parts.view = std::make_unique<CommittedView>(deps.store, deps.strand, deps.logger);
     EngineConfig engine;
@@ -72,7 +74,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
     engine_deps.strand = deps.strand;
     engine_deps.store = deps.store;
     engine_deps.data = parts.data.get();
-    engine_deps.events = parts.events.get();
+    if (parts.shipper != nullptr) {
+      engine_deps.ship = [shipper = parts.shipper.get()](
+                             const std::vector<store::OutboxRecord>& records,
+                             store::DoneCallback taken) {
+        shipper->Ship(records, std::move(taken));
+      };
+    }
     engine_deps.logger = deps.logger;
     engine_deps.metrics = deps.metrics;
     parts.engine = std::make_unique<Engine>(std::move(engine), engine_deps);
@@ -113,7 +121,7 @@ Server::~Server() {
   parts_->OnStrand([this] {
     parts_->engine.reset();
     parts_->view.reset();
-    parts_->events.reset();
+    parts_->shipper.reset();
     parts_->data.reset();
   });
 }

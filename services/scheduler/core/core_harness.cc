@@ -91,7 +91,9 @@ void CoreHarness::Check(bool rebuild) {
   for (const auto& [key, value] : records_) {
     ASSERT_TRUE(mine.count(key) > 0) << key << " is stored but unknown";
   }
-  if (rebuild) ASSERT_TRUE(AllRecords(Rebuild()->model()) == mine);
+  if (rebuild) {
+    ASSERT_TRUE(AllRecords(Rebuild()->model()) == mine);
+  }
 
   std::map<NodeId, Amounts> used;
   for (const auto& [uid, job] : core_->model().jobs) {

@@ -1,0 +1,291 @@
+// The whole service over an in-process channel: what a client sees.
+#include "services/scheduler/server.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/create_channel.h"
+#include "gtest/gtest.h"
+#include "libs/audit/audit_sink.h"
+#include "libs/auth/testing/fake_access.h"
+#include "libs/log/testing_sink.h"
+#include "libs/rpc/status_conversion.h"
+#include "libs/status/error.h"
+#include "libs/store/memory_store.h"
+#include "libs/strand/thread_strand.h"
+#include "libs/time/system_clock.h"
+#include "proto/capstan/scheduler/v1/executor_session.grpc.pb.h"
+#include "proto/capstan/scheduler/v1/job_service.grpc.pb.h"
+#include "proto/capstan/scheduler/v1/node.grpc.pb.h"
+#include "proto/capstan/scheduler/v1/queue.grpc.pb.h"
+
+namespace capstan::scheduler {
+namespace {
+
+namespace pb = ::capstan::scheduler::v1;
+using capstan::type::v1::DesiredTask;
+using capstan::type::v1::SessionDown;
+using capstan::type::v1::SessionUp;
+using capstan::type::v1::TaskObservation;
+
+constexpr char kRequestId[] = "0b9d2a34-5c6d-4e7f-8a9b-0c1d2e3f4a5b";
+
+class FakeAudit final : public audit::AuditSink {
+ public:
+  absl::Status Record(const audit::AuditEntry& entry) override {
+    if (status.ok()) acts.push_back(entry.act);
+    return status;
+  }
+  absl::Status status;
+  std::vector<std::string> acts;
+};
+
+class ServerTest : public ::testing::Test {
+ protected:
+  ServerTest() : logger_("scheduler", &clock_, &sink_) {
+    ServerConfig config;
+    config.sole_owner = true;
+    config.page_token_key = "0123456789abcdef";
+    ServerDeps deps;
+    deps.strand = &strand_;
+    deps.store = &store_;
+    deps.access = &access_;
+    deps.audit = &audit_;
+    deps.logger = &logger_;
+    deps.metrics = &metrics_;
+    deps.credentials = grpc::InsecureServerCredentials();
+    // Nobody is there: Jobs without data do not need it.
+    deps.data_loader =
+        grpc::CreateChannel("unix:/nonexistent/socket", grpc::InsecureChannelCredentials());
+    deps.seed = 1;
+    auto server = Server::Create(config, deps);
+    EXPECT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    channel_ = server_->InProcessChannelForTest();
+    jobs_ = pb::JobService::NewStub(channel_);
+    nodes_ = pb::NodeService::NewStub(channel_);
+    queues_ = pb::QueueService::NewStub(channel_);
+    sessions_ = pb::ExecutorSession::NewStub(channel_);
+  }
+  ~ServerTest() override {
+    server_.reset();
+    strand_.Stop();
+  }
+
+  template <typename Stub, typename Request, typename Response>
+  absl::StatusOr<Response> Call(Stub& stub,
+                                grpc::Status (Stub::element_type::*method)(grpc::ClientContext*,
+                                                                           const Request&,
+                                                                           Response*),
+                                const Request& request) {
+    // Until it leads a scheduler says UNAVAILABLE: clients ask again.
+    for (int i = 0; i < 100'000; ++i) {
+      grpc::ClientContext context;
+      Response response;
+      const absl::Status status =
+          rpc::FromGrpcStatus((stub.get()->*method)(&context, request, &response));
+      if (status.ok()) return response;
+      if (status::Reason(status) != "NOT_LEADER") return status;
+    }
+    return absl::DeadlineExceededError("it never led");
+  }
+
+  static pb::CreateJobRequest CreateRequest(const std::string& id) {
+    pb::CreateJobRequest request;
+    request.set_parent("projects/p");
+    request.set_job_id(id);
+    auto& group = *request.mutable_job()->mutable_spec()->add_task_groups();
+    group.set_name("w");
+    group.set_replicas(1);
+    group.add_argv("/bin/true");
+    group.mutable_resources()->set_cpu_millis(500);
+    group.mutable_resources()->set_memory_bytes(1 << 20);
+    return request;
+  }
+  absl::StatusOr<pb::Job> Create(const pb::CreateJobRequest& request) {
+    return Call(jobs_, &pb::JobService::Stub::CreateJob, request);
+  }
+  absl::StatusOr<pb::Job> Get(const std::string& name) {
+    pb::GetJobRequest request;
+    request.set_name(name);
+    return Call(jobs_, &pb::JobService::Stub::GetJob, request);
+  }
+
+  SystemClock clock_;
+  log::TestingSink sink_;
+  log::Logger logger_;
+  metrics::Registry metrics_{"scheduler"};
+  auth::FakeAccess access_;
+  FakeAudit audit_;
+  ThreadStrand strand_{"scheduler", &clock_};
+  store::MemoryStore store_{&strand_};
+  std::unique_ptr<Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<pb::JobService::Stub> jobs_;
+  std::unique_ptr<pb::NodeService::Stub> nodes_;
+  std::unique_ptr<pb::QueueService::Stub> queues_;
+  std::unique_ptr<pb::ExecutorSession::Stub> sessions_;
+};
+
+TEST_F(ServerTest, SubmitsIdempotentlyGetsListsAndExplains) {
+  pb::CreateJobRequest request = CreateRequest("a");
+  request.set_request_id(kRequestId);
+  const auto made = Create(request);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(made->submitter(), "spiffe://test.capstan.dev/person/1000");
+  EXPECT_EQ(Create(request)->uid(), made->uid());
+  request.mutable_job()->mutable_spec()->set_priority(1);
+  EXPECT_EQ(status::Reason(Create(request).status()), "REQUEST_ID_REUSED");
+  EXPECT_EQ(Get("projects/p/jobs/a")->uid(), made->uid()) << "what was answered is read";
+  EXPECT_EQ(Get("projects/p/jobs/b").status().code(), absl::StatusCode::kNotFound);
+
+  for (const char* id : {"b", "c"}) ASSERT_TRUE(Create(CreateRequest(id)).ok());
+  pb::ListJobsRequest list;
+  list.set_parent("projects/p");
+  list.set_page_size(2);
+  auto page = Call(jobs_, &pb::JobService::Stub::ListJobs, list);
+  ASSERT_EQ(page->jobs_size(), 2);
+  EXPECT_EQ(page->jobs(0).name(), "projects/p/jobs/c") << "newest first";
+  list.set_page_token(page->next_page_token());
+  page = Call(jobs_, &pb::JobService::Stub::ListJobs, list);
+  ASSERT_EQ(page->jobs_size(), 1);
+  EXPECT_TRUE(page->next_page_token().empty());
+  list.set_filter("state=RUNNING");
+  EXPECT_FALSE(Call(jobs_, &pb::JobService::Stub::ListJobs, list).ok())
+      << "the token is of another list";
+  list.clear_page_token();
+  EXPECT_EQ(Call(jobs_, &pb::JobService::Stub::ListJobs, list)->jobs_size(), 0);
+  list.set_filter("state=NONSENSE");
+  EXPECT_EQ(
+      status::GetFieldViolations(Call(jobs_, &pb::JobService::Stub::ListJobs, list).status())[0]
+          .field,
+      "filter");
+
+  pb::ExplainJobRequest explain;
+  explain.set_name("projects/p/jobs/c");
+  const auto explained = Call(jobs_, &pb::JobService::Stub::ExplainJob, explain);
+  EXPECT_EQ(explained->summary(), "no node is known yet");
+  EXPECT_EQ(explained->jobs_ahead(), 2);
+}
+
+TEST_F(ServerTest, RefusesWithTheFieldsThatAreWrong) {
+  pb::CreateJobRequest request = CreateRequest("Bad");
+  request.set_request_id("not-a-uuid");
+  request.mutable_job()->mutable_spec()->mutable_task_groups(0)->set_replicas(0);
+  const auto violations = status::GetFieldViolations(Create(request).status());
+  ASSERT_EQ(violations.size(), 3u);
+  EXPECT_EQ(violations[0].field, "job_id");
+  EXPECT_EQ(violations[2].field, "job.spec.task_groups[0].replicas");
+}
+
+TEST_F(ServerTest, CarriesAGangFromAnExecutorsStreamToAWatcher) {
+  ASSERT_TRUE(Create(CreateRequest("a")).ok());
+  const std::string uid = Get("projects/p/jobs/a")->uid();
+  access_.CallAs(auth::SpiffeId::Executor("test.capstan.dev", "local"));
+  grpc::ClientContext context;
+  auto stream = sessions_->Connect(&context);
+  SessionUp up;
+  up.mutable_hello()->set_cluster("local");
+  up.mutable_hello()->set_incarnation(1);
+  ASSERT_TRUE(stream->Write(up));
+  up.mutable_observations()->set_journal_sequence(1);
+  up.mutable_observations()->set_sync_complete(true);
+  auto& node = *up.mutable_observations()->add_nodes();
+  node.set_node("n");
+  node.mutable_allocatable()->set_cpu_millis(1000);
+  node.mutable_allocatable()->set_memory_bytes(1 << 30);
+  ASSERT_TRUE(stream->Write(up));
+  int64_t sequence = 1;
+  auto await = [&](DesiredTask::Phase phase) {
+    SessionDown down;
+    while (stream->Read(&down)) {
+      if (down.desired().tasks_size() > 0 && down.desired().tasks(0).phase() == phase) return true;
+    }
+    return false;
+  };
+  auto report = [&](TaskObservation::State state) {
+    SessionUp message;
+    message.mutable_observations()->set_journal_sequence(++sequence);
+    auto& task = *message.mutable_observations()->add_tasks();
+    task.mutable_key()->set_job_uid(uid);
+    task.mutable_key()->set_generation(1);
+    task.mutable_key()->set_group("w");
+    task.set_node("n");
+    task.set_state(state);
+    if (state == TaskObservation::STATE_ENDED) {
+      task.mutable_end()->set_cause(capstan::type::v1::TaskEnd::CAUSE_EXITED);
+    }
+    return stream->Write(message);
+  };
+  ASSERT_TRUE(await(DesiredTask::PHASE_PREPARE));
+  ASSERT_TRUE(report(TaskObservation::STATE_PREPARED));
+  ASSERT_TRUE(await(DesiredTask::PHASE_START));
+
+  access_.CallAs(auth::SpiffeId::Person("test.capstan.dev", "1000"));
+  grpc::ClientContext watch_context;
+  pb::WatchJobsRequest watch;
+  watch.set_parent("projects/p");
+  auto reader = jobs_->WatchJobs(&watch_context, watch);
+  pb::WatchJobsResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  EXPECT_EQ(response.job().state(), pb::Job::STATE_RUNNING);
+  ASSERT_TRUE(reader->Read(&response));
+  EXPECT_TRUE(response.synced());
+  const std::string token = response.resume_token();
+  EXPECT_FALSE(token.empty());
+  ASSERT_TRUE(report(TaskObservation::STATE_ENDED));
+  do {
+    ASSERT_TRUE(reader->Read(&response));
+  } while (response.job().state() != pb::Job::STATE_SUCCEEDED);
+  watch_context.TryCancel();
+
+  // Resumed, only what has changed since comes.
+  ASSERT_TRUE(Create(CreateRequest("b")).ok());
+  grpc::ClientContext resumed_context;
+  watch.set_resume_token(token);
+  auto resumed = jobs_->WatchJobs(&resumed_context, watch);
+  std::set<std::string> names;
+  while (resumed->Read(&response) && !response.synced()) names.insert(response.job().name());
+  EXPECT_EQ(names, (std::set<std::string>{"projects/p/jobs/a", "projects/p/jobs/b"}));
+  resumed_context.TryCancel();
+
+  pb::CordonNodeRequest cordon;
+  cordon.set_name("clusters/local/nodes/n");
+  const auto cordoned = Call(nodes_, &pb::NodeService::Stub::CordonNode, cordon);
+  ASSERT_TRUE(cordoned.ok()) << cordoned.status();
+  EXPECT_EQ(cordoned->cordons(0).owner(), "spiffe://test.capstan.dev/person/1000");
+  EXPECT_EQ(audit_.acts.back(), "/capstan.scheduler.v1.NodeService/CordonNode");
+  pb::ListNodesRequest list;
+  list.set_parent("clusters/-");
+  EXPECT_EQ(Call(nodes_, &pb::NodeService::Stub::ListNodes, list)->nodes_size(), 1);
+
+  // Draining ends the executor's stream.
+  server_->Drain(absl::Seconds(5));
+  SessionDown down;
+  while (stream->Read(&down)) {
+  }
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(ServerTest, AnActThatCannotBeAuditedDoesNotHappen) {
+  audit_.status = absl::UnavailableError("disk full");
+  pb::CreateQueueRequest request;
+  request.set_queue_id("batch");
+  EXPECT_FALSE(Call(queues_, &pb::QueueService::Stub::CreateQueue, request).ok());
+  audit_.status = absl::OkStatus();
+  EXPECT_EQ(
+      Call(queues_, &pb::QueueService::Stub::ListQueues, pb::ListQueuesRequest())->queues_size(),
+      1);
+  EXPECT_TRUE(Call(queues_, &pb::QueueService::Stub::CreateQueue, request).ok());
+  pb::GetQueueRequest get;
+  get.set_name("queues/batch");
+  EXPECT_EQ(Call(queues_, &pb::QueueService::Stub::GetQueue, get)->weight(), 100);
+  EXPECT_TRUE(
+      Call(nodes_, &pb::NodeService::Stub::ConfirmSilence, pb::ConfirmSilenceRequest()).ok());
+}
+
+}  // namespace
+}  // namespace capstan::scheduler

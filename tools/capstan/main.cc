@@ -6,10 +6,12 @@
 #include <iostream>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "libs/random/random.h"
 #include "libs/time/system_clock.h"
+#include "services/node_agent/shim/shim_command.h"
 #include "tools/capstan/cli/commands.h"
 #include "tools/capstan/cli/exit_code.h"
 #include "tools/capstan/cli/invocation.h"
@@ -20,6 +22,10 @@
 int main(int argc, char** argv) {
   using namespace capstan;  // NOLINT(google-build-using-namespace)
   SystemClock clock;
+  // A shim owns one Task and must have one thread: nothing else of this program may begin.
+  if (argc > 1 && std::string(argv[1]) == "shim") {
+    return node_agent::RunShimCommand(std::vector<std::string>(argv + 2, argv + argc), clock);
+  }
   // For names and request ids, not for secrets.
   std::random_device seed;
   Random random(uint64_t{seed()} << 32 | seed());

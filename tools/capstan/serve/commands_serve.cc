@@ -17,6 +17,7 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
+    {"credentials", "Identities, Projects and policy", ServeCredentials},
     {"executor", "The control of one Cluster", ServeExecutor},
     {"data_loader", "Datasets, Bundles and Outputs", ServeDataLoader},
     {"cluster_manager", "The health of Nodes", ServeClusterManager},
@@ -33,6 +34,12 @@ void AddServeCommands(CLI::App& app, cli::Act* act) {
     CLI::App* part = serve->add_subcommand(row.name, row.help);
     part->add_option("--join-token-fd", options->join_token_fd,
                      "descriptor of a pipe with a join token");
+    if (row.serve == ServeCredentials) {
+      part->add_option("--supervisor-fd", options->supervisor_fd, "socket to the supervisor");
+      part->add_option("--admin-uid", options->admin_uid, "admin after the first run");
+      part->add_option("--supervised-path", options->supervised_paths,
+                       "identity that the supervisor may ask a token for (repeatable)");
+    }
     part->callback([act, options, function = row.serve] {
       *act = [=](cli::Invocation& invocation) {
         options->data_dir = invocation.data_dir;

@@ -138,6 +138,8 @@ def _define(name, srcs, deps, cc_deps, grpc, **kwargs):
         srcs = [name + "_srcs"],
         hdrs = [name + "_hdrs"],
         copts = ["-w"],
+        # A file of services alone has no symbol that anyone names, yet its descriptor must be there.
+        alwayslink = True,
         visibility = ["//visibility:private"],
         deps = deps + cc_deps,
         **common

@@ -120,7 +120,9 @@ absl::StatusOr<DataFolder> DataFolder::Own(const std::string& path) {
   CAPSTAN_RETURN_IF_ERROR(MakeFolder(RunFolder(path), 0755));
   CAPSTAN_RETURN_IF_ERROR(MakeFolder(LogFolder(path), 0700));
   for (const PartSpec& part : AllParts()) {
-    CAPSTAN_RETURN_IF_ERROR(MakeFolder(PartFolder(path, part.name), 0700));
+    // Tasks reach their own folders below the node agent's.
+    const mode_t mode = part.name == absl::string_view(kNodeAgent) ? 0711 : 0700;
+    CAPSTAN_RETURN_IF_ERROR(MakeFolder(PartFolder(path, part.name), mode));
   }
   return DataFolder(path, std::move(lock));
 }

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <climits>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -26,6 +25,7 @@
 #include "tools/capstan/dev/leftovers.h"
 #include "tools/capstan/dev/parts.h"
 #include "tools/capstan/dev/platform_config.h"
+#include "tools/capstan/dev/process.h"
 #include "tools/capstan/dev/supervisor.h"
 #include "tools/capstan/dev/welcome.h"
 
@@ -34,13 +34,6 @@ namespace {
 
 // How long parts of a dead supervisor get to end before a new platform takes over.
 constexpr absl::Duration kTakeOverBound = absl::Seconds(10);
-
-absl::StatusOr<std::string> OwnPath() {
-  char path[PATH_MAX];
-  const ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
-  if (n <= 0) return ErrnoStatus(errno, "reading", "/proc/self/exe");
-  return std::string(path, static_cast<size_t>(n));
-}
 
 // What the parts get of the person's environment. Nothing of it reaches a Task.
 std::vector<std::string> PartEnvironment() {
@@ -127,7 +120,7 @@ absl::Status RunPlatform(const UpOptions& options, cli::Invocation& invocation, 
   supervisor_options.data_dir = data_dir;
   supervisor_options.environment = PartEnvironment();
   supervisor_options.admin_uid = getuid();
-  CAPSTAN_ASSIGN_OR_RETURN(supervisor_options.program, OwnPath());
+  CAPSTAN_ASSIGN_OR_RETURN(supervisor_options.program, OwnProgram());
   const auto own = FindProcess(getpid());
   if (own.has_value()) {
     CAPSTAN_RETURN_IF_ERROR(WritePidFile(PidFile(data_dir, "supervisor"), *own));

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -82,6 +83,13 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> OwnProgram() {
+  char path[PATH_MAX];
+  const ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
+  if (n <= 0) return ErrnoStatus(errno, "reading", "/proc/self/exe");
+  return std::string(path, static_cast<size_t>(n));
+}
 
 absl::optional<ProcessId> FindProcess(pid_t pid) {
   const std::string stat = ReadSmallFile(absl::StrCat("/proc/", pid, "/stat"));

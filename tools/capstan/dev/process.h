@@ -23,6 +23,9 @@ struct ProcessId {
   int64_t start_ticks = 0;
 };
 
+// Absolute path of this program.
+absl::StatusOr<std::string> OwnProgram();
+
 // Absent if there is no such process (a zombie counts as none).
 absl::optional<ProcessId> FindProcess(pid_t pid);
 bool IsAlive(const ProcessId& process);

@@ -19,6 +19,7 @@ struct Row {
 constexpr Row kRows[] = {
     {"credentials", "Identities, Projects and policy", ServeCredentials},
     {"executor", "The control of one Cluster", ServeExecutor},
+    {"node_agent", "The Tasks of this machine", ServeNodeAgent},
     {"data_loader", "Datasets, Bundles and Outputs", ServeDataLoader},
     {"cluster_manager", "The health of Nodes", ServeClusterManager},
 };

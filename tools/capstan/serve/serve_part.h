@@ -11,6 +11,7 @@ namespace capstan::serve {
 
 absl::Status ServeCredentials(const ServeOptions& options, const Clock* clock);
 absl::Status ServeExecutor(const ServeOptions& options, const Clock* clock);
+absl::Status ServeNodeAgent(const ServeOptions& options, const Clock* clock);
 absl::Status ServeDataLoader(const ServeOptions& options, const Clock* clock);
 absl::Status ServeClusterManager(const ServeOptions& options, const Clock* clock);
 

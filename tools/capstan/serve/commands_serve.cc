@@ -18,6 +18,7 @@ struct Row {
 
 constexpr Row kRows[] = {
     {"credentials", "Identities, Projects and policy", ServeCredentials},
+    {"telemetry", "Logs and events", ServeTelemetry},
     {"executor", "The control of one Cluster", ServeExecutor},
     {"node_agent", "The Tasks of this machine", ServeNodeAgent},
     {"data_loader", "Datasets, Bundles and Outputs", ServeDataLoader},

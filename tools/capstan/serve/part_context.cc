@@ -111,6 +111,12 @@ struct PartContext::Parts {
   std::unique_ptr<store::SqliteStore> store;
   std::unique_ptr<metrics::EndpointServer> endpoint_server;
 
+  // Nothing runs on the strands any more when what they touch goes.
+  ~Parts() {
+    if (strand != nullptr) strand->Stop();
+    if (auth_strand != nullptr) auth_strand->Stop();
+  }
+
   void FlushDenials() {
     access->FlushDenials();
     auth_strand->RunAfter(kFlushDenialsEvery, [this] { FlushDenials(); });
@@ -123,9 +129,6 @@ PartContext::PartContext(std::unique_ptr<Parts> parts) : parts_(std::move(parts)
 
 PartContext::~PartContext() {
   parts_->endpoint_server.reset();
-  // Nothing runs on the strands any more when what they touch goes.
-  if (parts_->strand != nullptr) parts_->strand->Stop();
-  if (parts_->auth_strand != nullptr) parts_->auth_strand->Stop();
   parts_->logger->Info("stopped");
 }
 
@@ -212,6 +215,7 @@ const std::string& PartContext::address() const {
   return parts_->endpoints.parts().at(parts_->part).address();
 }
 const Clock* PartContext::clock() const { return parts_->clock; }
+audit::AuditSink* PartContext::audit() { return parts_->audit.get(); }
 log::Logger* PartContext::logger() { return parts_->logger.get(); }
 metrics::Registry* PartContext::registry() { return parts_->registry.get(); }
 Strand* PartContext::strand() { return parts_->strand.get(); }
@@ -264,6 +268,8 @@ int PartContext::WaitForSignal() {
   parts_->logger->Info("serving");
   const int signal = parts_->signals.Wait();
   parts_->logger->Info("stopping", {{"signal", signal}});
+  // Asks the part's server, which its owner is about to drain.
+  parts_->endpoint_server.reset();
   return signal;
 }
 

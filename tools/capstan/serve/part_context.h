@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/security/server_credentials.h"
+#include "libs/audit/audit_sink.h"
 #include "libs/auth/access.h"
 #include "libs/log/log.h"
 #include "libs/metrics/registry.h"
@@ -62,6 +63,8 @@ class PartContext {
   Strand* strand();
   store::Store* store();
   auth::Access* access();
+  // The part's own chain.
+  audit::AuditSink* audit();
   std::shared_ptr<rpc::Identity> identity();
   // mTLS credentials of a server with the identity.
   std::shared_ptr<grpc::ServerCredentials> server_credentials();
@@ -76,7 +79,8 @@ class PartContext {
   // Serves /metrics, /healthz and /readyz; `ready` is asked on a thread of its own, after the
   // policy (if the part watches one) is in force.
   absl::Status ServeMetrics(std::function<absl::Status()> ready);
-  // Logs that it serves, and blocks until a signal; its number.
+  // Logs that it serves, and blocks until a signal; its number. Then /readyz is gone, so that `ready`
+  // is not called any more.
   int WaitForSignal();
 
  private:

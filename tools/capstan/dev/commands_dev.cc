@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "CLI/CLI.hpp"
+#include "tools/capstan/dev/demo.h"
 #include "tools/capstan/dev/dev_commands.h"
 
 namespace capstan::dev {
@@ -28,6 +29,16 @@ void AddDevCommands(CLI::App& app, cli::Act* act) {
                  "leave Tasks running; the next `dev up` adopts them");
   down->callback([=] {
     *act = [=](cli::Invocation& invocation) { return DevDown(*down_options, invocation); };
+  });
+
+  auto demo_options = std::make_shared<DemoOptions>();
+  CLI::App* demo = dev->add_subcommand("demo", "Train the digits over a gang, from bucket to model");
+  demo->add_flag("--keep", demo_options->keep, "leave the platform running");
+  demo->add_option("--example", demo_options->example, "folder of the example");
+  demo->add_option("--python", demo_options->python, "interpreter of the example's own scripts")
+      ->capture_default_str();
+  demo->callback([=] {
+    *act = [=](cli::Invocation& invocation) { return RunDemo(*demo_options, invocation); };
   });
 
   CLI::App* status = dev->add_subcommand("status", "Show its parts");

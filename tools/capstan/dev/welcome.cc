@@ -93,35 +93,43 @@ absl::Status PrepareDefaults(const cli::Invocation& invocation) {
           .status());
 }
 
-void PrintWelcome(const cli::Invocation& invocation) {
+void PrintNodes(const cli::Invocation& invocation) {
   const auto platform = cli::Platform::Open(invocation.data_dir, invocation.clock);
   if (!platform.ok()) {
     *invocation.err << cli::DescribeError(platform.status());
     return;
   }
-  std::ostream& out = *invocation.out;
-  out << "The platform is ready: " << invocation.data_dir << "\n"
-      << "  trust domain  " << (*platform)->endpoints().trust_domain() << "\n";
   const auto nodes = WaitForNodes(**platform);
   if (!nodes.ok()) {
     *invocation.err << cli::DescribeError(nodes.status());
-  } else {
-    for (const Node& node : nodes->nodes()) {
-      out << "  node          " << node.name() << ": " << cli::DescribeResources(node.allocatable())
-          << "\n";
-      for (const int limitation : node.limitations()) {
-        const std::string name = cli::ShortEnum(
-            NodeObservation::Limitation_Name(static_cast<NodeObservation::Limitation>(limitation)),
-            "LIMITATION_");
-        *invocation.err << invocation.err_terminal.Paint(cli::Colour::kRed,
-                                                         absl::StrCat("WARNING: ", name))
-                        << " on " << node.name() << ": " << Meaning(limitation) << "\n";
-      }
+    return;
+  }
+  for (const Node& node : nodes->nodes()) {
+    *invocation.out << "  node          " << node.name() << ": "
+                    << cli::DescribeResources(node.allocatable()) << std::endl;
+    for (const int limitation : node.limitations()) {
+      const std::string name = cli::ShortEnum(
+          NodeObservation::Limitation_Name(static_cast<NodeObservation::Limitation>(limitation)),
+          "LIMITATION_");
+      *invocation.err << invocation.err_terminal.Paint(cli::Colour::kRed,
+                                                       absl::StrCat("WARNING: ", name))
+                      << " on " << node.name() << ": " << Meaning(limitation) << std::endl;
     }
   }
-  out << "Next: capstan job submit examples/digits/train.yaml --watch\n"
-      << "      capstan node list; capstan dev status; capstan dev down\n"
-      << std::flush;
+}
+
+void PrintWelcome(const cli::Invocation& invocation) {
+  const auto endpoints = cli::ReadEndpoints(invocation.data_dir);
+  if (!endpoints.ok()) {
+    *invocation.err << cli::DescribeError(endpoints.status());
+    return;
+  }
+  *invocation.out << "The platform is ready: " << invocation.data_dir << "\n"
+                  << "  trust domain  " << endpoints->trust_domain() << "\n";
+  PrintNodes(invocation);
+  *invocation.out << "Next: capstan job submit examples/digits/train.yaml --watch\n"
+                  << "      capstan node list; capstan dev status; capstan dev down\n"
+                  << std::flush;
 }
 
 }  // namespace capstan::dev

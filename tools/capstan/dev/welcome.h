@@ -9,6 +9,9 @@ namespace capstan::dev {
 // Makes the project `default` and the queue `default` unless they are there.
 absl::Status PrepareDefaults(const cli::Invocation& invocation);
 
+// Lists the Nodes, and says loudly what they cannot promise.
+void PrintNodes(const cli::Invocation& invocation);
+
 // Says what runs and how to go on, and loudly what this machine cannot promise.
 void PrintWelcome(const cli::Invocation& invocation);
 

@@ -18,6 +18,7 @@ struct Row {
 
 constexpr Row kRows[] = {
     {"credentials", "Identities, Projects and policy", ServeCredentials},
+    {"scheduler", "Jobs, Queues and Nodes", ServeScheduler},
     {"telemetry", "Logs and events", ServeTelemetry},
     {"executor", "The control of one Cluster", ServeExecutor},
     {"node_agent", "The Tasks of this machine", ServeNodeAgent},

@@ -10,6 +10,7 @@
 namespace capstan::serve {
 
 absl::Status ServeCredentials(const ServeOptions& options, const Clock* clock);
+absl::Status ServeScheduler(const ServeOptions& options, const Clock* clock);
 absl::Status ServeTelemetry(const ServeOptions& options, const Clock* clock);
 absl::Status ServeExecutor(const ServeOptions& options, const Clock* clock);
 absl::Status ServeNodeAgent(const ServeOptions& options, const Clock* clock);

@@ -1,0 +1,18 @@
+#ifndef CAPSTAN_TOOLS_CAPSTAN_DEV_DEMO_STEPS_H_
+#define CAPSTAN_TOOLS_CAPSTAN_DEV_DEMO_STEPS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "tools/capstan/cli/invocation.h"
+#include "tools/capstan/dev/demo.h"
+
+namespace capstan::dev {
+
+// What the demo does on a running platform; see RunDemo. `example` is the example's folder.
+absl::Status RunDemoSteps(const DemoOptions& options, const std::string& example,
+                          cli::Invocation& invocation);
+
+}  // namespace capstan::dev
+
+#endif  // CAPSTAN_TOOLS_CAPSTAN_DEV_DEMO_STEPS_H_

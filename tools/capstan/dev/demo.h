@@ -1,21 +1,11 @@
 #ifndef CAPSTAN_TOOLS_CAPSTAN_DEV_DEMO_H_
 #define CAPSTAN_TOOLS_CAPSTAN_DEV_DEMO_H_
 
-#include <string>
-
 #include "absl/status/status.h"
 #include "tools/capstan/cli/invocation.h"
+#include "tools/capstan/dev/demo_steps.h"
 
 namespace capstan::dev {
-
-struct DemoOptions {
-  // Leave the platform running.
-  bool keep = false;
-  // Folder of the example; empty looks for `examples/digits` from the working folder upwards.
-  std::string example;
-  // Interpreter of the example's own scripts.
-  std::string python = "/usr/bin/python3";
-};
 
 // The whole way once: starts a platform unless one runs, brings the digits into a local bucket and a
 // Dataset, submits the Job, shows how it goes, and measures the committed model on images that the

@@ -1,0 +1,79 @@
+#include "tools/capstan/dev/data_folder.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "libs/status/error.h"
+#include "tools/capstan/cli/platform.h"
+
+namespace capstan::dev {
+namespace {
+
+std::string Fresh(const std::string& name) {
+  // Bazel's own temporary folder is too deep for sockets.
+  std::string path = "/tmp/capstan-test-XXXXXX";
+  EXPECT_NE(mkdtemp(path.data()), nullptr);
+  return absl::StrCat(path, "/", name);
+}
+
+TEST(DataFolderTest, OneOwnerAtATime) {
+  const std::string path = Fresh("a");
+  {
+    const auto first = DataFolder::Own(path);
+    ASSERT_TRUE(first.ok()) << first.status();
+    EXPECT_EQ(status::Reason(DataFolder::Own(path).status()), "PLATFORM_RUNNING");
+  }
+  EXPECT_TRUE(DataFolder::Own(path).ok());
+}
+
+TEST(DataFolderTest, OthersEnterButSeeNothing) {
+  const std::string path = Fresh("b");
+  ASSERT_TRUE(DataFolder::Own(path).ok());
+  const auto mode = [&](const std::string& below) {
+    struct stat info = {};
+    stat(absl::StrCat(path, below).c_str(), &info);
+    return info.st_mode & 0777;
+  };
+  EXPECT_EQ(mode(""), 0711u);
+  EXPECT_EQ(mode("/credentials"), 0700u);
+  EXPECT_EQ(mode("/log"), 0700u);
+  EXPECT_EQ(mode("/run"), 0755u);
+}
+
+TEST(DataFolderTest, RefusesPathsThatCannotWork) {
+  EXPECT_EQ(status::Reason(DataFolder::Own("relative").status()), "DATA_DIR_NOT_ABSOLUTE");
+  EXPECT_EQ(status::Reason(DataFolder::Own("/tmp/" + std::string(100, 'x')).status()),
+            "DATA_DIR_TOO_LONG");
+}
+
+TEST(DataFolderTest, PortsAreChosenOnceAndKept) {
+  const std::string path = Fresh("c");
+  ASSERT_TRUE(DataFolder::Own(path).ok());
+  const auto first = KeepEndpoints(path, /*may_replace=*/true);
+  ASSERT_TRUE(first.ok()) << first.status();
+  std::set<std::string> addresses = {first->join_address()};
+  size_t count = 1;
+  for (const auto& [name, part] : first->parts()) {
+    for (const std::string& address : {part.address(), part.metrics_address()}) {
+      if (address.empty()) continue;
+      addresses.insert(address);
+      ++count;
+    }
+  }
+  EXPECT_EQ(addresses.size(), count) << "no port is given twice";
+  EXPECT_EQ(first->parts().at("node_agent").address(), "") << "nothing dials an agent";
+  const auto again = KeepEndpoints(path, /*may_replace=*/true);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->SerializeAsString().size(), first->SerializeAsString().size());
+  EXPECT_EQ(again->join_address(), first->join_address());
+  EXPECT_EQ(cli::ReadEndpoints(path)->parts().at("scheduler").address(),
+            first->parts().at("scheduler").address());
+}
+
+}  // namespace
+}  // namespace capstan::dev

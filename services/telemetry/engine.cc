@@ -46,14 +46,14 @@ void Engine::Retain() {
 }
 
 void Engine::Append(std::string stream, std::vector<v1::Record> records,
-                    StreamFiles::Done<StreamFiles::Appended> done) {
+                    absl::AnyInvocable<void(absl::StatusOr<Appended>)> done) {
   const auto count = static_cast<int64_t>(records.size());
   int64_t bytes = 0;
   for (const v1::Record& record : records) bytes += static_cast<int64_t>(record.payload().size());
   auto name = stream;
   files_->Append(std::move(stream), std::move(records),
                  [this, alive = std::weak_ptr<char>(alive_), name = std::move(name), count, bytes,
-                  done = std::move(done)](absl::StatusOr<StreamFiles::Appended> result) mutable {
+                  done = std::move(done)](absl::StatusOr<Appended> result) mutable {
                    if (alive.lock()) {
                      if (result.ok()) {
                        appended_records_.Increment(static_cast<double>(count - result->duplicates));

@@ -8,19 +8,22 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "libs/metrics/registry.h"
 #include "libs/strand/strand.h"
 #include "proto/capstan/telemetry/v1/stream.pb.h"
 #include "services/telemetry/adapters/stream_files.h"
 #include "services/telemetry/ports/record_sink.h"
+#include "services/telemetry/ports/streams.h"
 
 namespace capstan::telemetry {
 
 // Carries records from producers to files and from files to readers. A reader's pace is its own:
 // what it has not taken stays on disk, so that neither memory nor other readers feel it. On its
 // strand only, destruction included; StreamFiles' callbacks are ignored afterwards.
-class Engine {
+class Engine final : public Streams {
  public:
   struct Options {
     size_t max_readers = 2000;
@@ -29,18 +32,16 @@ class Engine {
 
   // All must outlive it.
   Engine(Options options, StreamFiles* files, Strand* strand, metrics::Registry* metrics);
-  ~Engine();
+  ~Engine() override;
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   // Begins to drop what is too old, at once and then now and then.
   void Start();
 
-  // Answered once the records are on disk; readers that follow the Stream get them.
   void Append(std::string stream, std::vector<v1::Record> records,
-              StreamFiles::Done<StreamFiles::Appended> done);
-  // Serves a checked request until its end, or, if it follows, until the reader goes or Stop.
-  void OpenReader(v1::ReadRecordsRequest request, std::unique_ptr<RecordSink> sink);
+              absl::AnyInvocable<void(absl::StatusOr<Appended>)> done) override;
+  void OpenReader(v1::ReadRecordsRequest request, std::unique_ptr<RecordSink> sink) override;
 
   // Ends all readers with UNAVAILABLE; no new ones are taken.
   void Stop();

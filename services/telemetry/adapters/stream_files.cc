@@ -240,8 +240,8 @@ void StreamFiles::WriteGroup(std::deque<PendingAppend> group) {
   });
 }
 
-absl::StatusOr<StreamFiles::Appended> StreamFiles::WriteOne(OpenStream& stream,
-                                                            std::vector<v1::Record> records) {
+absl::StatusOr<Appended> StreamFiles::WriteOne(OpenStream& stream,
+                                               std::vector<v1::Record> records) {
   Appended appended;
   std::vector<std::string> payloads;
   std::vector<const v1::Record*> fresh;

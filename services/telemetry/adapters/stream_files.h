@@ -20,6 +20,7 @@
 #include "libs/strand/strand.h"
 #include "proto/capstan/telemetry/v1/stream.pb.h"
 #include "services/telemetry/core/producer_index.h"
+#include "services/telemetry/ports/streams.h"
 
 namespace capstan::telemetry {
 
@@ -39,10 +40,6 @@ class StreamFiles {
     size_t max_open = 256;
     // Records waiting to be written; beyond, appends get RESOURCE_EXHAUSTED.
     int64_t max_waiting_bytes = int64_t{64} << 20;
-  };
-  struct Appended {
-    int64_t last_offset = 0;
-    int32_t duplicates = 0;
   };
   // Where to read: at `offset` (0: the oldest kept), or `tail` records before the end if that is
   // not 0.

@@ -22,6 +22,7 @@
 #include "libs/strand/thread_strand.h"
 #include "libs/time/system_clock.h"
 #include "services/telemetry/adapters/stream_files.h"
+#include "services/telemetry/ports/streams.h"
 
 namespace capstan::telemetry {
 namespace {
@@ -60,7 +61,7 @@ StreamFiles::Options OptionsFor(const std::string& root) {
       records.push_back(std::move(record));
     }
     (*files)->Append(kStreams[producer % 2], std::move(records),
-                     [&, producer, last](absl::StatusOr<StreamFiles::Appended> result) {
+                     [&, producer, last](absl::StatusOr<Appended> result) {
                        if (!result.ok()) ::_exit(4);
                        acknowledged[producer] = last;
                        const Acknowledgement ack{producer, last};

@@ -53,15 +53,15 @@ grpc::ServerUnaryReactor* StreamServiceHandler::AppendRecords(
         }
         strand_->Post([this, stream = request.stream(), records = std::move(records), response,
                        finish = std::move(finish)]() mutable {
-          engine_->Append(std::move(stream), std::move(records),
-                          [response, finish = std::move(finish)](
-                              absl::StatusOr<StreamFiles::Appended> result) mutable {
-                            if (result.ok()) {
-                              response->set_last_offset(result->last_offset);
-                              response->set_duplicates(result->duplicates);
-                            }
-                            finish(result.status());
-                          });
+          streams_->Append(
+              std::move(stream), std::move(records),
+              [response, finish = std::move(finish)](absl::StatusOr<Appended> result) mutable {
+                if (result.ok()) {
+                  response->set_last_offset(result->last_offset);
+                  response->set_duplicates(result->duplicates);
+                }
+                finish(result.status());
+              });
         });
       });
 }
@@ -74,7 +74,7 @@ grpc::ServerWriteReactor<v1::ReadRecordsResponse>* StreamServiceHandler::ReadRec
         auto sink = std::make_unique<WriterSink>(writer, strand_);
         strand_->Post(rpc::OrElse(
             [this, request, sink = std::move(sink)]() mutable {
-              engine_->OpenReader(std::move(request), std::move(sink));
+              streams_->OpenReader(std::move(request), std::move(sink));
             },
             [writer] { writer->Finish(absl::UnavailableError("telemetry is stopping")); }));
       });

@@ -4,7 +4,7 @@
 #include "libs/auth/access.h"
 #include "libs/strand/strand.h"
 #include "proto/capstan/telemetry/v1/stream.grpc.pb.h"
-#include "services/telemetry/engine.h"
+#include "services/telemetry/ports/streams.h"
 
 namespace capstan::telemetry {
 
@@ -13,9 +13,9 @@ namespace capstan::telemetry {
 // (`/svc/scheduler:<producer>`), so that no one can make another's records look like duplicates.
 class StreamServiceHandler final : public v1::StreamService::CallbackService {
  public:
-  // All must outlive it; `engine` is used on `strand` only.
-  StreamServiceHandler(auth::Access* access, Engine* engine, Strand* strand)
-      : access_(access), engine_(engine), strand_(strand) {}
+  // All must outlive it; `streams` is used on `strand` only.
+  StreamServiceHandler(auth::Access* access, Streams* streams, Strand* strand)
+      : access_(access), streams_(streams), strand_(strand) {}
 
   grpc::ServerUnaryReactor* AppendRecords(grpc::CallbackServerContext* context,
                                           const v1::AppendRecordsRequest* request,
@@ -25,7 +25,7 @@ class StreamServiceHandler final : public v1::StreamService::CallbackService {
 
  private:
   auth::Access* const access_;
-  Engine* const engine_;
+  Streams* const streams_;
   Strand* const strand_;
 };
 

@@ -1,0 +1,39 @@
+#ifndef CAPSTAN_SERVICES_TELEMETRY_PORTS_STREAMS_H_
+#define CAPSTAN_SERVICES_TELEMETRY_PORTS_STREAMS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "proto/capstan/telemetry/v1/stream.pb.h"
+#include "services/telemetry/ports/record_sink.h"
+
+namespace capstan::telemetry {
+
+// What an append has done.
+struct Appended {
+  // Offset of the last record of the Stream that is on disk.
+  int64_t last_offset = 0;
+  // Records that were there already.
+  int32_t duplicates = 0;
+};
+
+// What the handlers ask of the engine, on its strand.
+class Streams {
+ public:
+  virtual ~Streams() = default;
+
+  // Answered once the records are on disk; readers that follow the Stream get them.
+  virtual void Append(std::string stream, std::vector<v1::Record> records,
+                      absl::AnyInvocable<void(absl::StatusOr<Appended>)> done) = 0;
+  // Serves a checked request until its end, or, if it follows, until the reader goes or the service
+  // stops.
+  virtual void OpenReader(v1::ReadRecordsRequest request, std::unique_ptr<RecordSink> sink) = 0;
+};
+
+}  // namespace capstan::telemetry
+
+#endif  // CAPSTAN_SERVICES_TELEMETRY_PORTS_STREAMS_H_

@@ -171,7 +171,7 @@ absl::Status LimitMemoryV1(const std::string& path, int64_t bytes) {
   const std::string memory = absl::StrCat(path, "/memory.limit_in_bytes");
   const std::string with_swap = absl::StrCat(path, "/memory.memsw.limit_in_bytes");
   // The limit with swap must never be the smaller one, so the order depends on the direction.
-  const absl::Status first = Write(memory, absl::StrCat(bytes));
+  absl::Status first = Write(memory, absl::StrCat(bytes));
   if (Exists(with_swap)) {
     CAPSTAN_RETURN_IF_ERROR(Write(with_swap, absl::StrCat(bytes)));
     if (!first.ok()) return Write(memory, absl::StrCat(bytes));

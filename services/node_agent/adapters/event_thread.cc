@@ -16,7 +16,7 @@ constexpr int kMaxEvents = 64;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<EventThread>> EventThread::Create(std::string name) {
+absl::StatusOr<std::unique_ptr<EventThread>> EventThread::Create(const std::string& name) {
   std::unique_ptr<EventThread> self(new EventThread());
   self->epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
   self->wake_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

@@ -23,7 +23,7 @@ namespace capstan::node_agent {
 class EventThread {
  public:
   // `tick` runs about every 20 ms while KeepTicking(true) holds: for what has no event.
-  static absl::StatusOr<std::unique_ptr<EventThread>> Create(std::string name);
+  static absl::StatusOr<std::unique_ptr<EventThread>> Create(const std::string& name);
   ~EventThread() { Stop(); }
 
   // Runs the task in hand to its end, drops the others, joins. Idempotent.

@@ -169,7 +169,7 @@ absl::Status MoveToTrash(const std::string& tasks, const std::string& trash, con
   CAPSTAN_RETURN_IF_ERROR(MakeFolder(trash, 0700, 0, 0));
   UniqueFd trash_fd(open(trash.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!trash_fd.valid()) return ErrnoStatus(errno, "open", trash);
-  const absl::Status moved = MoveAside(AT_FDCWD, TaskFolder(tasks, key), trash_fd.get());
+  absl::Status moved = MoveAside(AT_FDCWD, TaskFolder(tasks, key), trash_fd.get());
   if (!moved.ok() && !absl::IsNotFound(moved)) return moved;
   // Not empty while the gang has other Tasks here.
   const std::string job = absl::StrCat(tasks, "/", key.job_uid());

@@ -6,27 +6,12 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "libs/auth/join_token.h"
 #include "libs/rpc/identity.h"
 #include "libs/time/clock.h"
 
 namespace capstan::auth {
-
-// A join token, `<id>.<secret>.<SHA-256 of the trust bundle>`.
-struct JoinToken {
-  // The whole text; a secret.
-  std::string text;
-  // 64 lower-case hex digits.
-  std::string bundle_sha256;
-};
-
-// INVALID_ARGUMENT with reason INVALID_JOIN_TOKEN, without a word of the text, unless it has that
-// form. White space at the end is ignored.
-absl::StatusOr<JoinToken> ParseJoinToken(absl::string_view text);
-
-// Reads a token up to the end of an inherited descriptor (a pipe), at most 4 KiB, and closes it.
-absl::StatusOr<JoinToken> ReadJoinToken(int fd);
 
 // Exchanges the token for an identity at the joining port `address` and stores it in `folder`.
 // Blocks up to `deadline`; repeats the call, with the same key, while the server cannot be reached,

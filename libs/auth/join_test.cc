@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "libs/auth/join_token.h"
 #include "libs/auth/testing/fake_access.h"
 #include "libs/rpc/credentials.h"
 #include "libs/rpc/server.h"

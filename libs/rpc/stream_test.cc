@@ -291,6 +291,23 @@ TEST_F(StreamTest, AStoppedClientStrandLeavesNothingBehind) {
   Eventually([&] { return echo_.closed() == 1; });
 }
 
+TEST_F(StreamTest, CallsAndStreamsMayOutliveTheirStrand) {
+  auto strand = std::make_unique<ThreadStrand>("short", &clock_);
+  Log chat;
+  Log count;
+  const auto session = OpenSession(stub_.get(), &Async::Chat, strand.get(), chat.Callbacks());
+  const auto reader =
+      OpenStream(stub_.get(), &Async::Count, Message(std::string(64 << 10, 'x'), 60), strand.get(),
+                 count.Callbacks());
+  CallUnary(stub_.get(), &Async::Echo, Message("x"), {.deadline = kDeadline}, strand.get(),
+            [](const absl::StatusOr<EchoMessage>&) {});
+  Eventually([&] { return echo_.handled() == 3; });
+  strand = nullptr;
+  session->Finish(absl::CancelledError("enough"));
+  reader->Cancel();
+  Eventually([&] { return echo_.closed() == 1; });
+}
+
 TEST_F(StreamTest, UploadsAreCounted) {
   EchoMessage response;
   grpc::ClientContext context;

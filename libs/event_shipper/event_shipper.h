@@ -1,0 +1,78 @@
+#ifndef CAPSTAN_LIBS_EVENT_SHIPPER_EVENT_SHIPPER_H_
+#define CAPSTAN_LIBS_EVENT_SHIPPER_EVENT_SHIPPER_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "grpcpp/channel.h"
+#include "libs/log/log.h"
+#include "libs/store/outbox.h"
+#include "libs/store/store.h"
+#include "libs/strand/strand.h"
+#include "proto/capstan/telemetry/v1/stream.grpc.pb.h"
+
+namespace capstan {
+
+// The sink of an outbox that leads to telemetry. On the engine's strand only, destruction included.
+//
+//   shipper_ = std::make_unique<EventShipper>(
+//       telemetry_channel, strand_, logger_,
+//       EventShipper::Options{.producer = "scheduler", .incarnation = store_->incarnation()});
+//   outbox_ = std::make_unique<store::Outbox>(
+//       store_, strand_, queue_.get(), loaded_revision,
+//       store::Outbox::Options{.prefix = "/capstan/scheduler/v1/outbox/"},
+//       [this](const std::vector<store::OutboxRecord>& records, store::DoneCallback taken) {
+//         shipper_->Ship(records, std::move(taken));
+//       });
+//   outbox_->Start();
+//   // With every step:
+//   for (const JobEvent& event : step.events) puts.push_back(outbox_->Add(OutboxPayload(event)));
+//
+// Records keep their order within a Stream. What was sent and not acknowledged is sent again with the
+// same producer (`<producer>@<incarnation>`) and sequence, so telemetry keeps it once. A record that
+// telemetry refuses as malformed would block all behind it for ever: it is logged and given up.
+class EventShipper {
+ public:
+  struct Options {
+    // The service, e.g. `scheduler`.
+    std::string producer;
+    // Store::incarnation(): sequences begin anew with each.
+    int64_t incarnation = 0;
+  };
+
+  // `strand` and `logger` must outlive it.
+  EventShipper(std::shared_ptr<grpc::Channel> telemetry, Strand* strand,
+               const log::Logger* logger, Options options);
+  EventShipper(const EventShipper&) = delete;
+  EventShipper& operator=(const EventShipper&) = delete;
+
+  // An Outbox::Sink: one call at a time. OK once telemetry has all of them on disk.
+  void Ship(const std::vector<store::OutboxRecord>& records, store::DoneCallback taken);
+
+  // Records given up since they were malformed.
+  int64_t refused() const { return refused_; }
+
+ private:
+  void SendNext();
+  void Answered(const absl::Status& status);
+  void Finish(const absl::Status& status);
+
+  // Lives as long as a call under way.
+  const std::shared_ptr<telemetry::v1::StreamService::Stub> stub_;
+  Strand* const strand_;
+  const log::Logger* const logger_;
+  const std::string producer_;
+  // Left to send of this Ship, the front being under way.
+  std::deque<telemetry::v1::AppendRecordsRequest> requests_;
+  store::DoneCallback taken_;
+  int64_t refused_ = 0;
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+};
+
+}  // namespace capstan
+
+#endif  // CAPSTAN_LIBS_EVENT_SHIPPER_EVENT_SHIPPER_H_

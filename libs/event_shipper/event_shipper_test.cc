@@ -1,0 +1,201 @@
+#include "libs/event_shipper/event_shipper.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "gtest/gtest.h"
+#include "libs/auth/testing/fake_access.h"
+#include "libs/event_shipper/event_record.h"
+#include "libs/log/testing_sink.h"
+#include "libs/rpc/server.h"
+#include "libs/rpc/unary.h"
+#include "libs/store/memory_store.h"
+#include "libs/strand/thread_strand.h"
+#include "libs/time/system_clock.h"
+
+namespace capstan {
+namespace {
+
+namespace pb = ::capstan::telemetry::v1;
+
+// Telemetry as its contract says, in memory.
+class FakeTelemetry final : public pb::StreamService::CallbackService {
+ public:
+  explicit FakeTelemetry(auth::Access* access) : access_(access) {}
+
+  grpc::ServerUnaryReactor* AppendRecords(grpc::CallbackServerContext* context,
+                                          const pb::AppendRecordsRequest* request,
+                                          pb::AppendRecordsResponse* response) override {
+    return rpc::HandleUnary(
+        context, access_, "/capstan.telemetry.v1.StreamService/AppendRecords", request, response,
+        rpc::NothingToValidate(),
+        [this](const rpc::Call&, const pb::AppendRecordsRequest& request,
+               pb::AppendRecordsResponse*, rpc::Finish finish) {
+          absl::MutexLock lock(&mutex_);
+          if (fail_next_ > 0) {
+            --fail_next_;
+            return finish(absl::UnavailableError("down"));
+          }
+          for (const pb::Record& record : request.records()) {
+            if (record.kind() == "bad") return finish(absl::InvalidArgumentError("bad kind"));
+          }
+          for (const pb::Record& record : request.records()) {
+            int64_t& highest = highest_[request.stream()];
+            if (record.producer_sequence() <= highest) continue;
+            highest = record.producer_sequence();
+            kept_.push_back(absl::StrCat(request.stream(), " ", record.producer(), " ",
+                                         record.payload()));
+          }
+          finish(absl::OkStatus());
+        });
+  }
+
+  void FailNext(int calls) {
+    absl::MutexLock lock(&mutex_);
+    fail_next_ = calls;
+  }
+  std::vector<std::string> kept() {
+    absl::MutexLock lock(&mutex_);
+    return kept_;
+  }
+
+ private:
+  auth::Access* const access_;
+  absl::Mutex mutex_;
+  int fail_next_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, int64_t> highest_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> kept_ ABSL_GUARDED_BY(mutex_);
+};
+
+class EventShipperTest : public testing::Test {
+ protected:
+  EventShipperTest() {
+    rpc::ServerConfig config;
+    config.services = {rpc::Registered<pb::StreamService>(&telemetry_)};
+    auto server = rpc::Server::Start(config);
+    EXPECT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    OnStrand([this] {
+      shipper_ = std::make_unique<EventShipper>(
+          server_->InProcessChannel(), &strand_, &logger_,
+          EventShipper::Options{.producer = "scheduler", .incarnation = 7});
+    });
+  }
+  ~EventShipperTest() override {
+    OnStrand([this] {
+      outbox_.reset();
+      queue_.reset();
+      store_.reset();
+      shipper_.reset();
+    });
+    server_->Shutdown(absl::ZeroDuration());
+    strand_.Stop();
+  }
+
+  void OnStrand(absl::AnyInvocable<void()> task) {
+    absl::Notification done;
+    strand_.Post([&] {
+      task();
+      done.Notify();
+    });
+    done.WaitForNotification();
+  }
+
+  static store::OutboxRecord Record(int64_t sequence, const std::string& stream,
+                                    const std::string& payload, const std::string& kind = "k") {
+    pb::Record record;
+    record.set_kind(kind);
+    record.set_payload(payload);
+    return {sequence, OutboxPayload(stream, std::move(record))};
+  }
+
+  absl::Status Ship(const std::vector<store::OutboxRecord>& records) {
+    absl::Notification done;
+    absl::Status result;
+    strand_.Post([&] {
+      shipper_->Ship(records, [&](absl::Status status) {
+        result = std::move(status);
+        done.Notify();
+      });
+    });
+    done.WaitForNotification();
+    return result;
+  }
+
+  SystemClock clock_;
+  ThreadStrand strand_{"shipper", &clock_};
+  log::TestingSink sink_;
+  log::Logger logger_{"test", &clock_, &sink_};
+  auth::FakeAccess access_;
+  FakeTelemetry telemetry_{&access_};
+  std::unique_ptr<rpc::Server> server_;
+  std::unique_ptr<EventShipper> shipper_;
+  std::unique_ptr<store::MemoryStore> store_;
+  std::unique_ptr<store::CommitQueue> queue_;
+  std::unique_ptr<store::Outbox> outbox_;
+};
+
+TEST_F(EventShipperTest, SendsEachStreamInOrder) {
+  EXPECT_TRUE(Ship({}).ok());
+  EXPECT_TRUE(Ship({Record(1, "a", "1"), Record(2, "b", "2"), Record(3, "a", "3")}).ok());
+  EXPECT_EQ(telemetry_.kept(), (std::vector<std::string>{"a scheduler@7 1", "a scheduler@7 3",
+                                                         "b scheduler@7 2"}));
+}
+
+TEST_F(EventShipperTest, AFailureIsTheOutboxesToRepeat) {
+  telemetry_.FailNext(1);
+  EXPECT_EQ(Ship({Record(1, "a", "1")}).code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(Ship({Record(1, "a", "1")}).ok());
+  EXPECT_EQ(telemetry_.kept().size(), 1u);
+}
+
+TEST_F(EventShipperTest, AMalformedRecordDoesNotBlockTheOthers) {
+  EXPECT_TRUE(Ship({Record(1, "a", "1"), Record(2, "a", "2", "bad"), Record(3, "a", "3"),
+                    {4, "\xff not a request"}, Record(5, "a", "5")})
+                  .ok());
+  EXPECT_EQ(telemetry_.kept(), (std::vector<std::string>{"a scheduler@7 1", "a scheduler@7 3",
+                                                         "a scheduler@7 5"}));
+  OnStrand([this] { EXPECT_EQ(shipper_->refused(), 2); });
+}
+
+TEST_F(EventShipperTest, EventsGoFromTheTransactionToTelemetryOnce) {
+  telemetry_.FailNext(2);
+  absl::Notification all;
+  OnStrand([&] {
+    store_ = std::make_unique<store::MemoryStore>(&strand_);
+    queue_ = std::make_unique<store::CommitQueue>(store_.get(), &strand_, absl::nullopt);
+    outbox_ = std::make_unique<store::Outbox>(
+        store_.get(), &strand_, queue_.get(), 1,
+        store::Outbox::Options{.prefix = "/outbox/", .retry_first = absl::Milliseconds(1)},
+        [&](const std::vector<store::OutboxRecord>& records, store::DoneCallback taken) {
+          shipper_->Ship(records, [&, taken = std::move(taken)](absl::Status status) mutable {
+            taken(std::move(status));
+            if (telemetry_.kept().size() == 100 && !all.HasBeenNotified()) all.Notify();
+          });
+        });
+    outbox_->Start();
+    for (int i = 0; i < 100; ++i) {
+      event::v1::JobEvent event;
+      event.set_job("projects/p/jobs/j");
+      event.set_job_uid("u");
+      event.set_state(absl::StrCat(i));
+      queue_->Submit({outbox_->Add(OutboxPayload(event))}, {}, [](absl::StatusOr<int64_t>) {});
+    }
+  });
+  ASSERT_TRUE(all.WaitForNotificationWithTimeout(absl::Seconds(60)));
+  const std::vector<std::string> kept = telemetry_.kept();
+  for (int i = 0; i < 100; ++i) {
+    const std::string begin = "projects/p/jobs/j/streams/events scheduler@7 ";
+    event::v1::JobEvent event;
+    ASSERT_TRUE(event.ParseFromString(kept[i].substr(begin.size())));
+    EXPECT_EQ(event.state(), absl::StrCat(i));
+  }
+}
+
+}  // namespace
+}  // namespace capstan

@@ -10,12 +10,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
 #include "services/node_agent/adapters/intrusion.h"
 #include "services/node_agent/adapters/isolation_probe.h"
 #include "services/node_agent/adapters/process_bench.h"
+#include "services/node_agent/adapters/task_folder.h"
 
 namespace capstan::node_agent {
 namespace {
@@ -242,6 +244,34 @@ TEST_F(TaskIsolationTest, MountsAreReadOnlyWhereSaidAndMadeWhereAbsent) {
   const auto lines = Lines(1);
   EXPECT_EQ(lines, (std::vector<std::string>{"bytes", "read-only"}));
   EXPECT_NE(access("/data/digits", F_OK), 0) << "the machine itself is left alone";
+}
+
+TEST_F(TaskIsolationTest, TargetsMayLieBelowFoldersThatAreShutToTheTask) {
+  // As when root's platform keeps its data below root's home.
+  const std::string shut = bench_->data_folder() + "-shut";
+  ASSERT_EQ(mkdir(shut.c_str(), 0700), 0);
+  ASSERT_EQ(mkdir((shut + "/data").c_str(), 0700), 0);
+  WriteFile(shut + "/data/ca.key", "PRIVATE", 0644);
+  ShimSpec spec = Spec(1, absl::StrCat("echo in > x; pwd; cat ", shut, "/data/ca.key || ls ", shut,
+                                       "/data; touch ", shut, "/y ", shut, "/data/y || echo no"));
+  spec.add_hidden_paths(shut + "/data");
+  for (const char* name : {"work", "second"}) {
+    ShimSpec::Mount* mount = spec.add_mounts();
+    mount->set_source(bench_->Folder(Key(1)) + "/work");
+    mount->set_target(absl::StrCat(shut, "/data/tasks/", name));
+  }
+  spec.set_working_directory(shut + "/data/tasks/work");
+  Start(spec);
+  const TaskEnd end = Finish(1);
+  EXPECT_EQ(end.cause(), TaskEnd::CAUSE_EXITED) << end.message();
+  std::vector<std::string> lines = Lines(1);
+  std::erase_if(lines, [](const std::string& line) {
+    return absl::StrContains(line, "cannot") || absl::StrContains(line, "cat:");
+  });
+  EXPECT_EQ(lines, (std::vector<std::string>{shut + "/data/tasks/work", "tasks", "no"}));
+  EXPECT_EQ(access((bench_->Folder(Key(1)) + "/work/x").c_str(), F_OK), 0);
+  EXPECT_TRUE(EmptyTrash(shut).ok());
+  rmdir(shut.c_str());
 }
 
 TEST_F(TaskIsolationTest, AMountThatCannotBeMadeSaysWhy) {

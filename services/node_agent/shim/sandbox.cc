@@ -63,11 +63,11 @@ absl::Status MountFresh(const char* type, const std::string& target, unsigned lo
   return absl::OkStatus();
 }
 
-absl::Status MakeReadOnly(const std::string& path) {
+absl::Status MakeReadOnly(const UniqueFd& mount) {
   mount_attr attributes{};
   attributes.attr_set = MOUNT_ATTR_RDONLY;
-  if (mount_setattr(AT_FDCWD, path.c_str(), 0, &attributes, sizeof attributes) != 0) {
-    return ErrnoStatus(errno, "mount_setattr", path);
+  if (mount_setattr(mount.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0) {
+    return ErrnoStatus(errno, "make read-only", "");
   }
   return absl::OkStatus();
 }
@@ -82,34 +82,20 @@ UniqueFd OpenInRoot(const UniqueFd& root, const std::string& path) {
       static_cast<int>(syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof how)));
 }
 
+// The path of an open folder, free of links.
+absl::StatusOr<std::string> PathOf(const UniqueFd& fd) {
+  char path[PATH_MAX];
+  const ssize_t size =
+      readlink(absl::StrCat("/proc/self/fd/", fd.get()).c_str(), path, sizeof path);
+  if (size <= 0 || size == static_cast<ssize_t>(sizeof path)) {
+    return ErrnoStatus(errno, "readlink", "");
+  }
+  return std::string(path, static_cast<size_t>(size));
+}
+
 bool IsDirectory(const UniqueFd& fd) {
   struct stat st;
   return fstat(fd.get(), &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-// The target of a mount, made where it is absent: a folder, or an empty file.
-absl::StatusOr<UniqueFd> OpenTarget(const UniqueFd& root, const std::string& path, bool directory) {
-  std::vector<std::string> parts = absl::StrSplit(path, '/', absl::SkipEmpty());
-  if (parts.empty()) return absl::InvalidArgumentError("a mount's target cannot be the root");
-  std::string done;
-  UniqueFd parent = OpenInRoot(root, "/");
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i] == "." || parts[i] == "..") {
-      return absl::InvalidArgumentError(absl::StrCat("mount target ", path, ": `..` in it"));
-    }
-    absl::StrAppend(&done, "/", parts[i]);
-    UniqueFd next = OpenInRoot(root, done);
-    if (!next.valid()) {
-      const bool make_directory = directory || i + 1 < parts.size();
-      const int made = make_directory ? mkdirat(parent.get(), parts[i].c_str(), 0755)
-                                      : mknodat(parent.get(), parts[i].c_str(), S_IFREG | 0644, 0);
-      if (made != 0) return ErrnoStatus(errno, "make mount target", done);
-      next = OpenInRoot(root, done);
-      if (!next.valid()) return ErrnoStatus(errno, "open mount target", done);
-    }
-    parent = std::move(next);
-  }
-  return parent;
 }
 
 class RootBuilder {
@@ -132,10 +118,10 @@ class RootBuilder {
     for (int i = 0; i < spec_.mounts_size(); ++i) {
       const ShimSpec::Mount& mount = spec_.mounts(i);
       CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd target,
-                               OpenTarget(root_fd_, mount.target(), IsDirectory(mounts_[i])));
+                               OpenTarget(mount.target(), IsDirectory(mounts_[i])));
       CAPSTAN_RETURN_IF_ERROR(Attach(mounts_[i], target, mount.target()));
     }
-    for (const std::string& path : read_only_later_) CAPSTAN_RETURN_IF_ERROR(MakeReadOnly(path));
+    for (const UniqueFd& mount : read_only_later_) CAPSTAN_RETURN_IF_ERROR(MakeReadOnly(mount));
     return Enter();
   }
 
@@ -148,6 +134,56 @@ class RootBuilder {
   };
 
   std::string In(absl::string_view path) const { return absl::StrCat(root_, path); }
+
+  // Mounts an empty folder that becomes read-only once everything below it has been made. By its
+  // descriptor, since another mount may come to cover its path.
+  absl::Status MountEmpty(const std::string& path, unsigned long flags) {
+    CAPSTAN_RETURN_IF_ERROR(MountFresh("tmpfs", path, flags, "mode=0755,size=1m"));
+    UniqueFd mounted(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!mounted.valid()) return ErrnoStatus(errno, "open", path);
+    read_only_later_.push_back(std::move(mounted));
+    return absl::OkStatus();
+  }
+
+  // True if the Task's uid may not pass the folder: then it can see nothing below it either.
+  bool IsShut(const UniqueFd& folder) const {
+    struct stat st;
+    return spec_.unix_uid() > 0 && fstat(folder.get(), &st) == 0 && S_ISDIR(st.st_mode) &&
+           st.st_uid != static_cast<uid_t>(spec_.unix_uid()) && (st.st_mode & S_IXOTH) == 0;
+  }
+
+  // The target of a mount, made where it is absent: a folder, or an empty file. A folder on the way
+  // that the Task may not pass (root's home, where the platform's data may lie) is covered by an
+  // empty one.
+  absl::StatusOr<UniqueFd> OpenTarget(const std::string& path, bool directory) {
+    const std::vector<std::string> parts = absl::StrSplit(path, '/', absl::SkipEmpty());
+    if (parts.empty()) return absl::InvalidArgumentError("a mount's target cannot be the root");
+    std::string done;
+    UniqueFd parent = OpenInRoot(root_fd_, "/");
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (parts[i] == "." || parts[i] == "..") {
+        return absl::InvalidArgumentError(absl::StrCat("mount target ", path, ": `..` in it"));
+      }
+      absl::StrAppend(&done, "/", parts[i]);
+      const bool last = i + 1 == parts.size();
+      UniqueFd next = OpenInRoot(root_fd_, done);
+      if (next.valid() && !last && IsShut(next)) {
+        CAPSTAN_ASSIGN_OR_RETURN(const std::string shut, PathOf(next));
+        CAPSTAN_RETURN_IF_ERROR(MountEmpty(shut, MS_NODEV));
+        next = OpenInRoot(root_fd_, done);
+      }
+      if (!next.valid()) {
+        const int made = directory || !last
+                             ? mkdirat(parent.get(), parts[i].c_str(), 0755)
+                             : mknodat(parent.get(), parts[i].c_str(), S_IFREG | 0644, 0);
+        if (made != 0) return ErrnoStatus(errno, "make mount target", done);
+        next = OpenInRoot(root_fd_, done);
+        if (!next.valid()) return ErrnoStatus(errno, "open mount target", done);
+      }
+      parent = std::move(next);
+    }
+    return parent;
+  }
 
   absl::Status CloneSources() {
     for (const ShimSpec::Mount& mount : spec_.mounts()) {
@@ -209,7 +245,7 @@ class RootBuilder {
         }
         continue;
       }
-      CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd target, OpenTarget(root_fd_, path, true));
+      CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd target, OpenTarget(path, true));
       CAPSTAN_RETURN_IF_ERROR(Attach(entry.tree, target, path));
     }
     return absl::OkStatus();
@@ -231,10 +267,9 @@ class RootBuilder {
       CAPSTAN_RETURN_IF_ERROR(MountFresh("tmpfs", In("/var/tmp"), MS_NODEV, "mode=1777"));
     }
     CAPSTAN_RETURN_IF_ERROR(MakeFolder("/run", 0755));
-    CAPSTAN_RETURN_IF_ERROR(MountFresh("tmpfs", In("/run"), MS_NODEV, "mode=0755,size=1m"));
-    read_only_later_.push_back(In("/run"));
+    CAPSTAN_RETURN_IF_ERROR(MountEmpty(In("/run"), MS_NODEV));
     if (resolver_.valid()) {
-      CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd target, OpenTarget(root_fd_, resolver_path_, false));
+      CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd target, OpenTarget(resolver_path_, false));
       CAPSTAN_RETURN_IF_ERROR(Attach(resolver_, target, resolver_path_));
     }
     // Other Tasks' names are to be read there.
@@ -247,10 +282,10 @@ class RootBuilder {
 
   absl::Status MountDevices() {
     CAPSTAN_RETURN_IF_ERROR(MakeFolder("/dev", 0755));
-    CAPSTAN_RETURN_IF_ERROR(MountFresh("tmpfs", In("/dev"), MS_NOEXEC, "mode=0755,size=1m"));
+    CAPSTAN_RETURN_IF_ERROR(MountEmpty(In("/dev"), MS_NOEXEC));
     for (const auto& [name, tree] : devices_) {
       const std::string path = absl::StrCat("/dev/", name);
-      CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd target, OpenTarget(root_fd_, path, false));
+      CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd target, OpenTarget(path, false));
       CAPSTAN_RETURN_IF_ERROR(Attach(tree, target, path));
     }
     static constexpr std::pair<const char*, const char*> kLinks[] = {
@@ -263,7 +298,6 @@ class RootBuilder {
     }
     CAPSTAN_RETURN_IF_ERROR(MakeFolder("/dev/shm", 0755));
     CAPSTAN_RETURN_IF_ERROR(MountFresh("tmpfs", In("/dev/shm"), MS_NODEV | MS_NOEXEC, "mode=1777"));
-    read_only_later_.push_back(In("/dev"));
     return absl::OkStatus();
   }
 
@@ -272,26 +306,19 @@ class RootBuilder {
       const UniqueFd target = OpenInRoot(root_fd_, path);
       // Not to be seen already, for instance below /tmp.
       if (!target.valid()) continue;
-      const std::string through_fd = absl::StrCat("/proc/self/fd/", target.get());
-      if (!IsDirectory(target)) {
-        if (mount("/dev/null", through_fd.c_str(), nullptr, MS_BIND, nullptr) != 0) {
-          return ErrnoStatus(errno, "hide", path);
-        }
-        continue;
+      CAPSTAN_ASSIGN_OR_RETURN(const std::string real, PathOf(target));
+      if (IsDirectory(target)) {
+        CAPSTAN_RETURN_IF_ERROR(MountEmpty(real, MS_NODEV));
+      } else if (mount("/dev/null", real.c_str(), nullptr, MS_BIND, nullptr) != 0) {
+        return ErrnoStatus(errno, "hide", path);
       }
-      CAPSTAN_RETURN_IF_ERROR(MountFresh("tmpfs", through_fd, MS_NODEV, "mode=0755,size=1m"));
-      // The path as it is now, free of links, for when the mounts below it have been made.
-      char real[PATH_MAX];
-      const ssize_t size = readlink(through_fd.c_str(), real, sizeof real - 1);
-      if (size <= 0) return ErrnoStatus(errno, "readlink", path);
-      read_only_later_.emplace_back(real, static_cast<size_t>(size));
     }
     return absl::OkStatus();
   }
 
   absl::Status Enter() {
     if (chdir(root_.c_str()) != 0) return ErrnoStatus(errno, "chdir", root_);
-    CAPSTAN_RETURN_IF_ERROR(MakeReadOnly("."));
+    CAPSTAN_RETURN_IF_ERROR(MakeReadOnly(root_fd_));
     // With both paths alike the old root comes to lie on the new one, from where it is taken away.
     if (syscall(SYS_pivot_root, ".", ".") != 0) return ErrnoStatus(errno, "pivot_root", root_);
     if (umount2(".", MNT_DETACH) != 0) return ErrnoStatus(errno, "detach old root", root_);
@@ -307,7 +334,7 @@ class RootBuilder {
   std::vector<Entry> machine_;
   std::string resolver_path_;
   UniqueFd resolver_;
-  std::vector<std::string> read_only_later_;
+  std::vector<UniqueFd> read_only_later_;
 };
 
 absl::Status ClearCapabilities() {

@@ -129,8 +129,8 @@ TEST_F(StreamTest, UnaryCallsAnswerOnTheStrand) {
 }
 
 TEST_F(StreamTest, UnaryCallsEndAtTheirDeadlineAndWhenCancelled) {
-  absl::Notification release;
-  strand_.Post([&] { release.WaitForNotification(); });
+  const auto release = std::make_shared<absl::Notification>();
+  strand_.Post([release] { release->WaitForNotification(); });
   const auto call = [&](absl::Duration deadline, bool cancel) {
     absl::Notification done;
     absl::Status status;
@@ -145,7 +145,7 @@ TEST_F(StreamTest, UnaryCallsEndAtTheirDeadlineAndWhenCancelled) {
   };
   EXPECT_EQ(call(absl::Milliseconds(50), false).code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(call(kDeadline, true).code(), absl::StatusCode::kCancelled);
-  release.Notify();
+  release->Notify();
 }
 
 TEST_F(StreamTest, AStoppedStrandAnswersUnavailable) {
@@ -172,24 +172,24 @@ TEST_F(StreamTest, ServerStreamsArriveWholeAndInOrder) {
 
 TEST_F(StreamTest, ASlowReaderIsBounded) {
   // 64 MiB to a client that reads nothing: the writer is told long before.
-  absl::Notification release;
-  client_.Post([&] { release.WaitForNotification(); });
+  const auto release = std::make_shared<absl::Notification>();
+  client_.Post([release] { release->WaitForNotification(); });
   Log log;
   Count(&log, Message(std::string(64 << 10, 'x'), 1024));
   Eventually([&] { return echo_.full() == 1; });
-  release.Notify();
+  release->Notify();
   EXPECT_EQ(log.WaitClosed().code(), absl::StatusCode::kAborted);
   EXPECT_LE(log.messages.size() * (64 << 10), 2 * kMaxQueuedBytes);
   EXPECT_GE(log.messages.size(), 1u);
 }
 
 TEST_F(StreamTest, ServerStreamsCanBeCancelled) {
-  absl::Notification release;
-  client_.Post([&] { release.WaitForNotification(); });
+  const auto release = std::make_shared<absl::Notification>();
+  client_.Post([release] { release->WaitForNotification(); });
   Log log;
   const auto reader = Count(&log, Message(std::string(64 << 10, 'x'), 20));
   reader->Cancel();
-  release.Notify();
+  release->Notify();
   EXPECT_EQ(log.WaitClosed().code(), absl::StatusCode::kCancelled);
 }
 
@@ -244,8 +244,8 @@ TEST_F(StreamTest, TheClientCanCancelASession) {
 }
 
 TEST_F(StreamTest, ASlowPeerBoundsASession) {
-  absl::Notification release;
-  strand_.Post([&] { release.WaitForNotification(); });
+  const auto release = std::make_shared<absl::Notification>();
+  strand_.Post([release] { release->WaitForNotification(); });
   Log log;
   const auto session = Chat(&log);
   absl::Status status;
@@ -254,7 +254,7 @@ TEST_F(StreamTest, ASlowPeerBoundsASession) {
     EXPECT_LE(session->queued_bytes(), kMaxQueuedBytes + (65 << 10));
   }
   EXPECT_EQ(status::Reason(status), "STREAM_FULL");
-  release.Notify();
+  release->Notify();
   session->Finish(absl::CancelledError("enough"));
   log.WaitClosed().IgnoreError();
 }

@@ -27,7 +27,7 @@ void PutOnce(std::string key, std::string value, Step* step) {
 
 }  // namespace
 
-void AuditChain::Append(const audit::AuditEntry& entry, const Now& now, Step* step) {
+void AuditChain::Append(const AuditEntry& entry, const Now& now, Step* step) {
   event::v1::AuditRecord record;
   record.set_chain(kAuditChain);
   record.set_sequence(head_.sequence() + 1);
@@ -48,7 +48,7 @@ void AuditChain::Append(const audit::AuditEntry& entry, const Now& now, Step* st
   PutOnce(kAuditHeadKey, head_.SerializeAsString(), step);
 }
 
-void AuditChain::AppendRefusal(const audit::AuditEntry& entry, const Now& now, Step* step) {
+void AuditChain::AppendRefusal(const AuditEntry& entry, const Now& now, Step* step) {
   Kind kind(entry.principal, entry.act, entry.resource, entry.outcome_code);
   auto window = windows_.find(kind);
   if (window == windows_.end() && windows_.size() >= kMaxWindows) {

@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "absl/time/time.h"
-#include "libs/audit/audit_sink.h"
 #include "libs/store/store.h"
 #include "libs/time/clock.h"
 #include "proto/capstan/credentials/v1/record.pb.h"
@@ -16,6 +15,20 @@
 namespace capstan::credentials {
 
 inline constexpr char kAuditChain[] = "credentials";
+
+// What is to be recorded; the chain adds time, sequence and hash.
+struct AuditEntry {
+  // SPIFFE id of who acted, kAnonymous or kSupervisor.
+  std::string principal;
+  std::string act;
+  std::string resource;
+  // Canonical code of the outcome, 0 for success.
+  int outcome_code = 0;
+  // One sentence, without secrets.
+  std::string message;
+  // Times the same refusal was repeated within the window that this record closes.
+  int64_t repeats = 0;
+};
 
 // The hash chain of credentials' acts and refusals (event.v1.AuditRecord), kept in the store: each
 // record is put by the transaction of the act that it records, so neither exists without the other.
@@ -32,9 +45,9 @@ class AuditChain {
   void Load(const v1::AuditHeadRecord& head) { head_ = head; }
 
   // Appends a record to the step.
-  void Append(const audit::AuditEntry& entry, const Now& now, Step* step);
+  void Append(const AuditEntry& entry, const Now& now, Step* step);
   // Appends a refusal, or only counts it.
-  void AppendRefusal(const audit::AuditEntry& entry, const Now& now, Step* step);
+  void AppendRefusal(const AuditEntry& entry, const Now& now, Step* step);
   // Closes the windows that are over, at most 32 at a time; all of them if `flush`.
   void CloseWindows(const Now& now, bool flush, Step* step);
   // When the next window is over; InfiniteFuture if none is open.

@@ -9,9 +9,9 @@
 #include "libs/random/random.h"
 #include "libs/status/error.h"
 #include "services/credentials/core/act.h"
+#include "services/credentials/core/core_harness.h"
 #include "services/credentials/core/credentials_core.h"
 #include "services/credentials/core/store_key.h"
-#include "services/credentials/testing/core_harness.h"
 
 namespace capstan::credentials {
 namespace {

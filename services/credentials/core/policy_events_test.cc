@@ -7,8 +7,8 @@
 #include "libs/status/error.h"
 #include "services/credentials/core/act.h"
 #include "services/credentials/core/audit_chain.h"
+#include "services/credentials/core/core_harness.h"
 #include "services/credentials/core/credentials_core.h"
-#include "services/credentials/testing/core_harness.h"
 
 namespace capstan::credentials {
 namespace {

@@ -1,4 +1,4 @@
-// The executor with real streams in one process: a scheduler played by the test above, an agent below.
+// The executor over real streams in one process: the test plays the scheduler and an agent.
 #include "services/executor/server.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include "grpcpp/grpcpp.h"
 #include "libs/auth/testing/fake_access.h"
 #include "libs/log/testing_sink.h"
-#include "libs/session/lower_side.h"
+#include "libs/rpc/call.h"
 #include "libs/session/task_id.h"
 #include "libs/store/memory_store.h"
 #include "libs/strand/thread_strand.h"
@@ -63,8 +63,7 @@ class FakeScheduler final : public capstan::scheduler::v1::ExecutorSession::Serv
         absl::MutexLock lock(&mutex_);
         for (const auto& task : up.observations().tasks()) state_ = task.state();
         for (const auto& node : up.observations().nodes()) nodes_ += node.node();
-        down.mutable_observations_ack()->set_journal_sequence(
-            up.observations().journal_sequence());
+        down.mutable_observations_ack()->set_journal_sequence(up.observations().journal_sequence());
       }
       stream->Write(down);
     }
@@ -88,8 +87,7 @@ class FakeScheduler final : public capstan::scheduler::v1::ExecutorSession::Serv
 
 class ServerTest : public testing::Test {
  protected:
-  ServerTest()
-      : strand_("executor", &clock_), logger_("test", &clock_, &sink_), store_(&strand_) {
+  ServerTest() : strand_("executor", &clock_), logger_("test", &clock_, &sink_), store_(&strand_) {
     grpc::ServerBuilder builder;
     builder.RegisterService(&scheduler_);
     scheduler_server_ = builder.BuildAndStart();
@@ -110,7 +108,7 @@ class ServerTest : public testing::Test {
   }
   ~ServerTest() override {
     server_.reset();
-    scheduler_server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+    scheduler_server_->Shutdown();
     strand_.Stop();
   }
 
@@ -137,7 +135,7 @@ class ServerTest : public testing::Test {
 
 TEST_F(ServerTest, OrdersGoDownReportsGoUpAndConfirmationsAreHandedOn) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+  rpc::SetDeadline(context, absl::Seconds(30));
   auto stream = stub_->Connect(&context);
   SessionUp hello;
   hello.mutable_hello()->set_cluster("c1");
@@ -180,7 +178,7 @@ TEST_F(ServerTest, OrdersGoDownReportsGoUpAndConfirmationsAreHandedOn) {
 TEST_F(ServerTest, NodeOfAnotherClusterIsRefused) {
   access_.CallAs(auth::SpiffeId::Node("test.capstan.dev", "other", "n1"));
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+  rpc::SetDeadline(context, absl::Seconds(30));
   auto stream = stub_->Connect(&context);
   EXPECT_FALSE(ReadUntil(stream.get(), [](const SessionDown&) { return true; }));
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::PERMISSION_DENIED);
@@ -188,7 +186,7 @@ TEST_F(ServerTest, NodeOfAnotherClusterIsRefused) {
 
 TEST_F(ServerTest, DrainEndsTheSessions) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+  rpc::SetDeadline(context, absl::Seconds(30));
   auto stream = stub_->Connect(&context);
   SessionUp hello;
   hello.mutable_hello()->set_cluster("c1");

@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,7 +12,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "libs/safe_path/safe_path.h"
+#include "libs/time/clock.h"
 
 namespace capstan::node_agent {
 namespace {
@@ -42,7 +43,7 @@ int64_t CpuMillis() {
   return int64_t{sysconf(_SC_NPROCESSORS_ONLN)} * 1000;
 }
 
-std::string Preflight(const std::string& data_folder) {
+std::string Preflight(const std::string& data_folder, Now now) {
   const absl::Status written = WriteFileAtomically(data_folder + "/preflight", "ok\n", 0600);
   if (!written.ok()) return absl::StrCat("the data folder: ", written.message());
   const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -53,17 +54,14 @@ std::string Preflight(const std::string& data_folder) {
       bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return absl::StrCat("loopback: ", ErrnoStatus(errno, "bind", "127.0.0.1").message());
   }
-  timespec boot = {};
-  timespec wall = {};
-  if (clock_gettime(CLOCK_BOOTTIME, &boot) != 0 || clock_gettime(CLOCK_REALTIME, &wall) != 0) {
-    return "the clocks cannot be read";
-  }
   // 2020: certificates cannot be checked by a clock that was never set.
-  if (wall.tv_sec < 1'577'836'800) return "the wall clock was never set";
+  if (now.wall < absl::FromUnixSeconds(1'577'836'800) || now.boot <= BootTime()) {
+    return "the clocks were never set";
+  }
   return "";
 }
 
-NodeObservation Look(const MachineProbeConfig& config, const std::string& boot_id) {
+NodeObservation Look(const MachineProbeConfig& config, const std::string& boot_id, Now now) {
   NodeObservation node;
   node.set_node(config.node);
   node.set_host(config.host);
@@ -87,7 +85,7 @@ NodeObservation Look(const MachineProbeConfig& config, const std::string& boot_i
       node.add_limitations(NodeObservation::LIMITATION_DISK_FULL);
     }
   }
-  node.set_preflight_message(Preflight(config.data_folder));
+  node.set_preflight_message(Preflight(config.data_folder, now));
   if (!node.preflight_message().empty()) {
     node.add_limitations(NodeObservation::LIMITATION_PREFLIGHT_FAILED);
   }
@@ -101,7 +99,7 @@ class MachineProbe final : public NodeProbe {
 
   void Observe(absl::AnyInvocable<void(NodeObservation)> done) override {
     files_->Post([strand = strand_, config = config_, done = std::move(done)]() mutable {
-      NodeObservation seen = Look(config, ReadBootId().value_or(""));
+      NodeObservation seen = Look(config, ReadBootId().value_or(""), strand->clock().Read());
       strand->Post(
           [done = std::move(done), seen = std::move(seen)]() mutable { done(std::move(seen)); });
     });

@@ -13,7 +13,8 @@ namespace capstan {
 // are the shipper's to set.
 std::string OutboxPayload(const std::string& stream, telemetry::v1::Record record);
 
-// The same for a change of a Job: kind `job_event`, to `<job>/streams/events`, keyed by the Job's uid.
+// The same for a change of a Job: kind `job_event`, to `<job>/streams/events`, keyed by the Job's
+// uid.
 std::string OutboxPayload(const event::v1::JobEvent& event);
 
 }  // namespace capstan

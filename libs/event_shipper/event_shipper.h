@@ -32,9 +32,10 @@ namespace capstan {
 //   // With every step:
 //   for (const JobEvent& event : step.events) puts.push_back(outbox_->Add(OutboxPayload(event)));
 //
-// Records keep their order within a Stream. What was sent and not acknowledged is sent again with the
-// same producer (`<producer>@<incarnation>`) and sequence, so telemetry keeps it once. A record that
-// telemetry refuses as malformed would block all behind it for ever: it is logged and given up.
+// Records keep their order within a Stream. What was sent and not acknowledged is sent again with
+// the same producer (`<producer>@<incarnation>`) and sequence, so telemetry keeps it once. A record
+// that telemetry refuses as malformed would block all behind it for ever: it is logged and given
+// up.
 class EventShipper {
  public:
   struct Options {
@@ -45,8 +46,8 @@ class EventShipper {
   };
 
   // `strand` and `logger` must outlive it.
-  EventShipper(std::shared_ptr<grpc::Channel> telemetry, Strand* strand,
-               const log::Logger* logger, Options options);
+  EventShipper(std::shared_ptr<grpc::Channel> telemetry, Strand* strand, const log::Logger* logger,
+               Options options);
   EventShipper(const EventShipper&) = delete;
   EventShipper& operator=(const EventShipper&) = delete;
 

@@ -48,8 +48,8 @@ class FakeTelemetry final : public pb::StreamService::CallbackService {
             int64_t& highest = highest_[request.stream()];
             if (record.producer_sequence() <= highest) continue;
             highest = record.producer_sequence();
-            kept_.push_back(absl::StrCat(request.stream(), " ", record.producer(), " ",
-                                         record.payload()));
+            kept_.push_back(
+                absl::StrCat(request.stream(), " ", record.producer(), " ", record.payload()));
           }
           finish(absl::OkStatus());
         });
@@ -143,8 +143,8 @@ class EventShipperTest : public testing::Test {
 TEST_F(EventShipperTest, SendsEachStreamInOrder) {
   EXPECT_TRUE(Ship({}).ok());
   EXPECT_TRUE(Ship({Record(1, "a", "1"), Record(2, "b", "2"), Record(3, "a", "3")}).ok());
-  EXPECT_EQ(telemetry_.kept(), (std::vector<std::string>{"a scheduler@7 1", "a scheduler@7 3",
-                                                         "b scheduler@7 2"}));
+  EXPECT_EQ(telemetry_.kept(),
+            (std::vector<std::string>{"a scheduler@7 1", "a scheduler@7 3", "b scheduler@7 2"}));
 }
 
 TEST_F(EventShipperTest, AFailureIsTheOutboxesToRepeat) {
@@ -155,11 +155,14 @@ TEST_F(EventShipperTest, AFailureIsTheOutboxesToRepeat) {
 }
 
 TEST_F(EventShipperTest, AMalformedRecordDoesNotBlockTheOthers) {
-  EXPECT_TRUE(Ship({Record(1, "a", "1"), Record(2, "a", "2", "bad"), Record(3, "a", "3"),
-                    {4, "\xff not a request"}, Record(5, "a", "5")})
+  EXPECT_TRUE(Ship({Record(1, "a", "1"),
+                    Record(2, "a", "2", "bad"),
+                    Record(3, "a", "3"),
+                    {4, "\xff not a request"},
+                    Record(5, "a", "5")})
                   .ok());
-  EXPECT_EQ(telemetry_.kept(), (std::vector<std::string>{"a scheduler@7 1", "a scheduler@7 3",
-                                                         "a scheduler@7 5"}));
+  EXPECT_EQ(telemetry_.kept(),
+            (std::vector<std::string>{"a scheduler@7 1", "a scheduler@7 3", "a scheduler@7 5"}));
   OnStrand([this] { EXPECT_EQ(shipper_->refused(), 2); });
 }
 

@@ -134,9 +134,13 @@ void AddResources(const PartialFit& fit, int task_count, ExplainJobResponse* res
       node.set_available(asked - amount);
     }
   }
-  // What most Nodes lack decides most.
-  std::stable_sort(response->mutable_constraints()->begin(), response->mutable_constraints()->end(),
-                   [](const auto& a, const auto& b) { return a.nodes() > b.nodes(); });
+  // What most Nodes lack decides most; among equals the order stays.
+  std::multimap<int, ExplainJobResponse::Constraint> by_nodes;
+  for (const auto& constraint : response->constraints()) {
+    by_nodes.emplace(-constraint.nodes(), constraint);
+  }
+  response->clear_constraints();
+  for (const auto& [nodes, constraint] : by_nodes) *response->add_constraints() = constraint;
 }
 
 void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -102,11 +103,11 @@ absl::optional<GangPlacement> FirstFitPlacer::Place(const GangRequest& gang,
   std::vector<int> in_order(gang.groups.size());
   std::iota(in_order.begin(), in_order.end(), 0);
   std::vector<int> largest_first = in_order;
-  std::stable_sort(largest_first.begin(), largest_first.end(), [&gang](int a, int b) {
+  std::sort(largest_first.begin(), largest_first.end(), [&gang](int a, int b) {
     const Amounts& left = gang.groups[a].each;
     const Amounts& right = gang.groups[b].each;
-    return std::make_pair(left.cpu_millis, left.memory_bytes) >
-           std::make_pair(right.cpu_millis, right.memory_bytes);
+    return std::make_tuple(-left.cpu_millis, -left.memory_bytes, a) <
+           std::make_tuple(-right.cpu_millis, -right.memory_bytes, b);
   });
   for (const auto& [cluster, candidates] : by_cluster) {
     for (const std::vector<int>& order : {in_order, largest_first}) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/types/optional.h"
 #include "libs/cgroup/cgroup.h"
 #include "libs/random/random.h"
 #include "libs/session/rpc_channel.h"
@@ -30,6 +31,7 @@ struct Server::Parts {
   Strand* strand = nullptr;
   const log::Logger* logger = nullptr;
   std::unique_ptr<ThreadStrand> files;
+  absl::optional<cgroup::Tree> groups;
   std::unique_ptr<session::UpDialer> dialer;
   std::unique_ptr<TaskRuntime> runtime;
   std::unique_ptr<DataAccess> data;
@@ -63,6 +65,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   parts.files = std::make_unique<ThreadStrand>("agent-files", &deps.strand->clock());
 
   CAPSTAN_ASSIGN_OR_RETURN(cgroup::Tree groups, cgroup::Tree::Open(config.cgroup_name));
+  parts.groups = groups;
   CAPSTAN_ASSIGN_OR_RETURN(
       ProbedIsolation probed,
       ProbeIsolation(config.shim_command, absl::StrCat(config.data_folder, "/probe"), groups));
@@ -179,6 +182,11 @@ absl::Status Server::Drain(absl::Duration within, StopTasks stop_tasks) {
     }
   }
   parts_->Run([this] { parts_->engine->Stop(); });
+  if (stop_tasks == StopTasks::kYes && result.ok()) {
+    // Nothing is left in it; the next agent makes it anew.
+    const absl::Status removed = parts_->groups->RemoveTree();
+    if (!removed.ok()) parts_->logger->Warning("cgroups left behind", {{"cause", removed}});
+  }
   return result;
 }
 

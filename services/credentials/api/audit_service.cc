@@ -24,7 +24,7 @@ grpc::ServerUnaryReactor* AuditServiceHandlers::ListAuditRecords(
         return errors.ok() ? resource::EffectivePageSize(request.page_size()).status()
                            : errors.ToStatus();
       },
-      [this](rpc::Call, const v1::ListAuditRecordsRequest& request,
+      [this](const rpc::Call&, const v1::ListAuditRecordsRequest& request,
              v1::ListAuditRecordsResponse* response, rpc::Finish finish) {
         const int64_t start = std::max<int64_t>(1, request.start_sequence());
         store::RangeRequest range;
@@ -50,7 +50,7 @@ grpc::ServerUnaryReactor* AuditServiceHandlers::GetAuditHead(grpc::CallbackServe
   return rpc::HandleUnary(
       context, access_, "/capstan.credentials.v1.AuditService/GetAuditHead", request, response,
       rpc::NothingToValidate(),
-      [this](rpc::Call, const v1::GetAuditHeadRequest&, v1::AuditHead* response,
+      [this](const rpc::Call&, const v1::GetAuditHeadRequest&, v1::AuditHead* response,
              rpc::Finish finish) {
         store::RangeRequest range;
         range.key = kAuditHeadKey;

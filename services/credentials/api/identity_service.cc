@@ -21,8 +21,9 @@ absl::Status ValidateKey(const Request& request) {
 
 EventSink::Callback IntoSvid(v1::Svid* response, rpc::Finish finish) {
   return [response, finish = std::move(finish)](absl::StatusOr<Answer> answer) mutable {
-    if (answer.ok()) *response = std::get<v1::Svid>(*std::move(answer));
-    finish(answer.status());
+    const absl::Status status = answer.status();
+    if (status.ok()) *response = std::get<v1::Svid>(*std::move(answer));
+    finish(status);
   };
 }
 
@@ -58,7 +59,7 @@ grpc::ServerUnaryReactor* IdentityServiceHandlers::RenewSvid(grpc::CallbackServe
                                                              v1::Svid* response) {
   return rpc::HandleUnary(context, access_, act::kRenewSvid, request, response,
                           ValidateKey<v1::RenewSvidRequest>,
-                          [this](rpc::Call call, const v1::RenewSvidRequest& request,
+                          [this](const rpc::Call& call, const v1::RenewSvidRequest& request,
                                  v1::Svid* response, rpc::Finish finish) {
                             absl::StatusOr<CertifiableKey> key =
                                 MakeCertifiableKey(request.certificate_request(), secrets_);
@@ -77,7 +78,7 @@ grpc::ServerUnaryReactor* IdentityServiceHandlers::IssueTaskSvid(
     v1::Svid* response) {
   return rpc::HandleUnary(
       context, access_, act::kIssueTaskSvid, request, response, ValidateTask,
-      [this](rpc::Call call, const v1::IssueTaskSvidRequest& request, v1::Svid* response,
+      [this](const rpc::Call& call, const v1::IssueTaskSvidRequest& request, v1::Svid* response,
              rpc::Finish finish) {
         absl::StatusOr<CertifiableKey> key =
             MakeCertifiableKey(request.certificate_request(), secrets_);
@@ -100,7 +101,7 @@ grpc::ServerUnaryReactor* IdentityServiceHandlers::GetTrustBundle(
   return rpc::HandleUnary(context, access_,
                           "/capstan.credentials.v1.IdentityService/GetTrustBundle", request,
                           response, rpc::NothingToValidate(),
-                          [this](rpc::Call, const v1::GetTrustBundleRequest&,
+                          [this](const rpc::Call&, const v1::GetTrustBundleRequest&,
                                  v1::TrustBundle* response, rpc::Finish finish) {
                             *response = bundle_;
                             finish(absl::OkStatus());
@@ -112,7 +113,7 @@ grpc::ServerUnaryReactor* PersonServiceHandlers::IssuePersonSvid(
     v1::Svid* response) {
   return rpc::HandleUnary(context, access_, act::kIssuePersonSvid, request, response,
                           ValidateKey<v1::IssuePersonSvidRequest>,
-                          [this](rpc::Call, const v1::IssuePersonSvidRequest& request,
+                          [this](const rpc::Call&, const v1::IssuePersonSvidRequest& request,
                                  v1::Svid* response, rpc::Finish finish) {
                             absl::StatusOr<CertifiableKey> key =
                                 MakeCertifiableKey(request.certificate_request(), secrets_);

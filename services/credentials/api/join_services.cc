@@ -21,7 +21,7 @@ grpc::ServerUnaryReactor* JoinServiceHandlers::Join(grpc::CallbackServerContext*
       [](const v1::JoinRequest& request) {
         return ValidateCertificateRequest(request.certificate_request());
       },
-      [this](rpc::Call, const v1::JoinRequest& request, v1::JoinResponse* response,
+      [this](const rpc::Call&, const v1::JoinRequest& request, v1::JoinResponse* response,
              rpc::Finish finish) {
         absl::StatusOr<CertifiableKey> key =
             MakeCertifiableKey(request.certificate_request(), secrets_);
@@ -36,8 +36,9 @@ grpc::ServerUnaryReactor* JoinServiceHandlers::Join(grpc::CallbackServerContext*
         }
         sink_->Submit(std::move(event), [response, finish = std::move(finish)](
                                             absl::StatusOr<Answer> answer) mutable {
-          if (answer.ok()) *response->mutable_svid() = std::get<v1::Svid>(*std::move(answer));
-          finish(answer.status());
+          const absl::Status status = answer.status();
+          if (status.ok()) *response->mutable_svid() = std::get<v1::Svid>(*std::move(answer));
+          finish(status);
         });
       });
 }
@@ -60,13 +61,14 @@ grpc::ServerUnaryReactor* JoinTokenServiceHandlers::CreateJoinToken(
         }
         return errors.ToStatus();
       },
-      [this, ttl_of](rpc::Call call, const v1::CreateJoinTokenRequest& request,
+      [this, ttl_of](const rpc::Call& call, const v1::CreateJoinTokenRequest& request,
                      v1::JoinToken* response, rpc::Finish finish) {
         maker_->Make(
             call.caller.Name(), request.path(), ttl_of(request),
             [response, finish = std::move(finish)](absl::StatusOr<v1::JoinToken> token) mutable {
-              if (token.ok()) *response = *std::move(token);
-              finish(token.status());
+              const absl::Status status = token.status();
+              if (status.ok()) *response = *std::move(token);
+              finish(status);
             });
       });
 }

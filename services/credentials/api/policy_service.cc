@@ -96,8 +96,8 @@ grpc::ServerUnaryReactor* PolicyServiceHandlers::DenyIdentity(
       [this](const v1::DenyIdentityRequest& request) {
         return ParseDenial(request, trust_domain_).status();
       },
-      [this](rpc::Call call, const v1::DenyIdentityRequest& request, google::protobuf::Empty*,
-             rpc::Finish finish) {
+      [this](const rpc::Call& call, const v1::DenyIdentityRequest& request,
+             google::protobuf::Empty*, rpc::Finish finish) {
         credentials::DenyIdentity event = *ParseDenial(request, trust_domain_);
         event.principal = call.caller.Name();
         sink_->Submit(std::move(event),

@@ -39,8 +39,9 @@ RequestIdentity IdentityOf(const rpc::Call& call, const Request& request) {
 template <typename T, typename Response>
 EventSink::Callback Into(Response* response, rpc::Finish finish) {
   return [response, finish = std::move(finish)](absl::StatusOr<Answer> answer) mutable {
-    if (answer.ok()) *response = std::get<T>(*std::move(answer));
-    finish(answer.status());
+    const absl::Status status = answer.status();
+    if (status.ok()) *response = std::get<T>(*std::move(answer));
+    finish(status);
   };
 }
 
@@ -131,7 +132,7 @@ grpc::ServerUnaryReactor* ProjectServiceHandlers::CreateProject(
     v1::Project* response) {
   return rpc::HandleUnary(
       context, deps_.access, act::kCreateProject, request, response, ValidateCreateProject,
-      [this](rpc::Call call, const v1::CreateProjectRequest& request, v1::Project* response,
+      [this](const rpc::Call& call, const v1::CreateProjectRequest& request, v1::Project* response,
              rpc::Finish finish) {
         credentials::CreateProject event;
         event.request = IdentityOf(call, request);
@@ -147,7 +148,7 @@ grpc::ServerUnaryReactor* ProjectServiceHandlers::GetProject(grpc::CallbackServe
                                                              v1::Project* response) {
   return rpc::HandleUnary(
       context, deps_.access, kGetProject, request, response, ValidateGetProject,
-      [this](rpc::Call, const v1::GetProjectRequest& request, v1::Project* response,
+      [this](const rpc::Call&, const v1::GetProjectRequest& request, v1::Project* response,
              rpc::Finish finish) {
         store::RangeRequest range;
         range.key = ProjectKey(request.name());
@@ -170,7 +171,7 @@ grpc::ServerUnaryReactor* ProjectServiceHandlers::ListProjects(
     v1::ListProjectsResponse* response) {
   return rpc::HandleUnary(
       context, deps_.access, kListProjects, request, response, rpc::NothingToValidate(),
-      [this](rpc::Call call, const v1::ListProjectsRequest& request,
+      [this](const rpc::Call& call, const v1::ListProjectsRequest& request,
              v1::ListProjectsResponse* response, rpc::Finish finish) {
         const absl::StatusOr<int> size = resource::EffectivePageSize(request.page_size());
         if (!size.ok()) return finish(size.status());
@@ -218,8 +219,8 @@ grpc::ServerUnaryReactor* ProjectServiceHandlers::CreateRoleBinding(
     v1::RoleBinding* response) {
   return rpc::HandleUnary(
       context, deps_.access, act::kCreateRoleBinding, request, response, ValidateCreateRoleBinding,
-      [this](rpc::Call call, const v1::CreateRoleBindingRequest& request, v1::RoleBinding* response,
-             rpc::Finish finish) {
+      [this](const rpc::Call& call, const v1::CreateRoleBindingRequest& request,
+             v1::RoleBinding* response, rpc::Finish finish) {
         credentials::CreateRoleBinding event;
         event.request = IdentityOf(call, request);
         event.parent = request.parent();
@@ -235,8 +236,8 @@ grpc::ServerUnaryReactor* ProjectServiceHandlers::DeleteRoleBinding(
     google::protobuf::Empty* response) {
   return rpc::HandleUnary(
       context, deps_.access, act::kDeleteRoleBinding, request, response, ValidateDeleteRoleBinding,
-      [this](rpc::Call call, const v1::DeleteRoleBindingRequest& request, google::protobuf::Empty*,
-             rpc::Finish finish) {
+      [this](const rpc::Call& call, const v1::DeleteRoleBindingRequest& request,
+             google::protobuf::Empty*, rpc::Finish finish) {
         credentials::DeleteRoleBinding event;
         event.principal = call.caller.Name();
         event.name = request.name();
@@ -252,7 +253,7 @@ grpc::ServerUnaryReactor* ProjectServiceHandlers::ListRoleBindings(
     v1::ListRoleBindingsResponse* response) {
   return rpc::HandleUnary(
       context, deps_.access, kListRoleBindings, request, response, ValidateListRoleBindings,
-      [this](rpc::Call, const v1::ListRoleBindingsRequest& request,
+      [this](const rpc::Call&, const v1::ListRoleBindingsRequest& request,
              v1::ListRoleBindingsResponse* response, rpc::Finish finish) {
         const absl::StatusOr<int> size = resource::EffectivePageSize(request.page_size());
         if (!size.ok()) return finish(size.status());

@@ -58,6 +58,8 @@ class DataLoaderSource::Load : public std::enable_shared_from_this<Load> {
     request.set_dataset(wanted_.dataset);
     request.set_version(wanted_.version);
     request.set_cluster(wanted_.cluster);
+    // A Job that is new to a load which failed before it came tries once more.
+    request.set_retry_failed(std::exchange(first_, false));
     rpc::CallUnary(stub_.get(), &Async::EnsureDataLoad, std::move(request),
                    rpc::CallOptions{.deadline = kDeadline}, strand_,
                    [self = shared_from_this()](absl::StatusOr<pb::DataLoad> load) {
@@ -126,6 +128,7 @@ class DataLoaderSource::Load : public std::enable_shared_from_this<Load> {
   Report report_;
   rpc::Reconnect retry_;
   std::shared_ptr<rpc::StreamReader<pb::GetDataLoadRequest, pb::DataLoad>> reader_;
+  bool first_ = true;
   bool stopped_ = false;
 };
 

@@ -23,7 +23,12 @@ absl::Status ServeDataLoader(const ServeOptions& options, const Clock* clock) {
   config.clusters = {"local"};
   const auto& roots = context->config().data_loader().allowed_source_roots();
   config.allowed_source_roots.assign(roots.begin(), roots.end());
-  if (config.allowed_source_roots.empty()) config.allowed_source_roots = {"/"};
+  if (config.allowed_source_roots.empty()) {
+    // This process may read the whole machine; those who name a source may not. Further folders are
+    // the operator's to allow, in platform.yaml.
+    config.allowed_source_roots = {absl::StrCat(options.data_dir, "/buckets"),
+                                   absl::StrCat(options.data_dir, "/demo")};
+  }
   CAPSTAN_ASSIGN_OR_RETURN(config.page_token_key, context->KeptSecret("page_token.key"));
 
   data_loader::ServerDeps deps;

@@ -139,9 +139,10 @@ absl::Status RunDemoSteps(const DemoOptions& options, const std::string& example
   invocation.project = "default";
 
   const std::string folder = absl::StrCat(invocation.data_dir, "/demo");
-  const std::string bucket = absl::StrCat(folder, "/bucket");
+  const std::string buckets = absl::StrCat(invocation.data_dir, "/buckets");
+  const std::string bucket = absl::StrCat(buckets, "/digits");
   const std::string script_output = absl::StrCat(folder, "/script.out");
-  for (const std::string& path : {folder, bucket}) {
+  for (const std::string& path : {folder, buckets, bucket}) {
     if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
       return ErrnoStatus(errno, "making", path);
     }

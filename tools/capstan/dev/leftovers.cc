@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "libs/cgroup/cgroup.h"
 #include "tools/capstan/dev/parts.h"
 #include "tools/capstan/dev/process.h"
 
@@ -40,6 +41,9 @@ void RemoveRunFiles(const std::string& data_dir) {
   }
   closedir(directory);
   rmdir(folder.c_str());
+  const auto tree = cgroup::Tree::Open(CgroupName(data_dir));
+  // Groups with Tasks, which `--keep-tasks` left, keep it from going.
+  if (tree.ok()) (void)tree->RemoveTree();
 }
 
 }  // namespace capstan::dev

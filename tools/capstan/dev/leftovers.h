@@ -14,7 +14,8 @@ namespace capstan::dev {
 std::vector<std::string> StopLeftovers(const std::string& data_dir, bool keep_tasks,
                                        absl::Duration task_bound, absl::Duration part_bound);
 
-// Sockets and pid files of a former run.
+// Sockets and pid files of a former run, and the platform's tree of cgroups, if no Task is left in
+// it.
 void RemoveRunFiles(const std::string& data_dir);
 
 }  // namespace capstan::dev

@@ -1,6 +1,8 @@
 #include "tools/capstan/dev/parts.h"
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "libs/digest/sha256.h"
 
 namespace capstan::dev {
 
@@ -39,6 +41,10 @@ std::string PidFile(const std::string& data_dir, absl::string_view part) {
 
 std::string PersonSocket(const std::string& data_dir) {
   return absl::StrCat(RunFolder(data_dir), "/person.sock");
+}
+
+std::string CgroupName(const std::string& data_dir) {
+  return absl::StrCat("capstan-", absl::BytesToHexString(Sha256::Of(data_dir)).substr(0, 8));
 }
 
 }  // namespace capstan::dev

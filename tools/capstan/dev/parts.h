@@ -40,6 +40,8 @@ std::string RunFolder(const std::string& data_dir);
 std::string LogFolder(const std::string& data_dir);
 std::string PidFile(const std::string& data_dir, absl::string_view part);
 std::string PersonSocket(const std::string& data_dir);
+// Name of the platform's tree of cgroups: two platforms of one machine must not meet in one.
+std::string CgroupName(const std::string& data_dir);
 
 }  // namespace capstan::dev
 

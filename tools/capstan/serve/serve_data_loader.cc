@@ -1,6 +1,10 @@
+#include <pwd.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "libs/safe_path/safe_path.h"
@@ -10,6 +14,19 @@
 #include "tools/capstan/serve/serve_part.h"
 
 namespace capstan::serve {
+namespace {
+
+// The data_loader reads with the platform's own rights, so a Dataset must not be able to name, say,
+// the folder of credentials: only what was made to be read.
+std::vector<std::string> DefaultSourceRoots(const std::string& data_dir) {
+  std::vector<std::string> roots = {absl::StrCat(data_dir, "/buckets")};
+  if (const passwd* owner = getpwuid(geteuid())) {
+    roots.push_back(absl::StrCat(owner->pw_dir, "/bucket"));
+  }
+  return roots;
+}
+
+}  // namespace
 
 absl::Status ServeDataLoader(const ServeOptions& options, const Clock* clock) {
   CAPSTAN_ASSIGN_OR_RETURN(const auto context,
@@ -24,10 +41,7 @@ absl::Status ServeDataLoader(const ServeOptions& options, const Clock* clock) {
   const auto& roots = context->config().data_loader().allowed_source_roots();
   config.allowed_source_roots.assign(roots.begin(), roots.end());
   if (config.allowed_source_roots.empty()) {
-    // This process may read the whole machine; those who name a source may not. Further folders are
-    // the operator's to allow, in platform.yaml.
-    config.allowed_source_roots = {absl::StrCat(options.data_dir, "/buckets"),
-                                   absl::StrCat(options.data_dir, "/demo")};
+    config.allowed_source_roots = DefaultSourceRoots(options.data_dir);
   }
   CAPSTAN_ASSIGN_OR_RETURN(config.page_token_key, context->KeptSecret("page_token.key"));
 

@@ -1,8 +1,6 @@
-#include <unistd.h>
+#include <string>
 
-#include "absl/strings/escaping.h"
-#include "absl/strings/str_cat.h"
-#include "libs/digest/sha256.h"
+#include "absl/time/time.h"
 #include "libs/status/status_macros.h"
 #include "services/node_agent/server.h"
 #include "tools/capstan/dev/parts.h"
@@ -16,11 +14,6 @@ namespace {
 // The longest grace that a Job may ask for, and the time to kill and clear away.
 constexpr absl::Duration kStopTasksBound = absl::Minutes(61);
 
-// Two platforms of one machine must not meet in one cgroup.
-std::string CgroupName(const std::string& data_dir) {
-  return absl::StrCat("capstan-", absl::BytesToHexString(Sha256::Of(data_dir)).substr(0, 8));
-}
-
 }  // namespace
 
 absl::Status ServeNodeAgent(const ServeOptions& options, const Clock* clock) {
@@ -32,7 +25,7 @@ absl::Status ServeNodeAgent(const ServeOptions& options, const Clock* clock) {
   config.data_folder = context->folder();
   CAPSTAN_ASSIGN_OR_RETURN(const std::string program, dev::OwnProgram());
   config.shim_command = {program, "shim"};
-  config.cgroup_name = CgroupName(options.data_dir);
+  config.cgroup_name = dev::CgroupName(options.data_dir);
   config.hidden_paths = {options.data_dir};
   const auto& settings = context->config().node_agent();
   if (settings.has_reserved()) {

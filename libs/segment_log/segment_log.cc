@@ -228,7 +228,7 @@ void SegmentLog::CutBack(int64_t bytes) {
 
 absl::Status SegmentLog::Write(absl::string_view bytes) {
   Segment& newest = segments_.back();
-  const absl::Status written = WriteWhole(active_.get(), newest.path, bytes);
+  absl::Status written = WriteWhole(active_.get(), newest.path, bytes);
   if (!written.ok()) {
     CutBack(newest.bytes);
     return written;
@@ -405,7 +405,7 @@ absl::Status SegmentLog::Drop(int64_t keep_bytes, absl::Time keep_since) {
   }
   if (gone == 0) return absl::OkStatus();
   // Written down first: a crash in between removes the files at the next Open.
-  const absl::Status stored = StoreDropped();
+  absl::Status stored = StoreDropped();
   if (!stored.ok()) {
     dropped_ = before;
     return stored;

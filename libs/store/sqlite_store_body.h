@@ -55,7 +55,7 @@ class SqliteStore::Body : public std::enable_shared_from_this<SqliteStore::Body>
   auto InSnapshot(F body) -> decltype(body()) {
     CAPSTAN_RETURN_IF_ERROR(reader_->Execute("BEGIN"));
     auto result = body();
-    const absl::Status ended = reader_->Execute("COMMIT");
+    absl::Status ended = reader_->Execute("COMMIT");
     if (ended.ok()) return result;
     reader_->Execute("ROLLBACK").IgnoreError();
     return ended;

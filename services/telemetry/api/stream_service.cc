@@ -73,7 +73,7 @@ grpc::ServerWriteReactor<v1::ReadRecordsResponse>* StreamServiceHandler::ReadRec
       [this](std::shared_ptr<Writer> writer, const v1::ReadRecordsRequest& request) {
         auto sink = std::make_unique<WriterSink>(writer, strand_);
         strand_->Post(rpc::OrElse(
-            [this, request, sink = std::move(sink)]() mutable {
+            [this, request = v1::ReadRecordsRequest(request), sink = std::move(sink)]() mutable {
               streams_->OpenReader(std::move(request), std::move(sink));
             },
             [writer] { writer->Finish(absl::UnavailableError("telemetry is stopping")); }));

@@ -106,6 +106,8 @@ TEST_F(RealCgroupTest, FreezerEndsEverythingWhereThereIsNoV2) {
   EXPECT_TRUE(paths->v2.empty());
   EXPECT_FALSE(paths->v1_freezer.empty());
   ExpectKillEndsEverything(*tree, *paths);
+  // What TearDown opens does not have the freezer.
+  EXPECT_TRUE(tree->RemoveTree().ok());
 }
 
 TEST_F(RealCgroupTest, PopulatedEventComesWhenTheLastProcessEnds) {

@@ -50,8 +50,8 @@ class FakeJoinService final : public JoinService::CallbackService {
           rpc::CertificateSpec spec;
           spec.uri = absl::StrCat("spiffe://", authority_->trust_domain(), "/svc/scheduler");
           spec.public_key = rpc::PublicKeyOfRequest(request.certificate_request()).value();
-          spec.not_before = absl::Now() - absl::Minutes(1);
-          spec.not_after = absl::Now() + absl::Hours(24);
+          spec.not_before = clock_.Read().wall - absl::Minutes(1);
+          spec.not_after = clock_.Read().wall + absl::Hours(24);
           response->mutable_svid()->add_certificate_chain(
               rpc::IssueCertificate(spec, authority_->root(), authority_->key()).value());
           response->mutable_svid()->mutable_bundle()->add_roots(authority_->root());
@@ -63,6 +63,7 @@ class FakeJoinService final : public JoinService::CallbackService {
   const rpc::TestAuthority* const authority_;
   const std::string token_;
   const int failures_;
+  SystemClock clock_;
   FakeAccess access_;
   std::atomic<int> calls_ = 0;
 };

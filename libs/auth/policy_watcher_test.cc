@@ -15,6 +15,7 @@
 #include "libs/rpc/server_stream.h"
 #include "libs/rpc/unary.h"
 #include "libs/strand/thread_strand.h"
+#include "libs/time/clock.h"
 #include "libs/time/system_clock.h"
 #include "proto/capstan/credentials/v1/project.grpc.pb.h"
 #include "proto/capstan/credentials/v1/project.pb.h"
@@ -77,17 +78,17 @@ class PolicyWatcherTest : public ::testing::Test {
     server_ = nullptr;
   }
 
-  static PolicySnapshot Snapshot(int64_t revision, int64_t valid_seconds = 300) {
+  static PolicySnapshot Snapshot(int64_t revision, absl::Duration valid = absl::Minutes(5)) {
     PolicySnapshot snapshot;
     snapshot.set_revision(revision);
-    snapshot.set_valid_seconds(valid_seconds);
+    snapshot.set_valid_seconds(absl::ToInt64Seconds(valid));
     return snapshot;
   }
   // Waits for the strand to have handled a message of that revision.
   void AwaitRevision(int64_t revision) {
-    const absl::Time deadline = absl::Now() + kDeadline;
+    const BootTime deadline = clock_.Read().boot + kDeadline;
     while (holder_.Get() == nullptr || holder_.Get()->revision() != revision) {
-      ASSERT_LT(absl::Now(), deadline);
+      ASSERT_LT(clock_.Read().boot.ToNanoseconds(), deadline.ToNanoseconds());
       absl::Notification turn;
       strand_.Post([&] { turn.Notify(); });
       turn.WaitForNotification();
@@ -130,7 +131,7 @@ TEST_F(PolicyWatcherTest, ConnectsAgainAndKeepsWhatItHasMeanwhile) {
 }
 
 TEST_F(PolicyWatcherTest, ASilentStreamIsGivenUp) {
-  ASSERT_TRUE(service_.AwaitStream(1)->Write(Snapshot(1, /*valid_seconds=*/1)).ok());
+  ASSERT_TRUE(service_.AwaitStream(1)->Write(Snapshot(1, absl::Seconds(1))).ok());
   ASSERT_TRUE(service_.AwaitStream(2)->Write(Snapshot(2)).ok());
   AwaitRevision(2);
 }

@@ -26,6 +26,7 @@
 #include "libs/rpc/testing/echo_server.h"
 #include "libs/status/error.h"
 #include "libs/strand/thread_strand.h"
+#include "libs/time/clock.h"
 #include "libs/time/system_clock.h"
 
 namespace capstan::rpc {
@@ -98,10 +99,10 @@ class StreamTest : public ::testing::Test {
     return OpenStream(stub_.get(), &Async::Count, std::move(request), &client_, log->Callbacks());
   }
   template <typename Condition>
-  static void Eventually(Condition condition) {
-    const absl::Time deadline = absl::Now() + kDeadline;
+  void Eventually(Condition condition) {
+    const BootTime deadline = clock_.Read().boot + kDeadline;
     while (!condition()) {
-      ASSERT_LT(absl::Now(), deadline);
+      ASSERT_LT(clock_.Read().boot.ToNanoseconds(), deadline.ToNanoseconds());
       std::this_thread::yield();
     }
   }

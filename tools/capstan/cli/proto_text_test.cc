@@ -59,7 +59,8 @@ TEST(ProtoTextTest, TheSameMessageGivesTheSameText) {
 TEST(ProtoTextTest, Lists) {
   Job job;
   job.set_name("a");
-  EXPECT_EQ(ToJson("jobs", {&job}), "{\n  \"jobs\": [\n    {\n      \"name\": \"a\"\n    }\n  ]\n}\n");
+  EXPECT_EQ(ToJson("jobs", {&job}),
+            "{\n  \"jobs\": [\n    {\n      \"name\": \"a\"\n    }\n  ]\n}\n");
   EXPECT_EQ(ToYaml("jobs", {&job, &job}), "jobs:\n  - name: a\n  - name: a\n");
   EXPECT_EQ(ToYaml("jobs", {}), "jobs: []\n");
   EXPECT_EQ(ToJson("jobs", {}), "{\n  \"jobs\": []\n}\n");

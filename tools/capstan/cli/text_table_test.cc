@@ -29,7 +29,9 @@ TEST(TerminalTest, APipeIsNoTerminal) {
 
 TEST(TerminalTest, ForeignTextCannotMoveTheCursor) {
   EXPECT_EQ(WithoutControls("a\x1b[2J\tb\r"), "a\\x1b[2J\tb\\x0d");
-  EXPECT_EQ(WithoutControls("\xc2\x9b" "1A ä"), "\\u009b1A ä");
+  EXPECT_EQ(WithoutControls("\xc2\x9b"
+                            "1A ä"),
+            "\\u009b1A ä");
   TextTable table({"A"});
   table.AddRow({"x\x1b]0;title\x07"});
   EXPECT_EQ(table.Render(Terminal()).find('\x1b'), std::string::npos);

@@ -32,7 +32,8 @@ void AddDevCommands(CLI::App& app, cli::Act* act) {
   });
 
   auto demo_options = std::make_shared<DemoOptions>();
-  CLI::App* demo = dev->add_subcommand("demo", "Train the digits over a gang, from bucket to model");
+  CLI::App* demo =
+      dev->add_subcommand("demo", "Train the digits over a gang, from bucket to model");
   demo->add_flag("--keep", demo_options->keep, "leave the platform running");
   demo->add_option("--example", demo_options->example, "folder of the example");
   demo->add_option("--python", demo_options->python, "interpreter of the example's own scripts")

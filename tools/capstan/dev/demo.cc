@@ -92,9 +92,8 @@ Outcome RunSteps(const DemoOptions& options, const std::string& example, const s
     const int signal = sigwaitinfo(&blocked, nullptr);
     int wait_status = 0;
     if (signal == SIGCHLD && waitpid(child, &wait_status, WNOHANG) == child) {
-      outcome.exit_code = WIFEXITED(wait_status)
-                              ? WEXITSTATUS(wait_status)
-                              : static_cast<int>(cli::ExitCode::kInternal);
+      outcome.exit_code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status)
+                                                 : static_cast<int>(cli::ExitCode::kInternal);
       return outcome;
     }
     if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) {

@@ -7,10 +7,10 @@
 
 namespace capstan::dev {
 
-// The whole way once: starts a platform unless one runs, brings the digits into a local bucket and a
-// Dataset, submits the Job, shows how it goes, and measures the committed model on images that the
-// Job never saw. Ctrl-C at any stage stops the platform (unless it ran before, or `keep`) and leaves
-// nothing behind.
+// The whole way once: starts a platform unless one runs, brings the digits into a local bucket and
+// a Dataset, submits the Job, shows how it goes, and measures the committed model on images that
+// the Job never saw. Ctrl-C at any stage stops the platform (unless it ran before, or `keep`) and
+// leaves nothing behind.
 absl::Status RunDemo(const DemoOptions& options, cli::Invocation& invocation);
 
 }  // namespace capstan::dev

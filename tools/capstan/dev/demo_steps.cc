@@ -116,9 +116,8 @@ absl::StatusOr<Job> ShowJob(cli::Platform& platform, const std::string& name,
     return !cli::IsFinal(job.state());
   });
   heard_ns = std::max(heard_ns.load(), invocation.clock->Read().boot.ToNanoseconds());
-  while (followed.ok() && invocation.clock->Read().boot -
-                                  BootTime::FromNanoseconds(heard_ns.load()) <
-                              kStill) {
+  while (followed.ok() &&
+         invocation.clock->Read().boot - BootTime::FromNanoseconds(heard_ns.load()) < kStill) {
     absl::SleepFor(kStill / 10);
   }
   cancel.Cancel();
@@ -167,9 +166,9 @@ absl::Status RunDemoSteps(const DemoOptions& options, const std::string& example
   out << job.name() << " created" << std::endl;
   CAPSTAN_ASSIGN_OR_RETURN(const Job ended, ShowJob(*platform, job.name(), invocation));
   if (ended.state() != Job::STATE_SUCCEEDED) {
-    return cli::Failed(absl::StrCat(
-        job.name(), " ended as ", cli::ShortEnum(Job::State_Name(ended.state()), "STATE_"),
-        "; see `capstan job get ", cli::LastSegment(job.name()), "`"));
+    return cli::Failed(absl::StrCat(job.name(), " ended as ",
+                                    cli::ShortEnum(Job::State_Name(ended.state()), "STATE_"),
+                                    "; see `capstan job get ", cli::LastSegment(job.name()), "`"));
   }
 
   CAPSTAN_ASSIGN_OR_RETURN(const auto output, cli::FetchOutput(job.name(), invocation));

@@ -42,7 +42,8 @@ TEST(ProcessTest, AChildGetsItsEnvironmentAndDescriptorsAndNothingElse) {
   close(ends[1]);
   // Not marked close-on-exec: it must not reach the child all the same.
   const int stray = open("/dev/null", O_RDONLY);
-  SpawnOptions options = Shell("read -r s <&3; echo $GREETING $s; echo err >&2; ls /proc/self/fd", "a");
+  SpawnOptions options =
+      Shell("read -r s <&3; echo $GREETING $s; echo err >&2; ls /proc/self/fd", "a");
   options.descriptors = {{ends[0], 3}};
   auto child = Child::Spawn(options);
   close(ends[0]);

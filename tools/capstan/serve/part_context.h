@@ -79,8 +79,8 @@ class PartContext {
   // Serves /metrics, /healthz and /readyz; `ready` is asked on a thread of its own, after the
   // policy (if the part watches one) is in force.
   absl::Status ServeMetrics(std::function<absl::Status()> ready);
-  // Logs that it serves, and blocks until a signal; its number. Then /readyz is gone, so that `ready`
-  // is not called any more.
+  // Logs that it serves, and blocks until a signal; its number. Then /readyz is gone, so that
+  // `ready` is not called any more.
   int WaitForSignal();
 
  private:

@@ -135,6 +135,8 @@ Step AgentCore::Apply(const Event& event, Now now) {
     Renew(now);
   }
   if (discovered_) AdvanceAll(now);
+  // A Task that has just come may need it sooner than was planned.
+  if (up_.has_value()) up_->next_renewal = std::min(up_->next_renewal, now.boot + RenewEvery());
   FlushJournal(now);
   Step step;
   persist_.MoveTo(kSelfKey, &step.puts, &step.deletes);

@@ -148,6 +148,8 @@ class AgentCore {
   void OnRenewalAnswer(const capstan::type::v1::RenewalAnswer& answer);
   bool AcceptToken(const capstan::type::v1::FencingToken& token);
   void Renew(Now now);
+  // How often the Tasks that are here now need it.
+  absl::Duration RenewEvery() const;
   void FlushJournal(Now now);
   capstan::type::v1::TaskObservation Observe(const session::TaskId& id, const Entry& entry,
                                              Now now) const;

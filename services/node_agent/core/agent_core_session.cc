@@ -81,17 +81,21 @@ void AgentCore::OnUpConnected(SessionId session, Now now) {
   Renew(now);
 }
 
-void AgentCore::Renew(Now now) {
+absl::Duration AgentCore::RenewEvery() const {
   absl::Duration shortest = absl::InfiniteDuration();
   for (const auto& [id, entry] : tasks_) {
     if (entry.record.stage() != TaskRecord::STAGE_ENDED) {
       shortest = std::min(shortest, FenceAfter(entry.order.launch()));
     }
   }
+  return session::RenewInterval(shortest);
+}
+
+void AgentCore::Renew(Now now) {
   SessionUp message;
   *message.mutable_renewal() = up_->renewals.Send(now.boot);
   after_.push_back(SendUp{up_->session, std::move(message)});
-  up_->next_renewal = now.boot + session::RenewInterval(shortest);
+  up_->next_renewal = now.boot + RenewEvery();
 }
 
 void AgentCore::FlushJournal(Now now) {

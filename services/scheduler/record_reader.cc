@@ -20,10 +20,10 @@ class Reading : public std::enable_shared_from_this<Reading> {
   Reading(store::Store* store, absl::AnyInvocable<void(absl::StatusOr<Records>)> done)
       : store_(store), done_(std::move(done)) {}
 
-  void Next(std::string from) {
+  void Next(const std::string& from) {
     const std::string prefix = absl::StrCat(kKeyPrefix, kKinds[kind_]);
     store::RangeRequest request;
-    request.key = from.empty() ? prefix : std::move(from);
+    request.key = from.empty() ? prefix : from;
     request.end = store::PrefixEnd(prefix);
     request.limit = kPage;
     request.revision = records_.revision;
@@ -45,7 +45,7 @@ class Reading : public std::enable_shared_from_this<Reading> {
       return done_(std::move(records_));
     }
     std::move(result->kvs.begin(), result->kvs.end(), std::back_inserter(records_.kvs));
-    Next(std::move(from));
+    Next(from);
   }
 
   store::Store* const store_;

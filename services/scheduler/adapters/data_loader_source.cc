@@ -63,11 +63,11 @@ class DataLoaderSource::Load : public std::enable_shared_from_this<Load> {
     rpc::CallUnary(stub_.get(), &Async::EnsureDataLoad, std::move(request),
                    rpc::CallOptions{.deadline = kDeadline}, strand_,
                    [self = shared_from_this()](absl::StatusOr<pb::DataLoad> load) {
-                     if (!self->stopped_) self->Asked(std::move(load));
+                     if (!self->stopped_) self->Asked(load);
                    });
   }
 
-  void Asked(absl::StatusOr<pb::DataLoad> load) {
+  void Asked(const absl::StatusOr<pb::DataLoad>& load) {
     if (!load.ok()) {
       if (MayPass(load.status())) return retry_.Lost();
       return Fail(absl::IsNotFound(load.status()) ? "DATA_NOT_FOUND" : "DATA_LOAD_FAILED",

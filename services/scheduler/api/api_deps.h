@@ -33,8 +33,9 @@ struct ApiDeps {
 template <typename T>
 absl::AnyInvocable<void(absl::StatusOr<T>)> RespondWith(T* response, rpc::Finish finish) {
   return [response, finish = std::move(finish)](absl::StatusOr<T> result) mutable {
-    if (result.ok()) *response = *std::move(result);
-    finish(result.status());
+    if (!result.ok()) return finish(result.status());
+    *response = *std::move(result);
+    finish(absl::OkStatus());
   };
 }
 

@@ -119,7 +119,7 @@ grpc::ServerUnaryReactor* JobService::CreateJob(grpc::CallbackServerContext* con
   return rpc::HandleUnary(
       context, deps_.access, "/capstan.scheduler.v1.JobService/CreateJob", request, response,
       [this](const pb::CreateJobRequest& r) {
-        const absl::Status parent = CheckParent(r.parent());
+        absl::Status parent = CheckParent(r.parent());
         if (!parent.ok()) return parent;
         status::FieldErrors errors;
         if (!r.job_id().empty() && !resource::IsValidId(r.job_id())) {
@@ -214,9 +214,9 @@ grpc::ServerWriteReactor<pb::WatchJobsResponse>* JobService::WatchJobs(
   return rpc::HandleServerStream<pb::WatchJobsResponse>(
       context, deps_.access, "/capstan.scheduler.v1.JobService/WatchJobs", request,
       [](const pb::WatchJobsRequest& r) {
-        const absl::Status parent = CheckParent(r.parent());
+        absl::Status parent = CheckParent(r.parent());
         if (!parent.ok() || r.job().empty()) return parent;
-        const absl::Status job = CheckJobName("job", r.job());
+        absl::Status job = CheckJobName("job", r.job());
         if (!job.ok()) return job;
         status::FieldErrors errors;
         if (ProjectOf(r.job()) != r.parent()) {

@@ -151,7 +151,7 @@ grpc::ServerUnaryReactor* NodeService::CordonNode(grpc::CallbackServerContext* c
   return rpc::HandleUnary(
       context, deps_.access, "/capstan.scheduler.v1.NodeService/CordonNode", request, response,
       [](const pb::CordonNodeRequest& r) {
-        const absl::Status name = CheckNodeName(r.name());
+        absl::Status name = CheckNodeName(r.name());
         if (!name.ok()) return name;
         status::FieldErrors errors;
         if (r.reason().size() > kMaxReason) {

@@ -14,7 +14,6 @@ namespace capstan::scheduler {
 
 using capstan::scheduler::v1::Job;
 using capstan::scheduler::v1::Node;
-using capstan::type::v1::TaskObservation;
 
 namespace {
 

@@ -122,7 +122,7 @@ def service_violation(source, target):
         forbidden = {"server", *MIDDLE} - {source.part}
         if not source.testonly:
             forbidden.add("testing")
-        # docs/adr/0005: a handler posts to its own engine, and reads what is beside it.
+        # docs/adr/0006: a handler posts to its own engine, and reads what is beside it.
         if source.part == "api" and target.part == "server" and target.name != "server":
             return None
         # A part that is not in the table, such as node_agent/shim, is a program beside the service.

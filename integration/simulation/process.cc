@@ -149,9 +149,28 @@ void CommitPipe::Try() {
 void CommitPipe::Crash() {
   dead_ = true;
   if (queue_.empty() || !process_->world().random().OneIn(2)) return;
-  if (options_.reachable() && options_.compare()) {
-    disk_->Apply(queue_.front().puts, queue_.front().deletes);
+  if (options_.latest == absl::ZeroDuration()) {
+    if (options_.compare()) disk_->Apply(queue_.front().puts, queue_.front().deletes);
+    return;
   }
+  World* world = &process_->world();
+  world->After(world->random().Between(absl::ZeroDuration(), options_.latest),
+               [world, disk = disk_, options = options_, commit = queue_.front()] {
+                 ArriveLate(world, disk, options, commit, /*tries=*/300);
+               });
+}
+
+// The machine sends what the process has left behind until it gets through or gives up.
+void CommitPipe::ArriveLate(World* world, Disk* disk, const Options& options, const Commit& commit,
+                            int tries) {
+  if (options.reachable()) {
+    if (options.compare()) disk->Apply(commit.puts, commit.deletes);
+    return;
+  }
+  if (tries == 0) return;
+  world->After(absl::Seconds(1), [world, disk, options, commit, tries] {
+    ArriveLate(world, disk, options, commit, tries - 1);
+  });
 }
 
 }  // namespace capstan::simulation

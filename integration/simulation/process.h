@@ -87,6 +87,8 @@ class CommitPipe {
     // The mutant that acts before it has persisted.
     bool act_first = false;
     absl::Duration slowest = absl::Milliseconds(20);
+    // A commit under way when the pipe ends may reach a store on another machine this much later.
+    absl::Duration latest = absl::ZeroDuration();
   };
   CommitPipe(Process* process, Disk* disk, Options options)
       : process_(process), disk_(disk), life_(process->life()), options_(std::move(options)) {}
@@ -103,6 +105,8 @@ class CommitPipe {
     std::vector<store::Delete> deletes;
     std::function<void(int64_t)> after;
   };
+  static void ArriveLate(World* world, Disk* disk, const Options& options, const Commit& commit,
+                         int tries);
   void Next();
   void TryLater(absl::Duration delay);
   void Try();

@@ -8,6 +8,8 @@ namespace capstan::simulation {
 struct Mutants {
   // The scheduler sends START, and all else, before it is stored.
   bool start_before_persist = false;
+  // The scheduler's commits do not compare the leadership.
+  bool no_leadership_compare = false;
   // A deposed scheduler goes on answering renewals.
   bool deposed_leader_answers = false;
   // The shim ends no Task at its deadline (the agent, if it lives, does).

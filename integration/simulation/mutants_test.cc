@@ -28,6 +28,9 @@ void ExpectCaught(const std::function<void(Mutants&)>& plant) {
 TEST(MutantsTest, StartBeforePersist) {
   ExpectCaught([](Mutants& mutants) { mutants.start_before_persist = true; });
 }
+TEST(MutantsTest, LeadershipCompareRemoved) {
+  ExpectCaught([](Mutants& mutants) { mutants.no_leadership_compare = true; });
+}
 TEST(MutantsTest, DeposedLeaderAnswersRenewals) {
   ExpectCaught([](Mutants& mutants) { mutants.deposed_leader_answers = true; });
 }

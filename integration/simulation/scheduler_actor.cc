@@ -100,8 +100,11 @@ void SchedulerActor::Lead(int64_t epoch) {
   core_ = *std::move(core);
   CommitPipe::Options options;
   options.compare = [this, epoch] {
-    return mutants_->no_leadership_compare || (store_->leader == name() && store_->epoch == epoch);
+    if (store_->leader == name() && store_->epoch == epoch) return true;
+    if (mutants_->no_leadership_compare) world().Violate("a deposed leader's commit took effect");
+    return mutants_->no_leadership_compare;
   };
+  options.latest = absl::Seconds(20);
   options.reachable = [this] { return StoreReached(); };
   options.on_dead = [this] {
     if (!mutants_->deposed_leader_answers) StepDown("a commit was refused");

@@ -125,8 +125,8 @@ Step ExecutorCore::Apply(const Event& event, Now now) {
   }
   if (up_.has_value()) {
     // A Task that has just come may need it sooner than was planned.
-    up_->next_renewal = std::min(up_->next_renewal,
-                                 now.boot + session::RenewInterval(tasks_.ShortestFence()));
+    up_->next_renewal =
+        std::min(up_->next_renewal, now.boot + session::RenewInterval(tasks_.ShortestFence()));
   }
   SendMarked();
   FlushJournal();

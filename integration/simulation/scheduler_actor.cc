@@ -76,7 +76,8 @@ void SchedulerActor::KeepAlive() {
     const int64_t epoch = store_->epoch;
     world().After(back, [this, sent, my_life, epoch] {
       Run(my_life, [this, sent, epoch] {
-        if (epoch < epoch_) return;
+        // A term that was given up is never taken up again.
+        if (epoch < epoch_ || epoch <= ended_epoch_) return;
         if (sent + (kTtl - kMargin) <= Read().boot) return;
         const bool new_term = epoch != epoch_;
         if (new_term) StepDown("a new term");
@@ -121,7 +122,7 @@ void SchedulerActor::Lead(int64_t epoch) {
 void SchedulerActor::StepDown(const std::string& why) {
   if (epoch_ == 0) return;
   world().Log(name(), absl::StrCat("steps down: ", why));
-  epoch_ = 0;
+  ended_epoch_ = std::exchange(epoch_, 0);
   core_.reset();
   // Its commit may be what called us; what it still holds is never carried out.
   pipe_->Crash();

@@ -66,6 +66,7 @@ class SchedulerActor final : public Process {
   const Mutants* const mutants_;
   scheduler::SessionId next_session_ = 1;
   scheduler::CallId next_call_ = 1;
+  int64_t ended_epoch_ = 0;
   // Of this term.
   int64_t epoch_ = 0;
   BootTime leader_until_ = BootTime::InfinitePast();

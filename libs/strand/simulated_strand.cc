@@ -11,7 +11,7 @@ Strand::TimerId SimulatedStrand::RunAt(BootTime when, Task task) {
 
 bool SimulatedStrand::Cancel(TimerId timer) {
   const auto it = timer_times_.find(timer);
-  if (it == timer_times_.end()) return false;
+  if (it == timer_times_.end()) return due_.erase(timer) != 0;
   timers_.erase(std::make_pair(it->second, timer));
   timer_times_.erase(it);
   return true;
@@ -21,14 +21,16 @@ void SimulatedStrand::RunReady() {
   while (true) {
     const BootTime now = clock_->Read().boot;
     while (!timers_.empty() && timers_.begin()->first.first <= now) {
-      timer_times_.erase(timers_.begin()->first.second);
-      queue_.push_back(std::move(timers_.begin()->second));
+      const TimerId timer = timers_.begin()->first.second;
+      timer_times_.erase(timer);
+      due_.insert(timer);
+      queue_.push_back({timer, std::move(timers_.begin()->second)});
       timers_.erase(timers_.begin());
     }
     if (queue_.empty()) return;
-    Task task = std::move(queue_.front());
+    Queued next = std::move(queue_.front());
     queue_.pop_front();
-    std::move(task)();
+    if (next.timer == 0 || due_.erase(next.timer) != 0) std::move(next.task)();
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <map>
+#include <unordered_set>
 #include <utility>
 
 #include "absl/time/time.h"
@@ -17,7 +18,7 @@ class SimulatedStrand final : public Strand {
   // `clock` must outlive the strand.
   explicit SimulatedStrand(SimulatedClock* clock) : clock_(clock) {}
 
-  void Post(Task task) override { queue_.push_back(std::move(task)); }
+  void Post(Task task) override { queue_.push_back({0, std::move(task)}); }
   TimerId RunAt(BootTime when, Task task) override;
   bool Cancel(TimerId timer) override;
   const Clock& clock() const override { return *clock_; }
@@ -36,8 +37,15 @@ class SimulatedStrand final : public Strand {
   }
 
  private:
+  struct Queued {
+    // 0 for a posted task.
+    TimerId timer = 0;
+    Task task;
+  };
   SimulatedClock* const clock_;
-  std::deque<Task> queue_;
+  std::deque<Queued> queue_;
+  // Timers in the queue; one that is taken out of here was cancelled and does not run.
+  std::unordered_set<TimerId> due_;
   std::map<std::pair<BootTime, TimerId>, Task> timers_;
   std::map<TimerId, BootTime> timer_times_;
   TimerId next_timer_ = 1;

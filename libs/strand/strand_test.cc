@@ -51,6 +51,20 @@ TEST(SimulatedStrandTest, CancelledTimerDoesNotRun) {
   EXPECT_FALSE(ran);
 }
 
+TEST(SimulatedStrandTest, ADueTimerCanBeCancelled) {
+  SimulatedClock clock;
+  SimulatedStrand strand(&clock);
+  bool ran = false;
+  bool cancelled = false;
+  Strand::TimerId second = 0;
+  strand.RunAfter(absl::Seconds(1), [&] { cancelled = strand.Cancel(second); });
+  second = strand.RunAfter(absl::Seconds(1), [&] { ran = true; });
+  strand.Advance(absl::Seconds(2));
+  EXPECT_TRUE(cancelled);
+  EXPECT_FALSE(ran);
+  EXPECT_FALSE(strand.Cancel(second));
+}
+
 TEST(ThreadStrandTest, RunsInOrderOfPosting) {
   SystemClock clock;
   ThreadStrand strand("test", &clock);
@@ -75,6 +89,28 @@ TEST(ThreadStrandTest, RunsTimersAndCancels) {
   done.WaitForNotification();
   strand.Stop();
   EXPECT_FALSE(cancelled_ran);
+}
+
+TEST(ThreadStrandTest, ADueTimerCanBeCancelled) {
+  SystemClock clock;
+  ThreadStrand strand("test", &clock);
+  absl::Notification done;
+  bool ran = false;
+  bool cancelled = false;
+  strand.Post([&] {
+    // Both are due when the strand looks at its timers next.
+    const BootTime now = clock.Read().boot;
+    auto second = std::make_shared<Strand::TimerId>();
+    strand.RunAt(now, [&, second] {
+      cancelled = strand.Cancel(*second);
+      strand.Post([&] { done.Notify(); });
+    });
+    *second = strand.RunAt(now, [&] { ran = true; });
+  });
+  done.WaitForNotification();
+  strand.Stop();
+  EXPECT_TRUE(cancelled);
+  EXPECT_FALSE(ran);
 }
 
 TEST(ThreadStrandTest, RemotesOutliveTheStrand) {

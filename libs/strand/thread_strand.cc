@@ -33,7 +33,7 @@ void ThreadStrand::Stop() {
 void ThreadStrand::Post(Task task) {
   absl::MutexLock lock(&mutex_);
   if (stopping_) return;
-  queue_.push_back(std::move(task));
+  queue_.push_back({0, std::move(task)});
   woken_ = true;
 }
 
@@ -51,7 +51,7 @@ bool ThreadStrand::Cancel(TimerId timer) {
   Task doomed;
   absl::MutexLock lock(&mutex_);
   const auto it = timer_times_.find(timer);
-  if (it == timer_times_.end()) return false;
+  if (it == timer_times_.end()) return due_.erase(timer) != 0;
   const auto entry = timers_.find(TimerKey(it->second, timer));
   doomed = std::move(entry->second);
   timers_.erase(entry);
@@ -62,6 +62,7 @@ bool ThreadStrand::Cancel(TimerId timer) {
 void ThreadStrand::Loop() {
   while (true) {
     Task task;
+    bool runs = true;
     {
       absl::MutexLock lock(&mutex_);
       while (true) {
@@ -69,8 +70,10 @@ void ThreadStrand::Loop() {
         // Timers that are due go to the back of the queue, so that neither starves the other.
         const BootTime now = clock_->Read().boot;
         while (!timers_.empty() && timers_.begin()->first.first <= now) {
-          timer_times_.erase(timers_.begin()->first.second);
-          queue_.push_back(std::move(timers_.begin()->second));
+          const TimerId timer = timers_.begin()->first.second;
+          timer_times_.erase(timer);
+          due_.insert(timer);
+          queue_.push_back({timer, std::move(timers_.begin()->second)});
           timers_.erase(timers_.begin());
         }
         if (!queue_.empty()) break;
@@ -80,18 +83,21 @@ void ThreadStrand::Loop() {
         mutex_.AwaitWithTimeout(absl::Condition(&woken_), wait);
       }
       if (stopping_) break;
-      task = std::move(queue_.front());
+      task = std::move(queue_.front().task);
+      const TimerId timer = queue_.front().timer;
       queue_.pop_front();
+      runs = timer == 0 || due_.erase(timer) != 0;
     }
-    std::move(task)();
+    if (runs) std::move(task)();
   }
   // Tasks own what they captured; they are destroyed on this thread, outside the lock.
-  std::deque<Task> queue;
+  std::deque<Queued> queue;
   std::map<TimerKey, Task> timers;
   absl::MutexLock lock(&mutex_);
   queue.swap(queue_);
   timers.swap(timers_);
   timer_times_.clear();
+  due_.clear();
 }
 
 }  // namespace capstan

@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -32,13 +33,20 @@ class ThreadStrand final : public Strand {
   void Stop();
 
  private:
+  struct Queued {
+    // 0 for a posted task.
+    TimerId timer = 0;
+    Task task;
+  };
   using TimerKey = std::pair<BootTime, TimerId>;
 
   void Loop();
 
   const Clock* const clock_;
   absl::Mutex mutex_;
-  std::deque<Task> queue_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Queued> queue_ ABSL_GUARDED_BY(mutex_);
+  // Timers in the queue; one that is taken out of here was cancelled and does not run.
+  std::unordered_set<TimerId> due_ ABSL_GUARDED_BY(mutex_);
   std::map<TimerKey, Task> timers_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<TimerId, BootTime> timer_times_ ABSL_GUARDED_BY(mutex_);
   TimerId next_timer_ ABSL_GUARDED_BY(mutex_) = 1;

@@ -5,6 +5,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace capstan::rpc {
 
@@ -29,6 +30,15 @@ class Finish {
  private:
   absl::AnyInvocable<void(const absl::Status&)> end_;
 };
+
+// An answer that fills the response of a unary call and ends it.
+template <typename T>
+absl::AnyInvocable<void(absl::StatusOr<T>)> RespondWith(T* response, Finish finish) {
+  return [response, finish = std::move(finish)](absl::StatusOr<T> result) mutable {
+    if (result.ok()) *response = *std::move(result);
+    finish(result.status());
+  };
+}
 
 }  // namespace capstan::rpc
 

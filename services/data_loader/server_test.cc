@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -218,6 +219,30 @@ TEST_F(ServerTest, ReceivesABundleOnceAndRefusesWrongContent) {
       "import");
 }
 
+TEST_F(ServerTest, AnAbandonedUploadLeavesNothing) {
+  pb::UploadBundleRequest message;
+  message.mutable_header()->set_parent("projects/p");
+  pb::Manifest::File& file = *message.mutable_header()->mutable_manifest()->add_files();
+  file.set_path("train.py");
+  file.set_size_bytes(6);
+  file.set_sha256(Sha256::Of("import"));
+  {
+    grpc::ClientContext context;
+    pb::Bundle bundle;
+    auto writer = bundles_->UploadBundle(&context, &bundle);
+    writer->Write(message);
+    message.set_chunk("imp");
+    writer->Write(message);
+    context.TryCancel();
+    EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  }
+  // A server that has drained has no upload left.
+  Stop();
+  EXPECT_TRUE(std::filesystem::is_empty(base_ + "/site/staging/bundles"));
+  EXPECT_TRUE(std::filesystem::is_empty(base_ + "/site/bundles"));
+  Start();
+}
+
 TEST_F(ServerTest, CommitsCheckpointsOfTheOpenGenerationOnly) {
   pb::OpenOutputRequest open;
   open.set_name("projects/p/jobs/j/output");
@@ -264,6 +289,11 @@ TEST_F(ServerTest, RefusedCallersLearnNothing) {
   access_.Refuse(status::PermissionDenied("datasets.create", "projects/p"));
   EXPECT_EQ(CreateDataset().status().code(), absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(Upload(pb::Manifest(), {}).status().code(), absl::StatusCode::kPermissionDenied);
+  grpc::ClientContext context;
+  pb::Bundle bundle;
+  auto empty = bundles_->UploadBundle(&context, &bundle);
+  empty->WritesDone();
+  EXPECT_EQ(empty->Finish().error_code(), grpc::StatusCode::PERMISSION_DENIED);
 }
 
 }  // namespace

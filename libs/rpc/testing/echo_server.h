@@ -13,6 +13,7 @@
 #include "libs/rpc/unary.h"
 #include "libs/rpc/upload.h"
 #include "libs/status/error.h"
+#include "libs/status/status_macros.h"
 #include "libs/strand/strand.h"
 
 namespace capstan::rpc::testing {
@@ -21,7 +22,6 @@ namespace capstan::rpc::testing {
 class EchoServer final : public EchoService::CallbackService {
  public:
   using ChatSession = ServerSession<EchoMessage, EchoMessage>;
-  using EchoUpload = rpc::Upload<EchoMessage, EchoMessage>;
 
   EchoServer(auth::Access* access, Strand* strand) : access_(access), strand_(strand) {}
 
@@ -29,18 +29,17 @@ class EchoServer final : public EchoService::CallbackService {
   int handled() const { return handled_; }
   // Writes of Count that were refused for the queue's bound.
   int full() const { return full_; }
-  // Chats that ended.
+  // Chats and uploads that are over.
   int closed() const { return closed_; }
+  // Uploads that were received to their end.
+  int ended() const { return ended_; }
+  // Before any upload.
+  void set_upload_limits(UploadLimits limits) { upload_limits_ = limits; }
 
   grpc::ServerUnaryReactor* Echo(grpc::CallbackServerContext* context, const EchoMessage* request,
                                  EchoMessage* response) override {
-    const auto validate = [](const EchoMessage& message) {
-      status::FieldErrors errors;
-      if (message.text() == "bad") errors.Add("text", "must not be bad");
-      return errors.ToStatus();
-    };
     return HandleUnary(
-        context, access_, "/capstan.rpc.testing.EchoService/Echo", request, response, validate,
+        context, access_, "/capstan.rpc.testing.EchoService/Echo", request, response, CheckText,
         [this](rpc::Call, const EchoMessage& request, EchoMessage* response, Finish finish) {
           ++handled_;
           strand_->Post([&request, response, finish = std::move(finish)]() mutable {
@@ -71,18 +70,37 @@ class EchoServer final : public EchoService::CallbackService {
         });
   }
 
+  // Counts the messages after the first; refuses `bad`. After a first one of `silent` it never
+  // answers.
   grpc::ServerReadReactor<EchoMessage>* Collect(grpc::CallbackServerContext* context,
                                                 EchoMessage* response) override {
+    class Counter final : public UploadReceiver<EchoMessage, EchoMessage> {
+     public:
+      Counter(EchoServer* server, bool silent) : server_(server), silent_(silent) {}
+      ~Counter() override { ++server_->closed_; }
+      absl::Status Take(const EchoMessage& message) override {
+        total_.set_count(total_.count() + 1);
+        return CheckText(message);
+      }
+      void End(Answer answer) override {
+        ++server_->ended_;
+        if (!silent_) answer(total_);
+      }
+
+     private:
+      EchoServer* const server_;
+      const bool silent_;
+      EchoMessage total_;
+    };
+    using Receiver = UploadReceiver<EchoMessage, EchoMessage>;
     return HandleUpload<EchoMessage>(
         context, access_, "/capstan.rpc.testing.EchoService/Collect", response, strand_,
-        [this](std::shared_ptr<EchoUpload> upload) {
+        upload_limits_,
+        [this](const auth::Caller&,
+               const EchoMessage& first) -> absl::StatusOr<std::unique_ptr<Receiver>> {
           ++handled_;
-          auto total = std::make_shared<EchoMessage>();
-          UploadCallbacks<EchoMessage> callbacks;
-          callbacks.on_message = [total](EchoMessage) { total->set_count(total->count() + 1); };
-          callbacks.on_end = [total, upload] { upload->Finish(*total); };
-          callbacks.on_closed = [this](const absl::Status&) { ++closed_; };
-          return callbacks;
+          CAPSTAN_RETURN_IF_ERROR(CheckText(first));
+          return std::make_unique<Counter>(this, first.text() == "silent");
         });
   }
 
@@ -107,11 +125,19 @@ class EchoServer final : public EchoService::CallbackService {
   }
 
  private:
+  static absl::Status CheckText(const EchoMessage& message) {
+    status::FieldErrors errors;
+    if (message.text() == "bad") errors.Add("text", "must not be bad");
+    return errors.ToStatus();
+  }
+
   auth::Access* const access_;
   Strand* const strand_;
   std::atomic<int> handled_ = 0;
   std::atomic<int> full_ = 0;
   std::atomic<int> closed_ = 0;
+  std::atomic<int> ended_ = 0;
+  UploadLimits upload_limits_;
 };
 
 }  // namespace capstan::rpc::testing

@@ -3,12 +3,14 @@
 #include <string>
 #include <utility>
 
+#include "libs/auth/principal.h"
 #include "libs/resource/name.h"
+#include "libs/rpc/finish.h"
 #include "libs/rpc/unary.h"
+#include "libs/rpc/upload.h"
 #include "libs/status/error.h"
+#include "services/data_loader/api/bundle_upload.h"
 #include "services/data_loader/api/check_name.h"
-#include "services/data_loader/api/respond.h"
-#include "services/data_loader/api/upload_reactor.h"
 #include "services/data_loader/core/dataset_request.h"
 
 namespace capstan::data_loader {
@@ -37,7 +39,11 @@ absl::Status CheckCommitOutput(const pb::CommitOutputRequest& request) {
 
 grpc::ServerReadReactor<pb::UploadBundleRequest>* BundleService::UploadBundle(
     grpc::CallbackServerContext* context, pb::Bundle* response) {
-  return MakeUploadReactor(deps_, site_, disk_, context, response);
+  return rpc::HandleUpload<pb::UploadBundleRequest>(
+      context, deps_.access, "/capstan.dataloader.v1.BundleService/UploadBundle", response, disk_,
+      kBundleUploadLimits, [this](const auth::Caller&, const pb::UploadBundleRequest& header) {
+        return OpenBundleUpload(deps_, site_, header);
+      });
 }
 
 grpc::ServerUnaryReactor* BundleService::GetBundle(grpc::CallbackServerContext* context,
@@ -50,7 +56,7 @@ grpc::ServerUnaryReactor* BundleService::GetBundle(grpc::CallbackServerContext* 
       },
       [this](const rpc::Call&, const pb::GetBundleRequest& request, pb::Bundle* response,
              rpc::Finish finish) {
-        deps_.state->GetBundle(request.name(), RespondWith(response, std::move(finish)));
+        deps_.state->GetBundle(request.name(), rpc::RespondWith(response, std::move(finish)));
       });
 }
 
@@ -65,7 +71,7 @@ grpc::ServerUnaryReactor* BundleService::PinBundle(grpc::CallbackServerContext* 
       [this](const rpc::Call&, const pb::PinBundleRequest& request,
              pb::PinVersionResponse* response, rpc::Finish finish) {
         deps_.strand->Post([this, &request, response, finish = std::move(finish)]() mutable {
-          deps_.engine->PinBundle(request, RespondWith(response, std::move(finish)));
+          deps_.engine->PinBundle(request, rpc::RespondWith(response, std::move(finish)));
         });
       });
 }
@@ -79,7 +85,7 @@ grpc::ServerUnaryReactor* OutputService::OpenOutput(grpc::CallbackServerContext*
       [this](const rpc::Call&, const pb::OpenOutputRequest& request,
              pb::OpenOutputResponse* response, rpc::Finish finish) {
         deps_.strand->Post([this, &request, response, finish = std::move(finish)]() mutable {
-          deps_.engine->OpenOutput(request, RespondWith(response, std::move(finish)));
+          deps_.engine->OpenOutput(request, rpc::RespondWith(response, std::move(finish)));
         });
       });
 }
@@ -93,7 +99,7 @@ grpc::ServerUnaryReactor* OutputService::CommitOutput(grpc::CallbackServerContex
       [this](const rpc::Call&, const pb::CommitOutputRequest& request,
              pb::CommitOutputResponse* response, rpc::Finish finish) {
         deps_.strand->Post([this, &request, response, finish = std::move(finish)]() mutable {
-          deps_.engine->CommitOutput(request, RespondWith(response, std::move(finish)));
+          deps_.engine->CommitOutput(request, rpc::RespondWith(response, std::move(finish)));
         });
       });
 }
@@ -108,7 +114,7 @@ grpc::ServerUnaryReactor* OutputService::GetOutput(grpc::CallbackServerContext* 
       },
       [this](const rpc::Call&, const pb::GetOutputRequest& request, pb::Output* response,
              rpc::Finish finish) {
-        deps_.state->GetOutput(request.name(), RespondWith(response, std::move(finish)));
+        deps_.state->GetOutput(request.name(), rpc::RespondWith(response, std::move(finish)));
       });
 }
 

@@ -8,11 +8,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "libs/resource/name.h"
+#include "libs/rpc/finish.h"
 #include "libs/rpc/server_stream.h"
 #include "libs/rpc/unary.h"
 #include "libs/status/error.h"
 #include "services/data_loader/api/check_name.h"
-#include "services/data_loader/api/respond.h"
 #include "services/data_loader/core/dataset_request.h"
 
 namespace capstan::data_loader {
@@ -79,7 +79,7 @@ grpc::ServerUnaryReactor* DatasetService::CreateDataset(grpc::CallbackServerCont
       [this](const rpc::Call&, const pb::CreateDatasetRequest& request, pb::Dataset* response,
              rpc::Finish finish) {
         deps_.strand->Post([this, &request, response, finish = std::move(finish)]() mutable {
-          deps_.engine->CreateDataset(request, RespondWith(response, std::move(finish)));
+          deps_.engine->CreateDataset(request, rpc::RespondWith(response, std::move(finish)));
         });
       });
 }
@@ -94,7 +94,7 @@ grpc::ServerUnaryReactor* DatasetService::GetDataset(grpc::CallbackServerContext
       },
       [this](const rpc::Call&, const pb::GetDatasetRequest& request, pb::Dataset* response,
              rpc::Finish finish) {
-        deps_.state->GetDataset(request.name(), RespondWith(response, std::move(finish)));
+        deps_.state->GetDataset(request.name(), rpc::RespondWith(response, std::move(finish)));
       });
 }
 
@@ -143,7 +143,7 @@ grpc::ServerUnaryReactor* DataLoadService::EnsureDataLoad(grpc::CallbackServerCo
       [this](const rpc::Call&, const pb::EnsureDataLoadRequest& request, pb::DataLoad* response,
              rpc::Finish finish) {
         deps_.strand->Post([this, &request, response, finish = std::move(finish)]() mutable {
-          deps_.engine->EnsureLoad(request, RespondWith(response, std::move(finish)));
+          deps_.engine->EnsureLoad(request, rpc::RespondWith(response, std::move(finish)));
         });
       });
 }
@@ -159,7 +159,7 @@ grpc::ServerUnaryReactor* DataLoadService::GetDataLoad(grpc::CallbackServerConte
       },
       [this](const rpc::Call&, const pb::GetDataLoadRequest& request, pb::DataLoad* response,
              rpc::Finish finish) {
-        deps_.state->GetLoad(request.name(), RespondWith(response, std::move(finish)));
+        deps_.state->GetLoad(request.name(), rpc::RespondWith(response, std::move(finish)));
       });
 }
 
@@ -222,7 +222,7 @@ grpc::ServerUnaryReactor* DataLoadService::PinVersion(grpc::CallbackServerContex
       [this](const rpc::Call&, const pb::PinVersionRequest& request,
              pb::PinVersionResponse* response, rpc::Finish finish) {
         deps_.strand->Post([this, &request, response, finish = std::move(finish)]() mutable {
-          deps_.engine->PinVersion(request, RespondWith(response, std::move(finish)));
+          deps_.engine->PinVersion(request, rpc::RespondWith(response, std::move(finish)));
         });
       });
 }
@@ -236,7 +236,8 @@ grpc::ServerUnaryReactor* DataLoadService::ReleasePins(grpc::CallbackServerConte
       [this](const rpc::Call&, const pb::ReleasePinsRequest& request,
              pb::ReleasePinsResponse* response, rpc::Finish finish) {
         deps_.strand->Post([this, &request, response, finish = std::move(finish)]() mutable {
-          deps_.engine->ReleasePins(request.holder(), RespondWith(response, std::move(finish)));
+          deps_.engine->ReleasePins(request.holder(),
+                                    rpc::RespondWith(response, std::move(finish)));
         });
       });
 }

@@ -3,8 +3,7 @@
 
 #include <utility>
 
-#include "absl/functional/any_invocable.h"
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "libs/audit/audit_sink.h"
 #include "libs/auth/access.h"
 #include "libs/random/random.h"
@@ -28,16 +27,6 @@ struct ApiDeps {
   CommittedView* view = nullptr;
   const resource::PageTokens* tokens = nullptr;
 };
-
-// An answer that fills the response and ends the call.
-template <typename T>
-absl::AnyInvocable<void(absl::StatusOr<T>)> RespondWith(T* response, rpc::Finish finish) {
-  return [response, finish = std::move(finish)](absl::StatusOr<T> result) mutable {
-    if (!result.ok()) return finish(result.status());
-    *response = *std::move(result);
-    finish(absl::OkStatus());
-  };
-}
 
 // Runs `read(view)` on the strand once the view shows every answer given so far, and ends the call
 // with the Status it returns.

@@ -11,6 +11,7 @@
 #include "libs/digest/sha256.h"
 #include "libs/resource/id.h"
 #include "libs/resource/name.h"
+#include "libs/rpc/finish.h"
 #include "libs/rpc/server_stream.h"
 #include "libs/rpc/unary.h"
 #include "libs/session/lower_side.h"
@@ -147,7 +148,7 @@ grpc::ServerUnaryReactor* JobService::CreateJob(grpc::CallbackServerContext* con
         deps_.strand->Post(
             [this, event = std::move(event), response, finish = std::move(finish)]() mutable {
               event.uid = deps_.random->Uuid4();
-              deps_.engine->Call(std::move(event), RespondWith(response, std::move(finish)));
+              deps_.engine->Call(std::move(event), rpc::RespondWith(response, std::move(finish)));
             });
       });
 }
@@ -244,7 +245,7 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
              rpc::Finish finish) {
         deps_.strand->Post([this, event = scheduler::CancelJob{0, r.name(), r.etag()}, response,
                             finish = std::move(finish)]() mutable {
-          deps_.engine->Call(std::move(event), RespondWith(response, std::move(finish)));
+          deps_.engine->Call(std::move(event), rpc::RespondWith(response, std::move(finish)));
         });
       });
 }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/resource/name.h"
+#include "libs/rpc/finish.h"
 #include "libs/rpc/server_stream.h"
 #include "libs/rpc/unary.h"
 #include "libs/status/error.h"
@@ -168,7 +169,7 @@ grpc::ServerUnaryReactor* NodeService::CordonNode(grpc::CallbackServerContext* c
         scheduler::CordonNode event{0, id.cluster, id.node, call.caller.Name(), r.reason()};
         deps_.strand->Post(
             [this, event = std::move(event), response, finish = std::move(finish)]() mutable {
-              deps_.engine->Call(std::move(event), RespondWith(response, std::move(finish)));
+              deps_.engine->Call(std::move(event), rpc::RespondWith(response, std::move(finish)));
             });
       });
 }
@@ -187,7 +188,7 @@ grpc::ServerUnaryReactor* NodeService::UncordonNode(grpc::CallbackServerContext*
         scheduler::UncordonNode event{0, id.cluster, id.node, call.caller.Name()};
         deps_.strand->Post(
             [this, event = std::move(event), response, finish = std::move(finish)]() mutable {
-              deps_.engine->Call(std::move(event), RespondWith(response, std::move(finish)));
+              deps_.engine->Call(std::move(event), rpc::RespondWith(response, std::move(finish)));
             });
       });
 }

@@ -7,6 +7,7 @@
 #include "libs/digest/sha256.h"
 #include "libs/resource/id.h"
 #include "libs/resource/name.h"
+#include "libs/rpc/finish.h"
 #include "libs/rpc/unary.h"
 #include "libs/session/lower_side.h"
 #include "libs/status/error.h"
@@ -50,7 +51,7 @@ grpc::ServerUnaryReactor* QueueService::CreateQueue(grpc::CallbackServerContext*
         deps_.strand->Post(
             [this, event = std::move(event), response, finish = std::move(finish)]() mutable {
               event.uid = deps_.random->Uuid4();
-              deps_.engine->Call(std::move(event), RespondWith(response, std::move(finish)));
+              deps_.engine->Call(std::move(event), rpc::RespondWith(response, std::move(finish)));
             });
       });
 }

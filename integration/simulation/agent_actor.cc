@@ -144,7 +144,8 @@ void AgentActor::CarryOut(const node_agent::Effect& effect) {
                Directory{identity->folder + "/svid"});
   } else if (const auto* check = std::get_if<CheckPorts>(&effect)) {
     TakenPorts taken;
-    if (world().random().OneIn(40)) {
+    const uint64_t one_in = machine_->program().port_taken_one_in;
+    if (one_in != 0 && world().random().OneIn(one_in)) {
       world().Fault("port taken");
       taken.ports = check->ports;
     }

@@ -130,7 +130,7 @@ void Machine::Exit(const TaskId& id, bool signaled, int code) {
   if (task == nullptr || !task->program_alive) return;
   task->program_alive = false;
   ++task->life;
-  witness_->Ended(id);
+  witness_->Ended(id, !signaled && code == 0 && task->step >= program_.steps);
   if (!task->shim_alive) return;
   ProgramEnd end;
   end.signaled = signaled;
@@ -274,7 +274,7 @@ void Machine::Reboot() {
     if (task.program_alive) {
       task.program_alive = false;
       ++task.life;
-      witness_->Ended(id);
+      witness_->Ended(id, /*finished=*/false);
     }
     task.shim_alive = false;
     task.shim_stopped = false;

@@ -25,6 +25,8 @@ struct ProgramConfig {
   int64_t steps_per_checkpoint = 4;
   // One of so many starts ends early with exit code 1; 0 for none.
   uint64_t failure_one_in = 12;
+  // One of so many checks finds the Task's ports taken; 0 for none.
+  uint64_t port_taken_one_in = 40;
 };
 
 // One Node's kernel and what it holds of Tasks: folders, cgroups, shims and programs. It outlives
@@ -45,6 +47,7 @@ class Machine {
   const std::string& name() const { return name_; }
   const MachineClock& clock() const { return clock_; }
   int64_t cpu_millis() const { return cpu_millis_; }
+  const ProgramConfig& program() const { return program_; }
   std::string boot_id() const;
   void SetListener(Listener listener) { listener_ = std::move(listener); }
 

@@ -18,6 +18,8 @@ struct Mutants {
   bool prepare_not_undone = false;
   // PREPARE reads the newest checkpoint without opening the Output at its generation.
   bool output_not_opened = false;
+  // The scheduler re-places a gang without a confirmed end 30 s before its fence_after is over.
+  bool replaces_early = false;
 };
 
 }  // namespace capstan::simulation

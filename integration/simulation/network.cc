@@ -81,12 +81,14 @@ void Pipe::UpperGone() {
 
 void Pipe::SendUp(capstan::type::v1::SessionUp message) {
   if (!lower_open_) return;
+  if (network_->tap() != nullptr) network_->tap()->SentUp(*this, message);
   up_.items.push_back({network_->world().now() + network_->Delay(), false, std::move(message)});
   PumpUp();
 }
 
 void Pipe::SendDown(capstan::type::v1::SessionDown message) {
   if (!upper_open_) return;
+  if (network_->tap() != nullptr) network_->tap()->SentDown(*this, message);
   down_.items.push_back({network_->world().now() + network_->Delay(), false, std::move(message)});
   PumpDown();
 }
@@ -139,7 +141,9 @@ void Pipe::PumpDown() {
     self->down_.items.pop_front();
     if (item.close) return self->LowerGone();
     self->lower_->Run(self->lower_life_, [self, message = std::move(item.message)] {
-      if (self->lower_open_) self->lower_end_.received(message);
+      if (!self->lower_open_) return;
+      if (self->network_->tap() != nullptr) self->network_->tap()->TakenDown(*self, message);
+      self->lower_end_.received(message);
     });
     self->PumpDown();
   });

@@ -21,6 +21,16 @@ namespace capstan::simulation {
 
 class Pipe;
 
+// Sees what goes over streams and changes nothing.
+class Tap {
+ public:
+  virtual ~Tap() = default;
+  virtual void SentUp(const Pipe& pipe, const capstan::type::v1::SessionUp& message) = 0;
+  virtual void SentDown(const Pipe& pipe, const capstan::type::v1::SessionDown& message) = 0;
+  // Just before the lower end takes it.
+  virtual void TakenDown(const Pipe& pipe, const capstan::type::v1::SessionDown& message) = 0;
+};
+
 // Everything between processes. A stream keeps its order, as TCP does, but may be delayed, half
 // dead, or broken without the other side's knowing; calls may be late, lost, doubled and overtake
 // each other.
@@ -40,6 +50,9 @@ class Network {
   // Messages take up to this long.
   void SetSlowest(absl::Duration slowest) { slowest_ = slowest; }
   void SetDoubling(bool doubling) { doubling_ = doubling; }
+  // Outlives the network; null for none.
+  void SetTap(Tap* tap) { tap_ = tap; }
+  Tap* tap() const { return tap_; }
 
   absl::Duration Delay();
 
@@ -98,12 +111,16 @@ class Network {
   std::set<std::pair<std::string, std::string>> cuts_;
   absl::Duration slowest_ = absl::Milliseconds(20);
   bool doubling_ = false;
+  Tap* tap_ = nullptr;
 };
 
 // One stream. Each end learns of the other's death by a close if the network lets it pass, else by
 // silence after half a minute; until then what it sends goes nowhere.
 class Pipe : public std::enable_shared_from_this<Pipe> {
  public:
+  const std::string& lower() const { return lower_->name(); }
+  const std::string& upper() const { return upper_->name(); }
+
   void SendUp(capstan::type::v1::SessionUp message);
   void SendDown(capstan::type::v1::SessionDown message);
   // From that end's own side; the other end is told, after what was sent before.

@@ -95,7 +95,9 @@ void SchedulerActor::KeepAlive() {
 }
 
 void SchedulerActor::Lead(int64_t epoch) {
-  auto core = scheduler::SchedulerCore::Load(scheduler::CoreConfig(), store_->disk.Read());
+  scheduler::CoreConfig config;
+  if (mutants_->replaces_early) config.replace_margin = -absl::Seconds(30);
+  auto core = scheduler::SchedulerCore::Load(config, store_->disk.Read());
   if (!core.ok()) return world().Violate(absl::StrCat(name(), ": ", core.status().ToString()));
   epoch_ = epoch;
   core_ = *std::move(core);
@@ -133,7 +135,9 @@ void SchedulerActor::StepDown(const std::string& why) {
 }
 
 void SchedulerActor::Apply(const scheduler::Event& event) {
-  scheduler::Step step = core_->Apply(event, Read());
+  const Now now = Read();
+  scheduler::Step step = core_->Apply(event, now);
+  if (observer_ != nullptr) observer_(*this, event, now, step);
   for (scheduler::Write& write : step.persist) {
     pipe_->Submit(std::move(write.puts), std::move(write.deletes), [](int64_t) {});
   }
@@ -245,6 +249,12 @@ void SchedulerActor::CancelJob(scheduler::CancelJob call,
   call.call = next_call_++;
   calls_[call.call] = std::move(reply);
   Apply(call);
+}
+
+bool SchedulerActor::Tell(const scheduler::Event& call) {
+  if (core_ == nullptr) return false;
+  Apply(call);
+  return true;
 }
 
 }  // namespace capstan::simulation

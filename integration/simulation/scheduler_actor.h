@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -40,8 +41,15 @@ class SchedulerActor final : public Process {
   using Reply = std::function<void(absl::StatusOr<T>)>;
   void CreateJob(scheduler::CreateJob call, Reply<capstan::scheduler::v1::Job> reply);
   void CancelJob(scheduler::CancelJob call, Reply<capstan::scheduler::v1::Job> reply);
+  // A call whose answer no one waits for; false if this replica does not lead.
+  bool Tell(const scheduler::Event& call);
 
   const scheduler::SchedulerCore* core() const { return core_.get(); }
+
+  // Told of every step of the core before anything of it is stored or carried out.
+  using Observer = std::function<void(const SchedulerActor& who, const scheduler::Event& event,
+                                      Now now, const scheduler::Step& step)>;
+  void SetObserver(Observer observer) { observer_ = std::move(observer); }
 
  protected:
   void OnStart() override;
@@ -64,6 +72,7 @@ class SchedulerActor final : public Process {
   SharedStore* const store_;
   LoaderActor* const loader_;
   const Mutants* const mutants_;
+  Observer observer_;
   scheduler::SessionId next_session_ = 1;
   scheduler::CallId next_call_ = 1;
   int64_t ended_epoch_ = 0;

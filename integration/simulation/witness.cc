@@ -45,12 +45,18 @@ void Witness::Started(const TaskId& id, const std::string& machine, int64_t cpu_
                                  newest == newest_step_.end() ? 0 : newest->second,
                                  " is committed"));
   }
-  live_[id] = {machine, cpu_millis};
+  live_[id] = {machine, cpu_millis, lives_.size()};
+  lives_.push_back({id, machine, world_->now()});
 }
 
-void Witness::Ended(const TaskId& id) {
+void Witness::Ended(const TaskId& id, bool finished) {
   world_->Log("witness", absl::StrCat("end ", id.Path()));
-  live_.erase(id);
+  const auto live = live_.find(id);
+  if (live == live_.end()) return;
+  Life& life = lives_[live->second.life];
+  life.ended = world_->now();
+  life.finished = finished;
+  live_.erase(live);
 }
 
 void Witness::Committed(const std::string& job_uid, int64_t generation, int64_t step) {

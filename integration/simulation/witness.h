@@ -5,7 +5,9 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "absl/time/time.h"
 #include "integration/simulation/process.h"
 #include "integration/simulation/world.h"
 #include "libs/session/task_id.h"
@@ -29,7 +31,8 @@ class Witness {
 
   void Started(const session::TaskId& id, const std::string& machine, int64_t cpu_millis,
                int64_t cpu_limit, int64_t resume_step);
-  void Ended(const session::TaskId& id);
+  // `finished`: its program had done all its steps and exited 0.
+  void Ended(const session::TaskId& id, bool finished);
 
   // A checkpoint is durable at the data_loader.
   void Committed(const std::string& job_uid, int64_t generation, int64_t step);
@@ -37,6 +40,17 @@ class Witness {
   void CommitAcknowledged(const std::string& job_uid, int64_t generation, int64_t step);
   void JobAcknowledged(const std::string& uid) { jobs_.insert(uid); }
   void CancelAcknowledged(const std::string& uid) { cancels_.insert(uid); }
+
+  // Every Task that ever ran, in the order of starts, on true time.
+  struct Life {
+    session::TaskId id;
+    std::string machine;
+    absl::Duration started;
+    // Infinite while it runs.
+    absl::Duration ended = absl::InfiniteDuration();
+    bool finished = false;
+  };
+  const std::vector<Life>& lives() const { return lives_; }
 
   const std::set<std::string>& jobs() const { return jobs_; }
   const std::set<std::string>& cancels() const { return cancels_; }
@@ -50,11 +64,13 @@ class Witness {
   struct LiveTask {
     std::string machine;
     int64_t cpu_millis = 0;
+    size_t life = 0;  // position in lives_
   };
 
   World* const world_;
   const Disk* const scheduler_disk_;
   std::set<session::TaskId> started_;
+  std::vector<Life> lives_;
   std::map<session::TaskId, LiveTask> live_;
   std::set<std::pair<std::string, int64_t>> gangs_;
   int64_t generations_ = 0;

@@ -47,8 +47,8 @@ MachineClock::MachineClock(World* world)
       offset_(absl::Seconds(static_cast<int64_t>(world->random().Below(1'000'000)))),
       rate_ppm_(world->random().Between(-kMaxRate, kMaxRate)) {}
 
-Now MachineClock::Read() const {
-  const absl::Duration local = world_->now() + world_->now() * rate_ppm_ / 1'000'000;
+Now MachineClock::At(absl::Duration true_time) const {
+  const absl::Duration local = true_time + true_time * rate_ppm_ / 1'000'000;
   return Now{absl::FromUnixSeconds(kStart) + local, BootTime() + offset_ + local};
 }
 

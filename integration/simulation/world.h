@@ -56,7 +56,9 @@ class MachineClock {
  public:
   explicit MachineClock(World* world);
 
-  Now Read() const;
+  Now Read() const { return At(world_->now()); }
+  // What the clocks show at a true time.
+  Now At(absl::Duration true_time) const;
   // True time until the boot clock shows `time`; not negative.
   absl::Duration Until(BootTime time) const;
 

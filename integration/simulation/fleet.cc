@@ -1,0 +1,213 @@
+#include "integration/simulation/fleet.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "services/executor/core/keys.h"
+#include "services/scheduler/core/validate.h"
+
+namespace capstan::simulation {
+
+using capstan::scheduler::v1::Job;
+
+Fleet::Fleet(const FleetConfig& config)
+    : config_(config),
+      world_(config.seed),
+      network_(&world_),
+      witness_(&world_, &store_.disk),
+      service_clock_(&world_) {
+  if (config.print_log) world_.PrintLog();
+  const auto clock = [this] {
+    clocks_.push_back(std::make_unique<MachineClock>(&world_));
+    return clocks_.back().get();
+  };
+  loader_ = std::make_unique<LoaderActor>(&world_, clock(), &witness_, &config_.mutants);
+  std::vector<SchedulerActor*> schedulers;
+  for (const char* name : {"scheduler-a", "scheduler-b"}) {
+    schedulers_.push_back(std::make_unique<SchedulerActor>(&network_, clock(), name, &store_,
+                                                           loader_.get(), &config_.mutants));
+    schedulers.push_back(schedulers_.back().get());
+  }
+  for (int c = 0; c < config.clusters; ++c) {
+    const std::string cluster = absl::StrCat("c", c);
+    executors_.push_back(std::make_unique<ExecutorActor>(&network_, clock(), cluster, schedulers));
+    for (int n = 0; n < config.nodes_per_cluster; ++n) {
+      const std::string node = absl::StrCat(cluster, "-n", n);
+      machines_.push_back(std::make_unique<Machine>(&world_, node, config.cpu_millis,
+                                                    config.program, &witness_,
+                                                    config.mutants.shim_ignores_deadline));
+      agents_.push_back(std::make_unique<AgentActor>(&network_, machines_.back().get(), cluster,
+                                                     node, executors_.back().get(), loader_.get()));
+    }
+  }
+  user_ = std::make_unique<User>(&world_, &service_clock_);
+  processes_ = {loader_.get()};
+  for (auto& scheduler : schedulers_) processes_.push_back(scheduler.get());
+  for (auto& executor : executors_) processes_.push_back(executor.get());
+  for (auto& agent : agents_) processes_.push_back(agent.get());
+}
+
+ExecutorActor* Fleet::executor_of(size_t i) const {
+  return executors_[i / config_.nodes_per_cluster].get();
+}
+
+void Fleet::Start() {
+  for (Process* process : processes_) process->Start();
+  user_->Start();
+}
+
+void Fleet::HealAll() {
+  world_.Log("world", "heals");
+  network_.Heal();
+  network_.SetSlowest(absl::Milliseconds(20));
+  network_.SetDoubling(false);
+  for (Process* process : processes_) {
+    process->Start();
+    process->Continue();
+  }
+}
+
+void Fleet::CutFor(const std::string& a, const std::string& b, bool both, absl::Duration how_long) {
+  world_.Log("network", absl::StrCat("cuts ", a, both ? " and " : " to ", b, " for ",
+                                     absl::FormatDuration(how_long)));
+  network_.Cut(a, b);
+  if (both) network_.Cut(b, a);
+  world_.After(how_long, [this, a, b, both] {
+    network_.Heal(a, b);
+    if (both) network_.Heal(b, a);
+  });
+}
+
+capstan::scheduler::v1::JobSpec Fleet::Spec(int32_t replicas, absl::Duration fence_after) {
+  capstan::scheduler::v1::JobSpec spec;
+  capstan::scheduler::v1::TaskGroup& group = *spec.add_task_groups();
+  group.set_name("w");
+  group.set_replicas(replicas);
+  group.add_argv("/bin/train");
+  group.mutable_resources()->set_cpu_millis(1000);
+  group.mutable_resources()->set_memory_bytes(int64_t{1} << 30);
+  if (fence_after > absl::ZeroDuration()) {
+    spec.mutable_fence_after()->set_seconds(absl::ToInt64Seconds(fence_after));
+  }
+  spec.mutable_stop_grace()->set_seconds(5);
+  spec.mutable_retry()->set_max_restarts(100);
+  spec.set_output(true);
+  scheduler::ApplyDefaults("projects/p", scheduler::CoreConfig(), &spec);
+  return spec;
+}
+
+std::shared_ptr<SubmittedJob> Fleet::MakeJob(int32_t replicas, absl::Duration fence_after) {
+  auto job = std::make_shared<SubmittedJob>();
+  job->uid = world_.random().Uuid4();
+  job->request_id = world_.random().Uuid4();
+  job->spec = Spec(replicas, fence_after);
+  return job;
+}
+
+void Fleet::Submit(const std::shared_ptr<SubmittedJob>& job, Done done) {
+  SchedulerActor* scheduler = AnyScheduler();
+  network_.Call<Job>(
+      user_.get(), scheduler,
+      [scheduler, job](auto reply) {
+        scheduler::CreateJob call;
+        call.project = "projects/p";
+        call.uid = job->uid;
+        call.submitter = "person/1000";
+        call.request_id = job->request_id;
+        call.body_hash = "hash-" + job->uid;
+        call.spec = job->spec;
+        scheduler->CreateJob(std::move(call), std::move(reply));
+      },
+      [this, job, done = std::move(done)](absl::StatusOr<Job> made) {
+        if (!made.ok()) {
+          world_.After(absl::Seconds(2), [this, job, done] { Submit(job, done); });
+          return;
+        }
+        ++acknowledged_;
+        witness_.JobAcknowledged(made->uid());
+        if (done != nullptr) done(*made);
+      });
+}
+
+void Fleet::Cancel(const std::string& name) {
+  SchedulerActor* scheduler = AnyScheduler();
+  network_.Call<Job>(
+      user_.get(), scheduler,
+      [scheduler, name](auto reply) {
+        scheduler::CancelJob call;
+        call.name = name;
+        scheduler->CancelJob(std::move(call), std::move(reply));
+      },
+      [this, name](absl::StatusOr<Job> cancelled) {
+        if (cancelled.ok()) return witness_.CancelAcknowledged(cancelled->uid());
+        world_.After(absl::Seconds(2), [this, name] { Cancel(name); });
+      });
+}
+
+bool Fleet::Settled(int jobs, std::string* why) const {
+  if (acknowledged_ < jobs) {
+    *why = absl::StrCat(jobs - acknowledged_, " jobs are not acknowledged");
+    return false;
+  }
+  auto core = scheduler::SchedulerCore::Load(scheduler::CoreConfig(), store_.disk.Read());
+  if (!core.ok()) {
+    *why = core.status().ToString();
+    return false;
+  }
+  const scheduler::Model& model = (*core)->model();
+  for (const std::string& uid : witness_.jobs()) {
+    const scheduler::JobEntry* job = model.FindJob(uid);
+    if (job == nullptr) {
+      *why = absl::StrCat("acknowledged job ", uid, " is not stored");
+      return false;
+    }
+    if (!job->final()) {
+      *why = absl::StrCat("job ", uid, " is ", Job::State_Name(job->state.state()), " ",
+                          job->state.reason(), " in generation ", job->state.generation());
+      return false;
+    }
+  }
+  for (const std::string& uid : witness_.cancels()) {
+    const Job::State state = model.FindJob(uid)->state.state();
+    if (state != Job::STATE_CANCELLED && state != Job::STATE_SUCCEEDED &&
+        state != Job::STATE_FAILED) {
+      *why = absl::StrCat("acknowledged cancel of ", uid, " is not stored");
+      return false;
+    }
+  }
+  if (!model.pin_releases.empty()) {
+    *why = "pins are to be released";
+    return false;
+  }
+  for (size_t i = 0; i < machines_.size(); ++i) {
+    if (!machines_[i]->Empty()) {
+      *why = absl::StrCat("left on a machine: ", machines_[i]->Left());
+      return false;
+    }
+    if (agents_[i]->core() == nullptr || !agents_[i]->core()->tasks().empty()) {
+      *why = absl::StrCat(agents_[i]->name(), " keeps Tasks");
+      if (agents_[i]->core() == nullptr) return false;
+      for (const auto& [id, entry] : agents_[i]->core()->tasks()) {
+        absl::StrAppend(why, " ", id.Path(), " part ", entry.part, " ticket ", entry.ticket,
+                        " order {", entry.order.ShortDebugString(), "} {",
+                        entry.record.ShortDebugString(), "}");
+      }
+      return false;
+    }
+  }
+  for (const auto& executor : executors_) {
+    std::vector<std::string> left;
+    for (const auto& [key, value] : executor->disk().records) {
+      // What stays is the executor itself and its Nodes.
+      if (key != executor::kSelfKey && key.find(executor::kNodePrefix) != 0) left.push_back(key);
+    }
+    if (!left.empty()) {
+      *why = absl::StrCat(executor->name(), " keeps ", absl::StrJoin(left, " "));
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace capstan::simulation

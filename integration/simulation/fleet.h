@@ -1,0 +1,121 @@
+#ifndef CAPSTAN_INTEGRATION_SIMULATION_FLEET_H_
+#define CAPSTAN_INTEGRATION_SIMULATION_FLEET_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "integration/simulation/agent_actor.h"
+#include "integration/simulation/executor_actor.h"
+#include "integration/simulation/loader_actor.h"
+#include "integration/simulation/machine.h"
+#include "integration/simulation/mutants.h"
+#include "integration/simulation/network.h"
+#include "integration/simulation/process.h"
+#include "integration/simulation/scheduler_actor.h"
+#include "integration/simulation/witness.h"
+#include "integration/simulation/world.h"
+#include "proto/capstan/scheduler/v1/job.pb.h"
+
+namespace capstan::simulation {
+
+struct FleetConfig {
+  uint64_t seed = 0;
+  int clusters = 2;
+  int nodes_per_cluster = 3;
+  // Of each Node.
+  int64_t cpu_millis = 4000;
+  ProgramConfig program;
+  bool print_log = false;
+  Mutants mutants;
+};
+
+// A Job as someone submits it, again and again until it is acknowledged.
+struct SubmittedJob {
+  std::string uid;
+  std::string request_id;
+  capstan::scheduler::v1::JobSpec spec;
+};
+
+// The real cores of scheduler (two replicas), executors, agents, shims and data_loader, wired to
+// each other over a simulated network, and someone who submits. Process i of agents() runs on
+// machine i of machines(), in Cluster i / nodes_per_cluster.
+class Fleet {
+ public:
+  explicit Fleet(const FleetConfig& config);
+
+  World& world() { return world_; }
+  Network& network() { return network_; }
+  const SharedStore& store() const { return store_; }
+  Witness& witness() { return witness_; }
+  const std::vector<std::unique_ptr<SchedulerActor>>& schedulers() const { return schedulers_; }
+  const std::vector<std::unique_ptr<ExecutorActor>>& executors() const { return executors_; }
+  const std::vector<std::unique_ptr<Machine>>& machines() const { return machines_; }
+  const std::vector<std::unique_ptr<AgentActor>>& agents() const { return agents_; }
+  // Every one that may crash.
+  const std::vector<Process*>& processes() const { return processes_; }
+  // Of the agent on machine `i`.
+  ExecutorActor* executor_of(size_t i) const;
+
+  // Starts everything.
+  void Start();
+  // Undoes cuts, delays, crashes and stops.
+  void HealAll();
+  // Cuts `a` from `b`, or each from the other, for a while.
+  void CutFor(const std::string& a, const std::string& b, bool both, absl::Duration how_long);
+
+  // A Job of `replicas` Tasks of 1 CPU each, with defaults filled in but for fence_after, which is
+  // the default if zero; it writes an Output and is restarted as often as needed.
+  static capstan::scheduler::v1::JobSpec Spec(int32_t replicas, absl::Duration fence_after);
+  // The same with a fresh uid.
+  std::shared_ptr<SubmittedJob> MakeJob(int32_t replicas, absl::Duration fence_after);
+  using Done = std::function<void(const capstan::scheduler::v1::Job&)>;
+  // Asks one scheduler after the other until the Job is acknowledged; then tells the witness.
+  void Submit(const std::shared_ptr<SubmittedJob>& job, Done done = nullptr);
+  // The same for a cancel.
+  void Cancel(const std::string& name);
+  int acknowledged() const { return acknowledged_; }
+
+  // Whether `jobs` Jobs are acknowledged, every acknowledged one is stored as final, and nothing is
+  // left of any: no process, folder, record, uid or pin. If not, says why.
+  bool Settled(int jobs, std::string* why) const;
+
+ private:
+  // Someone at a terminal: never crashes.
+  class User final : public Process {
+   public:
+    User(World* world, const MachineClock* clock) : Process(world, "user", clock) {}
+
+   protected:
+    void OnStart() override {}
+    void OnCrash() override {}
+    void OnAlarm() override {}
+  };
+
+  SchedulerActor* AnyScheduler() {
+    return schedulers_[world_.random().Below(schedulers_.size())].get();
+  }
+
+  const FleetConfig config_;
+  World world_;
+  Network network_;
+  SharedStore store_;
+  Witness witness_;
+  MachineClock service_clock_;
+  std::vector<std::unique_ptr<MachineClock>> clocks_;
+  std::unique_ptr<LoaderActor> loader_;
+  std::vector<std::unique_ptr<SchedulerActor>> schedulers_;
+  std::vector<std::unique_ptr<ExecutorActor>> executors_;
+  std::vector<std::unique_ptr<Machine>> machines_;
+  std::vector<std::unique_ptr<AgentActor>> agents_;
+  std::unique_ptr<User> user_;
+  std::vector<Process*> processes_;
+  int acknowledged_ = 0;
+};
+
+}  // namespace capstan::simulation
+
+#endif  // CAPSTAN_INTEGRATION_SIMULATION_FLEET_H_

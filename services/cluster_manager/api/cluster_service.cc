@@ -8,6 +8,8 @@
 #include "libs/resource/name.h"
 #include "libs/rpc/unary.h"
 #include "libs/status/error.h"
+#include "libs/status/status_macros.h"
+#include "libs/store/record.h"
 #include "services/cluster_manager/core/health_core.h"
 #include "services/cluster_manager/core/records.pb.h"
 
@@ -19,14 +21,9 @@ namespace pb = ::capstan::clustermanager::v1;
 // Nodes of one Cluster shown at most; the store's own bound.
 constexpr int64_t kMaxVerdicts = 10'000;
 
-absl::Status Corrupt(const std::string& key) {
-  return status::Error(absl::StatusCode::kDataLoss, "RECORD_CORRUPT",
-                       "record '" + key + "' can't be parsed");
-}
-
 absl::StatusOr<pb::Cluster> ToCluster(const store::KeyValue& kv) {
   ClusterRecord record;
-  if (!record.ParseFromString(kv.value)) return Corrupt(kv.key);
+  CAPSTAN_RETURN_IF_ERROR(store::ParseRecord(kv, kSchemaVersion, &record));
   pb::Cluster cluster;
   cluster.set_name(record.name());
   cluster.set_uid(record.uid());
@@ -48,7 +45,8 @@ void AddVerdicts(store::Store* store, pb::Cluster cluster, int64_t revision,
     if (!found.ok()) return done(found.status());
     for (const store::KeyValue& kv : found->kvs) {
       VerdictRecord record;
-      if (!record.ParseFromString(kv.value)) return done(Corrupt(kv.key));
+      const absl::Status parsed = store::ParseRecord(kv, kSchemaVersion, &record);
+      if (!parsed.ok()) return done(parsed);
       if (record.verdict().health() == pb::NodeVerdict::HEALTH_UNHEALTHY) {
         cluster.set_unhealthy_node_count(cluster.unhealthy_node_count() + 1);
       } else {

@@ -5,7 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "libs/status/error.h"
+#include "libs/store/record.h"
 #include "libs/time/proto_time.h"
 
 namespace capstan::cluster_manager {
@@ -15,24 +15,7 @@ namespace pb = ::capstan::clustermanager::v1;
 using ::capstan::scheduler::v1::Node;
 using ::capstan::type::v1::NodeObservation;
 
-constexpr int kSchemaVersion = 1;
-
 std::string ClusterOf(const std::string& node) { return node.substr(0, node.find("/nodes/")); }
-
-template <typename Record>
-absl::Status Parse(const store::KeyValue& kv, Record& record) {
-  if (!record.ParseFromString(kv.value)) {
-    return status::Error(absl::StatusCode::kDataLoss, "RECORD_CORRUPT",
-                         absl::StrCat("record '", kv.key, "' can't be parsed"));
-  }
-  if (record.schema_version() > kSchemaVersion) {
-    return status::Error(
-        absl::StatusCode::kFailedPrecondition, "RECORD_TOO_NEW",
-        absl::StrCat("record '", kv.key, "' has schema version ", record.schema_version(),
-                     "; this program knows up to ", kSchemaVersion, ": run the newer one"));
-  }
-  return absl::OkStatus();
-}
 
 }  // namespace
 
@@ -63,13 +46,13 @@ std::set<std::string> Findings(const Node& node) {
 absl::Status HealthCore::Load(const store::KeyValue& kv) {
   if (absl::StartsWith(kv.key, ClusterKey(""))) {
     ClusterRecord record;
-    const absl::Status parsed = Parse(kv, record);
+    const absl::Status parsed = store::ParseRecord(kv, kSchemaVersion, &record);
     if (parsed.ok()) clusters_[record.name()] = record;
     return parsed;
   }
   if (absl::StartsWith(kv.key, VerdictKey(""))) {
     NodeState state;
-    const absl::Status parsed = Parse(kv, state.record);
+    const absl::Status parsed = store::ParseRecord(kv, kSchemaVersion, &state.record);
     if (parsed.ok()) nodes_[state.record.verdict().node()] = state;
     return parsed;
   }

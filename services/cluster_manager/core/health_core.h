@@ -96,6 +96,8 @@ class HealthCore {
 // Findings shown by a Node: `NODE_SILENT`, `DISK_FULL`, `PREFLIGHT_FAILED`.
 std::set<std::string> Findings(const capstan::scheduler::v1::Node& node);
 
+// Of the records, the newest that this program knows.
+inline constexpr int kSchemaVersion = 1;
 inline constexpr char kKeyPrefix[] = "/capstan/cluster_manager/v1/";
 // `name` is `clusters/{c}`.
 std::string ClusterKey(const std::string& name);

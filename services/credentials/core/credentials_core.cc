@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "libs/status/error.h"
+#include "libs/store/record.h"
 #include "libs/time/proto_time.h"
 #include "services/credentials/core/store_key.h"
 
@@ -21,14 +22,6 @@ constexpr absl::Duration kPruneDelay = absl::Seconds(10);
 // Pause between batches of records that are due already.
 constexpr absl::Duration kPrunePause = absl::Milliseconds(100);
 
-template <typename Record>
-absl::Status Parse(const store::KeyValue& kv, Record* record) {
-  if (record->ParseFromString(kv.value)) return absl::OkStatus();
-  return status::Error(absl::StatusCode::kDataLoss, "UNREADABLE_RECORD",
-                       absl::StrCat("The record at `", kv.key, "` cannot be read."),
-                       {{"key", kv.key}});
-}
-
 }  // namespace
 
 CredentialsCore::CredentialsCore(const CoreConfig& config)
@@ -37,7 +30,7 @@ CredentialsCore::CredentialsCore(const CoreConfig& config)
 absl::Status CredentialsCore::Load(const std::vector<store::KeyValue>& records) {
   // Calls `take` with the parsed record.
   const auto load = [](const store::KeyValue& kv, auto record, auto take) {
-    absl::Status status = Parse(kv, &record);
+    absl::Status status = store::ParseRecord(kv, kSchema, &record);
     if (status.ok()) take(record);
     return status;
   };

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/status/error.h"
+#include "libs/store/record.h"
 #include "libs/time/proto_time.h"
 #include "services/data_loader/core/loader_core.h"
 #include "services/data_loader/core/records.pb.h"
@@ -16,21 +17,17 @@ namespace pb = ::capstan::dataloader::v1;
 
 constexpr int64_t kMaxLoads = 10'000;
 
-absl::Status Corrupt(const std::string& key) {
-  return status::Error(absl::StatusCode::kDataLoss, "RECORD_CORRUPT",
-                       absl::StrCat("record '", key, "' can't be parsed"));
-}
-
 // `part` takes the resource out of its record.
 template <typename Record, typename T, typename Part>
 void GetOne(store::Store* store, const std::string& key, const std::string& name, Part part,
             absl::AnyInvocable<void(absl::StatusOr<T>)> answer) {
-  store->Range({.key = key}, [key, name, part, answer = std::move(answer)](
+  store->Range({.key = key}, [name, part, answer = std::move(answer)](
                                  absl::StatusOr<store::RangeResult> result) mutable {
     if (!result.ok()) return answer(result.status());
     if (result->kvs.empty()) return answer(status::NotFound(name));
     Record record;
-    if (!record.ParseFromString(result->kvs.front().value)) return answer(Corrupt(key));
+    const absl::Status parsed = store::ParseRecord(result->kvs.front(), kSchemaVersion, &record);
+    if (!parsed.ok()) return answer(parsed);
     answer(part(record));
   });
 }
@@ -44,7 +41,8 @@ void GetMany(store::Store* store, store::RangeRequest request, Part part,
     std::vector<T> found;
     for (const store::KeyValue& kv : result->kvs) {
       Record record;
-      if (!record.ParseFromString(kv.value)) return answer(Corrupt(kv.key));
+      const absl::Status parsed = store::ParseRecord(kv, kSchemaVersion, &record);
+      if (!parsed.ok()) return answer(parsed);
       found.push_back(part(record));
     }
     answer(std::move(found));

@@ -142,6 +142,8 @@ class LoaderCore {
 };
 
 // Keys of the records; also for readers of the committed state.
+// Of the records, the newest that this program knows.
+inline constexpr int kSchemaVersion = 1;
 inline constexpr char kKeyPrefix[] = "/capstan/data_loader/v1/";
 std::string DatasetKey(const std::string& name);
 std::string VersionKey(const std::string& name);

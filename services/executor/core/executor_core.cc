@@ -8,6 +8,7 @@
 #include "absl/strings/strip.h"
 #include "libs/session/fencing_token.h"
 #include "libs/status/status_macros.h"
+#include "libs/store/record.h"
 #include "services/executor/core/keys.h"
 
 namespace capstan::executor {
@@ -18,11 +19,7 @@ using session::TaskId;
 
 namespace {
 
-template <typename Record>
-absl::Status Parse(const store::KeyValue& kv, Record* record) {
-  if (record->ParseFromString(kv.value)) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("cannot read the record ", kv.key));
-}
+constexpr int kSchema = 1;
 
 }  // namespace
 
@@ -35,24 +32,24 @@ absl::StatusOr<ExecutorCore> ExecutorCore::Load(CoreConfig config,
   for (const store::KeyValue& kv : records) {
     absl::string_view rest = kv.key;
     if (kv.key == kSelfKey) {
-      CAPSTAN_RETURN_IF_ERROR(Parse(kv, &core.self_));
+      CAPSTAN_RETURN_IF_ERROR(store::ParseRecord(kv, kSchema, &core.self_));
       core.fresh_ = false;
     } else if (absl::ConsumePrefix(&rest, kDesiredPrefix)) {
       CAPSTAN_ASSIGN_OR_RETURN(const TaskId id, TaskId::FromPath(rest));
       record::v1::Desired desired;
-      CAPSTAN_RETURN_IF_ERROR(Parse(kv, &desired));
+      CAPSTAN_RETURN_IF_ERROR(store::ParseRecord(kv, kSchema, &desired));
       entries[id].desired = std::move(*desired.mutable_task());
     } else if (absl::ConsumePrefix(&rest, kObservedPrefix)) {
       CAPSTAN_ASSIGN_OR_RETURN(const TaskId id, TaskId::FromPath(rest));
-      CAPSTAN_RETURN_IF_ERROR(Parse(kv, &entries[id].observed));
+      CAPSTAN_RETURN_IF_ERROR(store::ParseRecord(kv, kSchema, &entries[id].observed));
     } else if (absl::ConsumePrefix(&rest, kNodePrefix)) {
       NodeEntry& node = core.nodes_[std::string(rest)];
-      CAPSTAN_RETURN_IF_ERROR(Parse(kv, &node.record));
+      CAPSTAN_RETURN_IF_ERROR(store::ParseRecord(kv, kSchema, &node.record));
       // Nobody listened while the executor was away.
       node.last_heard = now.boot;
     } else if (absl::ConsumePrefix(&rest, kUidPrefix)) {
       record::v1::JobUid uid;
-      CAPSTAN_RETURN_IF_ERROR(Parse(kv, &uid));
+      CAPSTAN_RETURN_IF_ERROR(store::ParseRecord(kv, kSchema, &uid));
       if (!core.tasks_.TakeUid(std::string(rest), uid.unix_uid())) {
         return absl::DataLossError(absl::StrCat("two Jobs share the uid of ", kv.key));
       }

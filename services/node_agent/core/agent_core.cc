@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
+#include "libs/store/record.h"
 #include "services/node_agent/core/deadline.h"
 #include "services/node_agent/core/keys.h"
 
@@ -21,11 +22,7 @@ using TaskRecord = AgentCore::TaskRecord;
 
 namespace {
 
-template <typename Record>
-absl::Status Parse(const store::KeyValue& kv, Record* record) {
-  if (record->ParseFromString(kv.value)) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("cannot read the record ", kv.key));
-}
+constexpr int kSchema = 1;
 
 TaskEnd Lost(const std::string& message) {
   TaskEnd end;
@@ -47,21 +44,21 @@ absl::StatusOr<AgentCore> AgentCore::Load(CoreConfig config,
   for (const store::KeyValue& kv : records) {
     absl::string_view rest = kv.key;
     if (kv.key == kSelfKey) {
-      CAPSTAN_RETURN_IF_ERROR(Parse(kv, &core.self_));
+      CAPSTAN_RETURN_IF_ERROR(store::ParseRecord(kv, kSchema, &core.self_));
     } else if (kv.key == kConfirmedKey) {
       capstan::nodeagent::record::v1::Confirmed confirmed;
-      CAPSTAN_RETURN_IF_ERROR(Parse(kv, &confirmed));
+      CAPSTAN_RETURN_IF_ERROR(store::ParseRecord(kv, kSchema, &confirmed));
       if (confirmed.boot_id() == core.config_.boot_id) {
         core.confirmed_at_ = BootTime::FromNanoseconds(confirmed.confirmed_at_boottime_ns());
       }
     } else if (absl::ConsumePrefix(&rest, kOrderPrefix)) {
       CAPSTAN_ASSIGN_OR_RETURN(const TaskId id, TaskId::FromPath(rest));
       capstan::nodeagent::record::v1::Order order;
-      CAPSTAN_RETURN_IF_ERROR(Parse(kv, &order));
+      CAPSTAN_RETURN_IF_ERROR(store::ParseRecord(kv, kSchema, &order));
       core.tasks_[id].order = std::move(*order.mutable_task());
     } else if (absl::ConsumePrefix(&rest, kTaskPrefix)) {
       CAPSTAN_ASSIGN_OR_RETURN(const TaskId id, TaskId::FromPath(rest));
-      CAPSTAN_RETURN_IF_ERROR(Parse(kv, &core.tasks_[id].record));
+      CAPSTAN_RETURN_IF_ERROR(store::ParseRecord(kv, kSchema, &core.tasks_[id].record));
     }
   }
   for (auto it = core.tasks_.begin(); it != core.tasks_.end();) {

@@ -1,27 +1,15 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "libs/status/error.h"
 #include "libs/status/status_macros.h"
+#include "libs/store/record.h"
 #include "services/scheduler/core/keys.h"
 #include "services/scheduler/core/model.h"
 
 namespace capstan::scheduler {
 namespace {
 
-constexpr char kCorrupt[] = "RECORD_CORRUPT";
-
-absl::Status Corrupt(absl::string_view what) {
-  return status::Error(absl::StatusCode::kDataLoss, kCorrupt,
-                       absl::StrCat("the store holds a record that cannot be read: ", what),
-                       {{"record", std::string(what)}});
-}
-
-template <typename Message>
-absl::Status Parse(absl::string_view key, absl::string_view value, Message* message) {
-  if (!message->ParseFromArray(value.data(), static_cast<int>(value.size()))) return Corrupt(key);
-  return absl::OkStatus();
-}
+constexpr int kSchemaVersion = 1;
 
 // Sets or erases `map[id]`.
 template <typename Map, typename Key>
@@ -32,7 +20,7 @@ absl::Status ApplyTo(Map* map, const Key& id, absl::string_view key,
     return absl::OkStatus();
   }
   typename Map::mapped_type record;
-  CAPSTAN_RETURN_IF_ERROR(Parse(key, *value, &record));
+  CAPSTAN_RETURN_IF_ERROR(store::ParseRecord(key, *value, kSchemaVersion, &record));
   (*map)[id] = std::move(record);
   return absl::OkStatus();
 }
@@ -44,7 +32,7 @@ absl::Status ApplyTo(absl::optional<Message>* field, absl::string_view key,
     field->reset();
     return absl::OkStatus();
   }
-  return Parse(key, *value, &field->emplace());
+  return store::ParseRecord(key, *value, kSchemaVersion, &field->emplace());
 }
 
 }  // namespace
@@ -128,11 +116,11 @@ absl::Status ModelBuilder::ResolveJob(const std::string& uid) {
   for (auto chunk = raw.placements.lower_bound({generation, 0});
        chunk != raw.placements.end() && chunk->first.first == generation; ++chunk) {
     if (chunk->second.first_rank() != static_cast<int>(gang.nodes.size())) {
-      return Corrupt(absl::StrCat("placements of job ", uid));
+      return store::CorruptRecord(absl::StrCat("placements of job ", uid));
     }
     for (uint32_t index : chunk->second.node_index()) {
       if (index >= static_cast<uint32_t>(chunk->second.nodes_size())) {
-        return Corrupt(absl::StrCat("placements of job ", uid));
+        return store::CorruptRecord(absl::StrCat("placements of job ", uid));
       }
       gang.nodes.push_back(chunk->second.nodes(index));
     }
@@ -140,14 +128,14 @@ absl::Status ModelBuilder::ResolveJob(const std::string& uid) {
   for (auto chunk = raw.tasks.lower_bound({generation, 0});
        chunk != raw.tasks.end() && chunk->first.first == generation; ++chunk) {
     if (chunk->second.first_rank() != static_cast<int>(gang.tasks.size())) {
-      return Corrupt(absl::StrCat("tasks of job ", uid));
+      return store::CorruptRecord(absl::StrCat("tasks of job ", uid));
     }
     gang.tasks.insert(gang.tasks.end(), chunk->second.tasks().begin(), chunk->second.tasks().end());
   }
   const size_t count = gang.head.task_count();
   if (gang.nodes.size() != count || gang.tasks.size() != count ||
       TaskCount(job.spec.spec()) != gang.head.task_count()) {
-    return Corrupt(absl::StrCat("gang of job ", uid));
+    return store::CorruptRecord(absl::StrCat("gang of job ", uid));
   }
   job.gang = std::move(gang);
   return absl::OkStatus();

@@ -104,7 +104,7 @@ FleetConfig Outage::FleetOf(const OutageConfig& config, absl::Duration fence) {
   fleet.program.failure_one_in = 0;
   fleet.program.port_taken_one_in = 0;
   // Those of a short outage end before, during and after it; those of a long one would outlive it.
-  fleet.program.steps = Short(config) ? config.length / kStep + 12 : (fence * 3 / 2) / kStep + 18;
+  fleet.program.steps = Short(config) ? config.length / kStep + 6 : (fence * 3 / 2) / kStep + 18;
   return fleet;
 }
 
@@ -123,7 +123,7 @@ void Outage::PlanJobs() {
     return;
   }
   // More than fits: the last ones wait for room.
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < 5; ++i) {
     const auto replicas = static_cast<int32_t>(random.Between(int64_t{1}, int64_t{5}));
     Submit(replicas, i < 2 ? soon() : random.Between(absl::Seconds(5), absl::Minutes(3)));
   }

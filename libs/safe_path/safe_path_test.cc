@@ -1,6 +1,7 @@
 #include "libs/safe_path/safe_path.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "libs/safe_path/replace_file.h"
 #include "libs/status/error.h"
 
 namespace capstan {
@@ -125,6 +127,18 @@ TEST_F(SafeRootTest, AtomicWriteReplacesWhole) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY));
   EXPECT_EQ(*ReadAll(fd.get(), 10, path), "two");
   EXPECT_FALSE(WriteFileAtomically(base_ + "/absent/file", "x", 0600).ok());
+}
+
+TEST_F(SafeRootTest, AReplacedFileIsWhole) {
+  const std::string path = base_ + "/control";
+  EXPECT_TRUE(ReplaceFile(path, "one").ok());
+  EXPECT_TRUE(ReplaceFile(path, "2").ok());
+  UniqueFd fd(::open(path.c_str(), O_RDONLY));
+  EXPECT_EQ(*ReadAll(fd.get(), 10, path), "2");
+  struct stat st;
+  ASSERT_EQ(::fstat(fd.get(), &st), 0);
+  EXPECT_EQ(st.st_mode & 0777, 0600u);
+  EXPECT_FALSE(ReplaceFile(base_ + "/absent/file", "x").ok());
 }
 
 }  // namespace

@@ -202,15 +202,6 @@ absl::optional<ShimStatus> ReadShimStatus(const std::string& folder) {
   return status;
 }
 
-absl::Status ReplaceFile(const std::string& path, absl::string_view bytes) {
-  const std::string temporary = absl::StrCat(path, ".new");
-  UniqueFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!fd.valid()) return ErrnoStatus(errno, "open", temporary);
-  CAPSTAN_RETURN_IF_ERROR(WriteAll(fd.get(), bytes, temporary));
-  if (rename(temporary.c_str(), path.c_str()) != 0) return ErrnoStatus(errno, "rename", path);
-  return absl::OkStatus();
-}
-
 bool IsShimLocked(const std::string& folder) {
   UniqueFd fd(open(absl::StrCat(folder, "/", kLockFile).c_str(), O_RDWR | O_CLOEXEC));
   if (!fd.valid() || flock(fd.get(), LOCK_SH | LOCK_NB) == 0) return false;

@@ -45,10 +45,6 @@ absl::Status EmptyTrash(const std::string& trash);
 // The shim's status; absent before the shim has written one.
 absl::optional<capstan::nodeagent::v1::ShimStatus> ReadShimStatus(const std::string& folder);
 
-// Replaces a file at once, without forcing it to disk: a file of this kind means nothing after a
-// crash of the machine.
-absl::Status ReplaceFile(const std::string& path, absl::string_view bytes);
-
 // True while a shim holds the folder's lock.
 bool IsShimLocked(const std::string& folder);
 

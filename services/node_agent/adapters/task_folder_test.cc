@@ -104,15 +104,5 @@ TEST(TaskFolderTest, TrashIsEmptiedWhateverATaskHasMadeOfIt) {
   EXPECT_TRUE(Exists(absl::StrCat(kept, "/file"))) << "links are not followed";
 }
 
-TEST(TaskFolderTest, AFileIsReplacedWhole) {
-  const std::string path = absl::StrCat(MakeFolder(), "/control");
-  EXPECT_TRUE(ReplaceFile(path, "one").ok());
-  EXPECT_TRUE(ReplaceFile(path, "2").ok());
-  struct stat st;
-  ASSERT_EQ(stat(path.c_str(), &st), 0);
-  EXPECT_EQ(st.st_size, 1);
-  EXPECT_EQ(st.st_mode & 0777, 0600u);
-}
-
 }  // namespace
 }  // namespace capstan::node_agent

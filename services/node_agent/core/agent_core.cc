@@ -164,10 +164,11 @@ absl::optional<BootTime> AgentCore::KillTime(const Entry& entry) const {
       entry.record.stage() != TaskRecord::STAGE_RUNNING) {
     return absl::nullopt;
   }
-  const absl::optional<BootTime> fence = FenceDeadline(entry.order.launch(), confirmed_at_);
+  absl::optional<BootTime> fence = FenceDeadline(entry.order.launch(), confirmed_at_);
   const absl::optional<BootTime> stop = StopDeadline(entry.record);
   // What runs was confirmed before it was started: without a confirmation something is very wrong.
   if (!fence.has_value()) return BootTime::InfinitePast();
+  if (entry.deadline_kept.has_value()) fence = std::min(*fence, *entry.deadline_kept);
   return stop.has_value() ? std::min(*fence, *stop) : *fence;
 }
 

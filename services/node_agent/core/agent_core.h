@@ -47,7 +47,8 @@ struct CoreConfig {
 //   so is stored, a valid deadline is known, and PREPARE was carried out here in this generation.
 // - A Task's deadline only rises, except by a stop; it is never later than confirmed_at +
 // fence_after.
-//   When it comes the agent ends the cgroup itself, whatever the shim does.
+//   When it comes the agent ends the cgroup itself, whatever the shim does; so it does when the
+//   shim has not taken up a later one by the end of the deadline that it keeps.
 // - The end of a Task is reported only when its cgroup is empty, and success only after its Output
 // is
 //   committed; the first end stands.
@@ -95,6 +96,8 @@ class AgentCore {
     bool logs_shipped = false;
     // The deadline last given to the shim.
     BootTime deadline_given = BootTime::InfinitePast();
+    // The deadline that the shim has said it keeps; absent before it has said one.
+    absl::optional<BootTime> deadline_kept = absl::nullopt;
   };
 
   // For display and metrics.

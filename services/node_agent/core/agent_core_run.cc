@@ -126,8 +126,12 @@ void AgentCore::Watch(const TaskId& id, Entry& entry, Now now) {
                      true);
   }
   after_.push_back(Alarm{"DEADLINE_ENFORCED", id.Path()});
+  const absl::optional<BootTime> fence = FenceDeadline(entry.order.launch(), confirmed_at_);
   DecideEnd(id, entry,
-            MakeEnd(TaskEnd::CAUSE_FENCED, "no confirmation by the scheduler within fence_after"),
+            MakeEnd(TaskEnd::CAUSE_FENCED,
+                    fence.has_value() && *fence > now.boot
+                        ? "its shim did not take up a later deadline: it hangs or is stopped"
+                        : "no confirmation by the scheduler within fence_after"),
             true);
 }
 
@@ -149,6 +153,9 @@ void AgentCore::OnShimStatus(const TaskId& id, Entry& entry,
   TaskRecord& record = entry.record;
   if (record.stage() != TaskRecord::STAGE_STARTING && record.stage() != TaskRecord::STAGE_RUNNING) {
     return;
+  }
+  if (status.deadline_boottime_ns() != 0) {
+    entry.deadline_kept = BootTime::FromNanoseconds(status.deadline_boottime_ns());
   }
   if (status.shim_pid() != 0 &&
       (record.stage() == TaskRecord::STAGE_STARTING || record.shim_pid() != status.shim_pid() ||

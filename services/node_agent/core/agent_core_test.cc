@@ -166,6 +166,25 @@ TEST(AgentCoreTest, DeadlineIsEnforcedOnTheCgroupAlsoIfTheShimSaysNothing) {
   EXPECT_EQ(bench.End(kA).cause(), TaskEnd::CAUSE_FENCED);
 }
 
+TEST(AgentCoreTest, AShimThatTakesUpNoLaterDeadlineLosesItsTask) {
+  AgentBench bench;
+  RunA(bench);
+  const BootTime kept = *bench.core->KillTime(bench.core->tasks().at(kA));
+  capstan::nodeagent::v1::ShimStatus status;
+  status.set_shim_pid(77);
+  status.set_deadline_boottime_ns(kept.ToNanoseconds());
+  bench.Apply(ShimReported{kA, status});
+  bench.Advance(absl::Seconds(20));
+  bench.Confirm(absl::ZeroDuration());
+  EXPECT_EQ(*bench.core->KillTime(bench.core->tasks().at(kA)), kept);
+  bench.now.boot = kept;
+  bench.Apply(Tick{});
+  EXPECT_EQ(bench.kills[kA], 1);
+  bench.AnswerAll();
+  EXPECT_EQ(bench.End(kA).cause(), TaskEnd::CAUSE_FENCED);
+  EXPECT_NE(bench.End(kA).message().find("shim"), std::string::npos);
+}
+
 TEST(AgentCoreTest, RenewalRaisesTheDeadlineByTheAgeAnswered) {
   AgentBench bench;
   RunA(bench);

@@ -59,6 +59,8 @@ class ShimDeadline {
 
   // The time by which the Task is dead, as things stand.
   BootTime KillTime() const;
+  // The highest deadline taken up.
+  BootTime deadline() const { return deadline_; }
   // True once termination or kill has been given: nothing may be started any more.
   bool ending() const { return terminated_ || killed_; }
   bool stopping() const { return stop_.has_value(); }

@@ -60,6 +60,7 @@ void FakeTaskMachine::StartShim(Place& place) {
   place.shim = std::make_unique<Shim>(*place.spec);
   place.status.set_shim_pid(next_pid_++);
   place.status.set_shim_start_ticks(1);
+  place.status.set_deadline_boottime_ns(place.shim->deadline.deadline().ToNanoseconds());
   if (program_of_) place.shim->program = program_of_(*place.spec);
   Tell(place, false);
   if (!place.shim->program.exec_error.empty()) {
@@ -156,6 +157,11 @@ void FakeTaskMachine::Record(Place& place, const ProgramEnd& how) {
 void FakeTaskMachine::ReadControl(Place& place) {
   if (!place.control.has_value() || place.shim == nullptr || place.shim->stopped) return;
   Act(place, place.shim->deadline.OnControl(*place.control, strand_->clock().Read().boot));
+  if (place.shim == nullptr) return;
+  const int64_t deadline = place.shim->deadline.deadline().ToNanoseconds();
+  if (deadline == place.status.deadline_boottime_ns()) return;
+  place.status.set_deadline_boottime_ns(deadline);
+  Tell(place, false);
 }
 
 void FakeTaskMachine::EndShim(Place& place) {

@@ -244,6 +244,28 @@ TEST_P(TaskRuntimeConformanceTest, ARaisedDeadlineLetsItRunOn) {
   EXPECT_GE(statuses_[0].back().end_boottime_ns(), raised.ToNanoseconds());
 }
 
+TEST_P(TaskRuntimeConformanceTest, TellsTheDeadlineThatTheShimKeeps) {
+  const ShimSpec spec = Spec(Program::kRunsUntilTerminated);
+  ASSERT_TRUE(Run(spec).ok());
+  ASSERT_TRUE(UntilRunning());
+  EXPECT_EQ(statuses_[0].back().deadline_boottime_ns(), spec.deadline_boottime_ns());
+  ShimControl control;
+  const int64_t raised =
+      (BootTime::FromNanoseconds(spec.deadline_boottime_ns()) + absl::Seconds(60)).ToNanoseconds();
+  control.set_deadline_boottime_ns(raised);
+  ASSERT_TRUE(Control(control).ok());
+  EXPECT_TRUE(
+      bench_->RunUntil([&] { return statuses_[0].back().deadline_boottime_ns() == raised; }));
+  bench_->ToShim(Key(), Act::kStop);
+  control.set_deadline_boottime_ns(raised + 1);
+  ASSERT_TRUE(Control(control).ok());
+  EXPECT_EQ(Discover().at(0).status.deadline_boottime_ns(), raised)
+      << "a stopped one keeps its own";
+  bench_->ToShim(Key(), Act::kContinue);
+  EXPECT_TRUE(
+      bench_->RunUntil([&] { return statuses_[0].back().deadline_boottime_ns() == raised + 1; }));
+}
+
 TEST_P(TaskRuntimeConformanceTest, ADeadShimIsADeadTask) {
   ASSERT_TRUE(Run(Spec(Program::kIgnoresTermination)).ok());
   ASSERT_TRUE(UntilRunning());

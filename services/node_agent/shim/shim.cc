@@ -18,6 +18,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libs/safe_path/replace_file.h"
+#include "libs/safe_path/safe_path.h"
 #include "libs/status/status_macros.h"
 #include "services/node_agent/core/shim_deadline.h"
 #include "services/node_agent/shim/log_spill.h"
@@ -61,6 +63,7 @@ class Shim {
     CAPSTAN_RETURN_IF_ERROR(OpenDescriptors());
     status_.set_shim_pid(getpid());
     status_.set_shim_start_ticks(ProcessStartTicks(getpid()));
+    status_.set_deadline_boottime_ns(deadline_.deadline().ToNanoseconds());
     CAPSTAN_RETURN_IF_ERROR(WriteStatus());
     absl::StatusOr<TaskProcess> task = TaskProcess::Fork(spec_, group_, Path(kRootFolder));
     if (!task.ok()) {
@@ -195,7 +198,13 @@ class Shim {
     while (read(inotify_.get(), events, sizeof events) > 0) {
     }
     const absl::StatusOr<ShimControl> control = ReadMessage<ShimControl>(Path(kControlFile));
-    if (control.ok()) Act(deadline_.OnControl(*control, Boot()), task);
+    if (!control.ok()) return;
+    Act(deadline_.OnControl(*control, Boot()), task);
+    const int64_t deadline = deadline_.deadline().ToNanoseconds();
+    if (deadline == status_.deadline_boottime_ns()) return;
+    status_.set_deadline_boottime_ns(deadline);
+    // Only for an agent that looks while this boot lasts. One that misses it ends the Task early.
+    (void)ReplaceFile(Path(kStatusFile), status_.SerializeAsString());
   }
 
   void Tick(TaskProcess& task) {

@@ -33,6 +33,7 @@ absl::Status ServeNodeAgent(const ServeOptions& options, const Clock* clock) {
     config.reserved_memory_bytes = settings.reserved().memory_bytes();
   }
   config.accelerators.insert(settings.accelerators().begin(), settings.accelerators().end());
+  config.shared_paths.assign(settings.shared_paths().begin(), settings.shared_paths().end());
 
   node_agent::ServerDeps deps;
   deps.strand = context->strand();

@@ -1,0 +1,328 @@
+#include "integration/platform/test_platform.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <climits>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "gtest/gtest.h"
+#include "libs/config/proto_reader.h"
+#include "libs/time/system_clock.h"
+#include "tools/capstan/dev/parts.h"
+
+namespace capstan::integration {
+namespace {
+
+constexpr char kProgram[] = "tools/capstan/capstan";
+constexpr char kWitness[] = "integration/platform/witness";
+constexpr int kTickMs = 100;
+constexpr size_t kMaxOutput = 16 << 20;
+constexpr size_t kShownOfALog = 4000;
+
+std::string ReadFileOrEmpty(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+}
+
+std::string Absolute(const char* path) {
+  char* resolved = realpath(path, nullptr);
+  const std::string absolute = resolved == nullptr ? path : resolved;
+  free(resolved);
+  return absolute;
+}
+
+BootTime BootNow() { return SystemClock().Read().boot; }
+
+std::vector<std::string> ListFolder(const std::string& path) {
+  std::vector<std::string> names;
+  DIR* const directory = opendir(path.c_str());
+  if (directory == nullptr) return names;
+  while (const dirent* entry = readdir(directory)) {
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+  }
+  closedir(directory);
+  return names;
+}
+
+std::vector<pid_t> AllPids() {
+  std::vector<pid_t> pids;
+  for (const std::string& name : ListFolder("/proc")) {
+    pid_t pid = 0;
+    if (absl::SimpleAtoi(name, &pid)) pids.push_back(pid);
+  }
+  return pids;
+}
+
+// A field of /proc/<pid>/stat after the name, counted from 3 as proc(5) does; -1 if it is gone.
+int64_t StatField(pid_t pid, size_t field) {
+  const std::string stat = ReadFileOrEmpty(absl::StrCat("/proc/", pid, "/stat"));
+  const size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return -1;
+  const std::vector<std::string> fields = absl::StrSplit(stat.substr(name_end + 2), ' ');
+  int64_t value = -1;
+  if (fields.size() <= field - 3 || !absl::SimpleAtoi(fields[field - 3], &value)) return -1;
+  return value;
+}
+
+}  // namespace
+
+absl::optional<std::string> TestPlatform::Unable() {
+  if (geteuid() != 0) return "needs root: Tasks run under uids of their own";
+  return absl::nullopt;
+}
+
+TestPlatform::TestPlatform(absl::string_view config) {
+  // Not below TEST_TMPDIR: the paths of sockets are short, and Tasks must be able to pass.
+  char folder[] = "/tmp/capstan-platform-XXXXXX";
+  if (mkdtemp(folder) == nullptr) {
+    ADD_FAILURE() << "no folder under /tmp";
+    return;
+  }
+  folder_ = folder;
+  data_dir_ = folder_ + "/data";
+  chmod(folder, 0711);
+  for (const char* name : {"/witness", "/bundle"}) mkdir((folder_ + name).c_str(), 0755);
+  chmod((folder_ + "/witness").c_str(), 0777);
+  const std::string witness = folder_ + "/witness/log";
+  std::ofstream(witness).flush();
+  chmod(witness.c_str(), 0666);
+  std::ofstream(folder_ + "/bundle/witness", std::ios::binary)
+      << ReadFileOrEmpty(Absolute(kWitness));
+  chmod((folder_ + "/bundle/witness").c_str(), 0755);
+  config_file_ = folder_ + "/config.yaml";
+  std::string text(config);
+  if (!absl::StrContains(text, "node_agent:")) {
+    absl::StrAppend(&text, "\nnode_agent:\n  reserved: {cpu: 0, memory: 0}\n");
+  }
+  absl::StrAppend(&text, "  shared_paths: [", folder_, "/witness]\n");
+  std::ofstream(config_file_) << text;
+  watch_ = UniqueFd(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  inotify_add_watch(watch_.get(), witness.c_str(), IN_MODIFY);
+}
+
+TestPlatform::~TestPlatform() {
+  if (folder_.empty()) return;
+  if (Part("supervisor").has_value()) {
+    for (const dev::PartSpec& part : dev::AllParts()) Signal(part.name, SIGCONT);
+    Down();
+  }
+  EXPECT_EQ(absl::StrJoin(Leftovers(), "\n"), "") << "left behind";
+  if (::testing::Test::HasFailure()) {
+    for (const std::string& name : ListFolder(data_dir_ + "/log")) {
+      const std::string log = ReadFileOrEmpty(absl::StrCat(data_dir_, "/log/", name));
+      ADD_FAILURE() << name << " ends with\n"
+                    << (log.size() > kShownOfALog ? log.substr(log.size() - kShownOfALog) : log);
+    }
+  }
+  dev::SpawnOptions remove;
+  remove.argv = {"/bin/rm", "-rf", folder_};
+  remove.output_file = "/dev/null";
+  const auto child = dev::Child::Spawn(remove);
+  if (child.ok()) waitpid(child->id().pid, nullptr, 0);
+}
+
+std::vector<std::string> TestPlatform::CommandLine(
+    const std::vector<std::string>& arguments) const {
+  std::vector<std::string> line = {Absolute(kProgram), "--data-dir", data_dir_};
+  line.insert(line.end(), arguments.begin(), arguments.end());
+  return line;
+}
+
+CommandResult TestPlatform::Capstan(std::vector<std::string> arguments) {
+  const std::string out = absl::StrCat(folder_, "/out-", ++files_);
+  dev::SpawnOptions spawn;
+  spawn.argv = {"/bin/sh", "-c", "exec \"$@\" 2>\"$0\"", out + "-err"};
+  for (std::string& word : CommandLine(arguments)) spawn.argv.push_back(std::move(word));
+  spawn.environment = {"PATH=/usr/bin:/bin", "HOME=" + folder_, "LANG=C.UTF-8"};
+  spawn.output_file = out;
+  CommandResult result;
+  const auto child = dev::Child::Spawn(spawn);
+  int wait_status = 0;
+  if (!child.ok() || waitpid(child->id().pid, &wait_status, 0) < 0) {
+    ADD_FAILURE() << "cannot run capstan: " << child.status();
+    return result;
+  }
+  result.exit_code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128;
+  result.out = ReadFileOrEmpty(out);
+  result.err = ReadFileOrEmpty(out + "-err");
+  unlink(out.c_str());
+  unlink((out + "-err").c_str());
+  return result;
+}
+
+std::string TestPlatform::MustCapstan(std::vector<std::string> arguments) {
+  const std::string line = absl::StrJoin(arguments, " ");
+  CommandResult result = Capstan(std::move(arguments));
+  EXPECT_EQ(result.exit_code, 0) << "capstan " << line << "\n" << result.out << result.err;
+  return std::move(result.out);
+}
+
+void TestPlatform::Up() { MustCapstan({"dev", "up", "--detach", "--config", config_file_}); }
+
+void TestPlatform::Down(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"dev", "down"});
+  MustCapstan(std::move(arguments));
+  for (const dev::PartSpec& part : dev::AllParts()) {
+    EXPECT_FALSE(Part(part.name).has_value()) << part.name << " still runs";
+  }
+}
+
+CommandResult TestPlatform::SubmitText(absl::string_view name, const std::string& yaml) {
+  const std::string file = absl::StrCat(folder_, "/", name, ".yaml");
+  std::ofstream(file) << yaml;
+  return Capstan({"job", "submit", file});
+}
+
+void TestPlatform::Submit(const WitnessJob& job) {
+  std::string yaml = absl::StrCat(
+      "job_id: ", job.id, "\nspec:\n  task_groups:\n    - name: w\n      replicas: ", job.ranks,
+      "\n      argv: [./witness]\n      env:\n        WITNESS_FILE: ", folder_,
+      "/witness/log\n        WITNESS_STEPS: \"", job.steps, "\"\n        WITNESS_STEP_MS: \"",
+      absl::ToInt64Milliseconds(job.step), "\"\n        WITNESS_CHECKPOINT_EVERY: \"",
+      job.checkpoint_every, "\"\n", job.orphan ? "        WITNESS_ORPHAN: \"1\"\n" : "",
+      "      resources: {cpu: 10m, memory: ", job.memory,
+      "}\n  retry: {max_restarts: 3, initial_back_off: 0.1s}\n  stop_grace: 1s\n  bundle: ",
+      folder_, "/bundle\n  output: ", job.checkpoint_every > 0 ? "true" : "false", "\n");
+  if (job.fence_after > absl::ZeroDuration()) {
+    absl::StrAppend(&yaml, "  fence_after: ", absl::FormatDuration(job.fence_after), "\n");
+  }
+  const CommandResult result = SubmitText(job.id, yaml);
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err << yaml;
+}
+
+scheduler::v1::Job TestPlatform::Get(const std::string& job) {
+  scheduler::v1::Job found;
+  const CommandResult result = Capstan({"job", "get", job, "-o", "json"});
+  const absl::Status read = config::ReadProto(result.out, "job", &found);
+  EXPECT_TRUE(result.exit_code == 0 && read.ok()) << result.out << result.err << read;
+  return found;
+}
+
+scheduler::v1::Job TestPlatform::MustSucceed(const std::string& job) {
+  const CommandResult watched = Capstan({"job", "watch", job});
+  scheduler::v1::Job ended = Get(job);
+  EXPECT_EQ(ended.state(), scheduler::v1::Job::STATE_SUCCEEDED)
+      << watched.out << watched.err << ended.DebugString();
+  return ended;
+}
+
+bool TestPlatform::Await(const std::function<bool()>& condition, absl::Duration time_out) {
+  const BootTime deadline = BootNow() + time_out;
+  char events[4096];
+  while (!condition()) {
+    if (BootNow() >= deadline) return false;
+    pollfd waiting{watch_.get(), POLLIN, 0};
+    poll(&waiting, 1, kTickMs);
+    while (read(watch_.get(), events, sizeof events) > 0) {
+    }
+  }
+  return true;
+}
+
+WitnessLog TestPlatform::Witnesses() const {
+  auto log = WitnessLog::Parse(ReadFileOrEmpty(folder_ + "/witness/log"));
+  EXPECT_TRUE(log.ok()) << log.status();
+  return log.ok() ? *std::move(log) : WitnessLog();
+}
+
+bool TestPlatform::AwaitReady(absl::Duration time_out) {
+  return Await([&] { return Capstan({"dev", "status"}).exit_code == 0; }, time_out);
+}
+
+absl::optional<dev::ProcessId> TestPlatform::Part(absl::string_view part) const {
+  return dev::ReadPidFile(dev::PidFile(data_dir_, part));
+}
+
+void TestPlatform::Signal(absl::string_view part, int signal) {
+  const auto process = Part(part);
+  if (process.has_value()) dev::SignalProcess(*process, signal);
+}
+
+void TestPlatform::KillAndAwait(absl::string_view part) {
+  const auto before = Part(part);
+  ASSERT_TRUE(before.has_value()) << part << " does not run";
+  dev::SignalProcess(*before, SIGKILL);
+  EXPECT_TRUE(Await([&] {
+    const auto now = Part(part);
+    return now.has_value() && now->pid != before->pid;
+  })) << part
+      << " was not started again";
+}
+
+absl::optional<TaskProcesses> TestPlatform::FindTask(const std::string& job, int64_t generation,
+                                                     int rank) const {
+  const std::string name = absl::StrCat("CAPSTAN_JOB=projects/default/jobs/", job);
+  const std::string number = absl::StrCat("CAPSTAN_GENERATION=", generation);
+  const std::string position = absl::StrCat("RANK=", rank);
+  for (const pid_t pid : AllPids()) {
+    const std::vector<std::string> environment =
+        absl::StrSplit(ReadFileOrEmpty(absl::StrCat("/proc/", pid, "/environ")), '\0');
+    int found = 0;
+    bool here = false;
+    for (const std::string& variable : environment) {
+      found += variable == name || variable == number || variable == position ? 1 : 0;
+      here |= variable == absl::StrCat("WITNESS_FILE=", folder_, "/witness/log");
+    }
+    // The program leads its session; what it has left behind does not.
+    if (found != 3 || !here || StatField(pid, 6) != pid) continue;
+    const auto program = dev::FindProcess(pid);
+    const pid_t init_pid = static_cast<pid_t>(StatField(pid, 4));
+    const auto init = dev::FindProcess(init_pid);
+    const auto shim = dev::FindProcess(static_cast<pid_t>(StatField(init_pid, 4)));
+    if (program.has_value() && init.has_value() && shim.has_value()) {
+      return TaskProcesses{*program, *init, *shim};
+    }
+  }
+  return absl::nullopt;
+}
+
+std::vector<std::string> TestPlatform::Leftovers() const {
+  std::vector<std::string> found;
+  for (const pid_t pid : AllPids()) {
+    if (pid == getpid()) continue;
+    std::string line = ReadFileOrEmpty(absl::StrCat("/proc/", pid, "/cmdline"));
+    std::replace(line.begin(), line.end(), '\0', ' ');
+    const std::string environment = ReadFileOrEmpty(absl::StrCat("/proc/", pid, "/environ"));
+    if (absl::StrContains(line, folder_) || absl::StrContains(environment, folder_ + "/witness")) {
+      found.push_back(absl::StrCat("process ", pid, ": ", line));
+    }
+  }
+  for (const absl::string_view line :
+       absl::StrSplit(ReadFileOrEmpty("/proc/self/mountinfo"), '\n')) {
+    if (absl::StrContains(line, folder_)) found.push_back(absl::StrCat("mount ", line));
+  }
+  const std::string group = dev::CgroupName(data_dir_);
+  for (const char* root : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/freezer",
+                           "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/memory"}) {
+    struct stat info = {};
+    const std::string path = absl::StrCat(root, "/", group);
+    if (stat(path.c_str(), &info) == 0) found.push_back("cgroup " + path);
+  }
+  for (const absl::string_view line : absl::StrSplit(ReadFileOrEmpty("/proc/net/unix"), '\n')) {
+    if (absl::StrContains(line, folder_)) found.push_back(absl::StrCat("socket ", line));
+  }
+  for (const std::string& name : ListFolder(dev::RunFolder(data_dir_))) {
+    found.push_back("run file " + name);
+  }
+  for (const std::string& name : ListFolder(data_dir_ + "/node_agent/tasks")) {
+    found.push_back("Task folder " + name);
+  }
+  return found;
+}
+
+}  // namespace capstan::integration

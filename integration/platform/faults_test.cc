@@ -18,14 +18,20 @@ class FaultsTest : public ::testing::Test {
   void SetUp() override {
     const auto unable = TestPlatform::Unable();
     if (unable.has_value()) GTEST_SKIP() << *unable;
-    platform_ = std::make_unique<TestPlatform>(
-        "fencing: {min_fence_after: 1s, suspect_after: 1s, replace_margin: 1s}");
+    platform_ =
+        std::make_unique<TestPlatform>("fencing: {min_fence_after: 1s, replace_margin: 1s}");
     platform_->Up();
   }
 
-  bool AwaitStarts(int64_t generation, int ranks) {
-    return platform_->Await(
-        [&] { return platform_->Witnesses().Count("start", generation) == ranks; });
+  bool AwaitStarts(const std::string& job, int ranks) {
+    const bool started = platform_->Await(
+        [&] { return platform_->Witnesses().Count("start", /*generation=*/1) == ranks; });
+    if (!started) {
+      ADD_FAILURE() << platform_->Capstan({"job", "explain", job}).out
+                    << platform_->Capstan({"job", "get", job, "-o", "yaml"}).out
+                    << platform_->Capstan({"node", "list", "-o", "yaml"}).out;
+    }
+    return started;
   }
   bool AwaitCommit(int64_t generation) {
     return platform_->Await([&] { return platform_->Witnesses().Count("commit", generation) > 0; });
@@ -50,7 +56,7 @@ TEST_F(FaultsTest, AKilledRankRestartsItsGangWhereItsCheckpointWas) {
   constexpr int kRanks = 4;
   platform_->Submit(
       {.id = "killed", .ranks = kRanks, .steps = 80, .checkpoint_every = 10, .orphan = true});
-  ASSERT_TRUE(AwaitStarts(1, kRanks));
+  ASSERT_TRUE(AwaitStarts("killed", kRanks));
   ASSERT_TRUE(AwaitCommit(1));
   const auto victim = platform_->FindTask("killed", 1, 2);
   ASSERT_TRUE(victim.has_value());
@@ -81,7 +87,7 @@ TEST_F(FaultsTest, AKilledShimTakesItsTaskAndTheGangRestarts) {
 TEST_F(FaultsTest, TheJobFinishesWhateverPartIsKilled) {
   constexpr int kRanks = 2;
   platform_->Submit({.id = "steady", .ranks = kRanks, .steps = 500, .checkpoint_every = 20});
-  ASSERT_TRUE(AwaitStarts(1, kRanks));
+  ASSERT_TRUE(AwaitStarts("steady", kRanks));
   const std::map<int, pid_t> pids = Pids("steady", 1, kRanks);
   ASSERT_EQ(pids.size(), 2u);
   for (const dev::PartSpec& part : dev::AllParts()) {
@@ -139,7 +145,7 @@ TEST_P(FenceTest, TasksEndFirstAndRunAgainOnceItContinues) {
                      .checkpoint_every = 10,
                      .orphan = true,
                      .fence_after = absl::Seconds(2)});
-  ASSERT_TRUE(AwaitStarts(1, kRanks));
+  ASSERT_TRUE(AwaitStarts("fenced", kRanks));
   ASSERT_TRUE(AwaitCommit(1));
   std::vector<TaskProcesses> tasks;
   for (int rank = 0; rank < kRanks; ++rank) {

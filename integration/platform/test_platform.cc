@@ -10,7 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <climits>
+#include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -20,8 +21,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
-#include "libs/config/proto_reader.h"
 #include "libs/time/system_clock.h"
 #include "tools/capstan/dev/parts.h"
 
@@ -208,8 +209,8 @@ void TestPlatform::Submit(const WitnessJob& job) {
 scheduler::v1::Job TestPlatform::Get(const std::string& job) {
   scheduler::v1::Job found;
   const CommandResult result = Capstan({"job", "get", job, "-o", "json"});
-  const absl::Status read = config::ReadProto(result.out, "job", &found);
-  EXPECT_TRUE(result.exit_code == 0 && read.ok()) << result.out << result.err << read;
+  const bool read = google::protobuf::util::JsonStringToMessage(result.out, &found).ok();
+  EXPECT_TRUE(result.exit_code == 0 && read) << result.out << result.err;
   return found;
 }
 

@@ -18,13 +18,14 @@
 #include <string>
 #include <thread>
 
+#include "absl/time/time.h"
 #include "curl/curl.h"
 #include "libs/time/system_clock.h"
 
 namespace {
 
-constexpr long kBeatMs = 50;
-constexpr long kCommitRetryMs = 200;
+constexpr absl::Duration kBeat = absl::Milliseconds(50);
+constexpr absl::Duration kCommitRetry = absl::Milliseconds(200);
 
 std::string Variable(const char* name) {
   const char* value = getenv(name);
@@ -39,10 +40,9 @@ long Number(const char* name, long otherwise) {
 // Ticks for ever; each Wait takes one.
 class Ticker {
  public:
-  explicit Ticker(long period_in_ms) : fd_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC)) {
+  explicit Ticker(absl::Duration period) : fd_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC)) {
     itimerspec spec{};
-    spec.it_interval.tv_sec = spec.it_value.tv_sec = period_in_ms / 1000;
-    spec.it_interval.tv_nsec = spec.it_value.tv_nsec = period_in_ms % 1000 * 1000000;
+    spec.it_interval = spec.it_value = absl::ToTimespec(period);
     timerfd_settime(fd_, 0, &spec, nullptr);
   }
   ~Ticker() { close(fd_); }
@@ -88,7 +88,7 @@ void LeaveOrphan(Witness& witness) {
   if (fork() != 0) return;
   setsid();
   if (fork() != 0) _exit(0);
-  Ticker ticker(kBeatMs);
+  Ticker ticker(kBeat);
   while (true) {
     witness.Say("orphan", 0);
     ticker.Wait();
@@ -122,7 +122,7 @@ void Commit(long step, Witness& witness) {
   std::ofstream(folder + "/step") << step << "\n";
   const std::string body = "{\"dir\": \"" + name + "\", \"step\": " + std::to_string(step) + "}";
   witness.Say("ask", step);
-  Ticker retry(kCommitRetryMs);
+  Ticker retry(kCommitRetry);
   long code;
   while ((code = AskForCommit(body)) != 200) {
     if (code != 0 && code < 500) {
@@ -157,13 +157,13 @@ int main() {
   std::atomic<long> step = first;
   // A commit may wait for a part to come back: the beat must not.
   std::thread([&] {
-    Ticker ticker(kBeatMs);
+    Ticker ticker(kBeat);
     while (true) {
       witness.Say("beat", step);
       ticker.Wait();
     }
   }).detach();
-  Ticker steps(Number("WITNESS_STEP_MS", 50));
+  Ticker steps(absl::Milliseconds(Number("WITNESS_STEP_MS", 50)));
   while (step <= last) {
     steps.Wait();
     printf("step %ld\n", step.load());

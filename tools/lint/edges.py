@@ -18,7 +18,7 @@ import xml.etree.ElementTree as ElementTree
 CORE_LIBS = {
     "auth:spiffe_id", "crc32c", "digest", "random", "resource", "safe_path", "session", "status",
     # Points in time, not the system's clocks; requests and results, not a store that is open.
-    "time:clock", "time:proto_time", "store:store",
+    "time:clock", "time:proto_time", "store:record", "store:store",
 }
 CORE_THIRD_PARTY = {"abseil", "protobuf", "xxhash"}
 # What a core must not reach through others either.

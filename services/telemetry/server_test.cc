@@ -146,6 +146,11 @@ TEST_F(ServerTest, RefusesWhatIsWrong) {
   EXPECT_EQ(Append({Line("a", 0)}).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(Append({Line("a", 1)}, "projects/../streams/log").error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
+  // What happened to a Job is not for a Node to say.
+  EXPECT_EQ(Append({Line("a", 1)}, "projects/p/jobs/j/streams/events").error_code(),
+            grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(Append({Line("a", 1)}, "streams/audit").error_code(),
+            grpc::StatusCode::PERMISSION_DENIED);
   access_.Refuse(absl::PermissionDeniedError("no"));
   EXPECT_EQ(Append({Line("a", 1)}).error_code(), grpc::StatusCode::PERMISSION_DENIED);
   grpc::ClientContext context;

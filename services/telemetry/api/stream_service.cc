@@ -9,6 +9,7 @@
 #include "libs/rpc/or_else.h"
 #include "libs/rpc/server_stream.h"
 #include "libs/rpc/unary.h"
+#include "libs/status/error.h"
 #include "services/telemetry/core/stream_rules.h"
 #include "services/telemetry/ports/record_sink.h"
 
@@ -46,7 +47,10 @@ grpc::ServerUnaryReactor* StreamServiceHandler::AppendRecords(
       CheckAppend,
       [this](const rpc::Call& call, const v1::AppendRecordsRequest& request,
              v1::AppendRecordsResponse* response, rpc::Finish finish) {
-        const std::string caller = call.caller.id.has_value() ? call.caller.id->Path() : "";
+        if (!call.caller.id.has_value() || !MayAppend(*call.caller.id, request.stream())) {
+          return finish(status::PermissionDenied(call.caller.method, request.stream()));
+        }
+        const std::string caller = call.caller.id->Path();
         std::vector<v1::Record> records(request.records().begin(), request.records().end());
         for (v1::Record& record : records) {
           record.set_producer(absl::StrCat(caller, ":", record.producer()));

@@ -27,6 +27,16 @@ bool IsStreamName(absl::string_view name) {
          (parsed->stream == "log" || parsed->stream == "events" || parsed->stream == "metrics");
 }
 
+bool MayAppend(const auth::SpiffeId& caller, absl::string_view stream) {
+  if (caller.kind == auth::SpiffeId::Kind::kService) return true;
+  if (caller.kind != auth::SpiffeId::Kind::kNode &&
+      caller.kind != auth::SpiffeId::Kind::kExecutor) {
+    return false;
+  }
+  const auto parsed = resource::JobStreamName::Parse(stream);
+  return parsed.ok() && (parsed->stream == "log" || parsed->stream == "metrics");
+}
+
 absl::Status CheckAppend(const v1::AppendRecordsRequest& request) {
   status::FieldErrors errors;
   if (!IsStreamName(request.stream())) errors.Add("stream", kStreamExpected);

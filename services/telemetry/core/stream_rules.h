@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "libs/auth/spiffe_id.h"
 #include "proto/capstan/telemetry/v1/stream.pb.h"
 
 namespace capstan::telemetry {
@@ -23,6 +24,11 @@ inline constexpr int kMaxAttributeBytes = 256;
 // `projects/{p}/jobs/{j}/streams/{log|events|metrics}` or `streams/audit`. A name that passes is
 // also a safe relative path.
 bool IsStreamName(absl::string_view name);
+
+// Whether `caller` may append to a Stream with a good name: a Node or an executor to the log and
+// the metrics of a Job, a service to any. What a Job's events and the audit trail say is not
+// theirs.
+bool MayAppend(const auth::SpiffeId& caller, absl::string_view stream);
 
 // INVALID_ARGUMENT with everything that is wrong.
 absl::Status CheckAppend(const v1::AppendRecordsRequest& request);

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "libs/auth/spiffe_id.h"
 #include "libs/status/error.h"
 #include "proto/capstan/event/v1/job_event.pb.h"
 
@@ -70,6 +71,24 @@ TEST(StreamRulesTest, FiltersByAttributesButNeverAGap) {
   ASSERT_TRUE(parsed.ParseFromString(gap.payload()));
   EXPECT_EQ(parsed.dropped_records(), 10);
   EXPECT_EQ(parsed.reason(), "RETENTION");
+}
+
+TEST(StreamRulesTest, NodesAppendToLogsAndMetricsOnly) {
+  const auto node = auth::SpiffeId::Node("d", "local", "a");
+  const auto executor = auth::SpiffeId::Executor("d", "local");
+  const auto scheduler = auth::SpiffeId::Service("d", "scheduler");
+  for (const char* stream :
+       {"projects/p/jobs/j/streams/log", "projects/p/jobs/j/streams/metrics"}) {
+    EXPECT_TRUE(MayAppend(node, stream));
+    EXPECT_TRUE(MayAppend(executor, stream));
+    EXPECT_TRUE(MayAppend(scheduler, stream));
+  }
+  for (const char* stream : {"projects/p/jobs/j/streams/events", "streams/audit"}) {
+    EXPECT_FALSE(MayAppend(node, stream));
+    EXPECT_FALSE(MayAppend(executor, stream));
+    EXPECT_TRUE(MayAppend(scheduler, stream));
+  }
+  EXPECT_FALSE(MayAppend(auth::SpiffeId::Person("d", "1"), "projects/p/jobs/j/streams/log"));
 }
 
 }  // namespace

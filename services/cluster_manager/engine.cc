@@ -3,11 +3,12 @@
 #include <utility>
 #include <variant>
 
+#include "libs/engine/core_loop.h"
+
 namespace capstan::cluster_manager {
 namespace {
 
 constexpr absl::Duration kReloadDelay = absl::Seconds(1);
-constexpr int64_t kPage = 1000;
 
 }  // namespace
 
@@ -27,33 +28,23 @@ void Engine::Start(absl::AnyInvocable<void(absl::Status)> ready) {
   Read();
 }
 
-void Engine::Read() { ReadFrom(kKeyPrefix, 0, {}); }
-
-void Engine::ReadFrom(std::string key, int64_t revision, std::vector<store::KeyValue> read) {
-  store::RangeRequest request;
-  request.key = std::move(key);
-  request.end = store::PrefixEnd(kKeyPrefix);
-  request.limit = kPage;
-  request.revision = revision;
-  store_->Range(std::move(request),
-                [this, alive = std::weak_ptr<char>(alive_),
-                 read = std::move(read)](absl::StatusOr<store::RangeResult> page) mutable {
-                  if (alive.expired()) return;
-                  if (!page.ok()) return Reload(page.status());
-                  for (store::KeyValue& kv : page->kvs) read.push_back(std::move(kv));
-                  if (page->more)
-                    return ReadFrom(read.back().key + '\0', page->revision, std::move(read));
-                  core_ = std::make_unique<HealthCore>(config_);
-                  for (const store::KeyValue& kv : read) {
-                    const absl::Status loaded = core_->Load(kv);
-                    if (loaded.ok()) continue;
-                    logger_->Error("stored record refused", {{"error", loaded}});
-                    core_.reset();
-                    if (ready_) std::exchange(ready_, nullptr)(loaded);
-                    return;
-                  }
-                  Ready();
-                });
+void Engine::Read() {
+  engine::ReadAll(store_, kKeyPrefix,
+                  [this, alive = std::weak_ptr<char>(alive_)](
+                      absl::StatusOr<std::vector<store::KeyValue>> records) {
+                    if (alive.expired()) return;
+                    if (!records.ok()) return Reload(records.status());
+                    core_ = std::make_unique<HealthCore>(config_);
+                    for (const store::KeyValue& kv : *records) {
+                      const absl::Status loaded = core_->Load(kv);
+                      if (loaded.ok()) continue;
+                      logger_->Error("stored record refused", {{"error", loaded}});
+                      core_.reset();
+                      if (ready_) std::exchange(ready_, nullptr)(loaded);
+                      return;
+                    }
+                    Ready();
+                  });
 }
 
 void Engine::Ready() {

@@ -32,7 +32,6 @@ class Engine {
 
  private:
   void Read();
-  void ReadFrom(std::string key, int64_t revision, std::vector<store::KeyValue> read);
   void Ready();
   void Watch();
   void Reload(const absl::Status& why);

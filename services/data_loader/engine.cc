@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "libs/engine/core_loop.h"
 #include "libs/status/error.h"
 
 namespace capstan::data_loader {
@@ -11,7 +12,6 @@ namespace {
 namespace pb = ::capstan::dataloader::v1;
 
 constexpr absl::Duration kReloadDelay = absl::Seconds(1);
-constexpr int64_t kPage = 1000;
 
 }  // namespace
 
@@ -27,34 +27,27 @@ Engine::Engine(LoaderConfig config, store::Store* store, Site* site, Strand* str
 void Engine::Start(absl::AnyInvocable<void(absl::Status)> ready) {
   ready_ = std::move(ready);
   SetReports();
-  ReadFrom(kKeyPrefix, 0, std::make_unique<LoaderCore>(config_));
+  Read();
 }
 
-void Engine::ReadFrom(std::string key, int64_t revision, std::unique_ptr<LoaderCore> core) {
-  store::RangeRequest request;
-  request.key = std::move(key);
-  request.end = store::PrefixEnd(kKeyPrefix);
-  request.limit = kPage;
-  request.revision = revision;
-  store_->Range(std::move(request),
-                [this, alive = std::weak_ptr<char>(alive_),
-                 core = std::move(core)](absl::StatusOr<store::RangeResult> page) mutable {
-                  if (alive.expired()) return;
-                  if (!page.ok()) return Reload(page.status());
-                  for (const store::KeyValue& kv : page->kvs) {
-                    const absl::Status loaded = core->Load(kv);
-                    if (loaded.ok()) continue;
-                    // A record that this program can't read is for an operator to look at: going on
-                    // without it could hand out what it forbids.
-                    logger_->Error("stored record refused", {{"error", loaded}});
-                    if (ready_) std::exchange(ready_, nullptr)(loaded);
-                    return;
-                  }
-                  if (page->more) {
-                    return ReadFrom(page->kvs.back().key + '\0', page->revision, std::move(core));
-                  }
-                  Ready(std::move(core));
-                });
+void Engine::Read() {
+  engine::ReadAll(store_, kKeyPrefix,
+                  [this, alive = std::weak_ptr<char>(alive_)](
+                      absl::StatusOr<std::vector<store::KeyValue>> records) {
+                    if (alive.expired()) return;
+                    if (!records.ok()) return Reload(records.status());
+                    auto core = std::make_unique<LoaderCore>(config_);
+                    for (const store::KeyValue& kv : *records) {
+                      const absl::Status loaded = core->Load(kv);
+                      if (loaded.ok()) continue;
+                      // A record that this program can't read is for an operator to look at: going
+                      // on without it could hand out what it forbids.
+                      logger_->Error("stored record refused", {{"error", loaded}});
+                      if (ready_) std::exchange(ready_, nullptr)(loaded);
+                      return;
+                    }
+                    Ready(std::move(core));
+                  });
 }
 
 void Engine::Ready(std::unique_ptr<LoaderCore> core) {
@@ -72,7 +65,7 @@ void Engine::Reload(const absl::Status& why) {
   queue_.reset();
   strand_->RunAfter(kReloadDelay, [this, alive = std::weak_ptr<char>(alive_)] {
     if (alive.expired()) return;
-    ReadFrom(kKeyPrefix, 0, std::make_unique<LoaderCore>(config_));
+    Read();
   });
 }
 

@@ -53,7 +53,7 @@ class Engine {
                     Answer<capstan::dataloader::v1::CommitOutputResponse> answer);
 
  private:
-  void ReadFrom(std::string key, int64_t revision, std::unique_ptr<LoaderCore> core);
+  void Read();
   void Ready(std::unique_ptr<LoaderCore> core);
   // Drops the core and reads the store again after a while.
   void Reload(const absl::Status& why);

@@ -1,31 +1,19 @@
 #include "libs/auth/svid_renewer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
+#include "libs/auth/renewal_schedule.h"
 #include "libs/rpc/call.h"
 
 namespace capstan::auth {
 namespace {
 
 constexpr absl::Duration kLookEvery = absl::Minutes(10);
-constexpr absl::Duration kFirstRetry = absl::Seconds(5);
 constexpr absl::Duration kLongestRetry = absl::Minutes(5);
 constexpr absl::Duration kCallDeadline = absl::Seconds(20);
 
 }  // namespace
-
-absl::Time RenewalTime(absl::Time not_before, absl::Time not_after) {
-  return not_before + (not_after - not_before) / 3;
-}
-
-absl::Duration RenewalRetryDelay(int failures, absl::Duration left, double jitter) {
-  const absl::Duration doubled = kFirstRetry * std::ldexp(1.0, std::min(failures, 10));
-  const absl::Duration bound = std::max(absl::Seconds(1), std::min(kLongestRetry, left / 20));
-  const absl::Duration ceiling = std::min(doubled, bound);
-  return ceiling / 2 + ceiling * (jitter / 2);
-}
 
 rpc::Svid MakeSvid(const rpc::PrivateKey& key, const credentials::v1::Svid& issued) {
   rpc::Svid svid;
@@ -89,10 +77,10 @@ void SvidRenewer::OnAnswer(const rpc::PrivateKey& key,
   if (observer_) observer_(status);
   if (status.ok()) {
     failures_ = 0;
-    // An issuer whose clock is behind could hand out what is due at once; do not spin.
-    Arm(std::max(absl::Minutes(1),
-                 RenewalTime(identity_->Get()->not_before, identity_->Get()->not_after) -
-                     strand_->clock().Read().wall));
+    const std::shared_ptr<const rpc::IdentitySnapshot> renewed = identity_->Get();
+    Arm(std::max(
+        ShortestRenewalInterval(renewed->not_before, renewed->not_after),
+        RenewalTime(renewed->not_before, renewed->not_after) - strand_->clock().Read().wall));
     return;
   }
   const absl::Duration left = identity_->Get()->not_after - strand_->clock().Read().wall;

@@ -8,7 +8,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "absl/types/optional.h"
 #include "libs/random/random.h"
 #include "libs/rpc/identity.h"
 #include "libs/rpc/x509.h"
@@ -17,14 +16,6 @@
 #include "proto/capstan/credentials/v1/join_service.pb.h"
 
 namespace capstan::auth {
-
-// When an SVID is due for renewal: a third of its life after its start, so that credentials may be
-// away for the other two thirds before anything is lost.
-absl::Time RenewalTime(absl::Time not_before, absl::Time not_after);
-
-// Delay before try number `failures` + 1: doubling from 5 s to 5 min, but never more than a
-// twentieth of what is left of the SVID. `jitter` in [0, 1) spreads it over the upper half.
-absl::Duration RenewalRetryDelay(int failures, absl::Duration left, double jitter);
 
 // An rpc::Svid from the answer of credentials and the key it was asked with.
 rpc::Svid MakeSvid(const rpc::PrivateKey& key, const credentials::v1::Svid& issued);

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "libs/auth/renewal_schedule.h"
 #include "libs/random/random.h"
 #include "libs/rpc/testing/test_authority.h"
 #include "libs/rpc/x509_issue.h"

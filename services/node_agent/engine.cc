@@ -26,6 +26,7 @@ Engine::Engine(Options options, const Deps& deps, Random random)
       random_(std::move(random)),
       reconnect_(deps_.strand, &random_, [this] { Dial(); },
                  {.initial = absl::Milliseconds(100), .max = absl::Seconds(3)}),
+      identities_(deps_.strand, deps_.identity, &random_, deps_.logger, deps_.registry),
       shipper_(
           {.producer = options_.core.cluster + "/" + options_.core.node, .poll = options_.log_poll},
           deps_.strand, deps_.files, deps_.store, deps_.logs,
@@ -76,6 +77,7 @@ void Engine::Stop() {
   if (up_ != nullptr) up_->Finish(absl::OkStatus());
   up_.reset();
   requests_.clear();
+  identities_.Clear();
 }
 
 void Engine::StopTasks(std::function<void()> done) {
@@ -117,6 +119,8 @@ void Engine::OnDropped(const absl::Status& why) {
   up_.reset();
   up_session_ = 0;
   requests_.clear();
+  // Those of Tasks that still run are given again.
+  identities_.Clear();
 }
 
 void Engine::Probe() {

@@ -20,6 +20,7 @@
 #include "libs/strand/strand.h"
 #include "services/node_agent/core/agent_core.h"
 #include "services/node_agent/core/step.h"
+#include "services/node_agent/identity_keeper.h"
 #include "services/node_agent/log_shipper.h"
 #include "services/node_agent/ports/data_access.h"
 #include "services/node_agent/ports/log_sink.h"
@@ -108,6 +109,7 @@ class Engine {
   // Tasks that wait for a checkpoint's commit.
   uint64_t last_request_ = 0;
   std::map<uint64_t, TaskSockets::Answer> requests_;
+  IdentityKeeper identities_;
   LogShipper shipper_;
   Loop loop_;
   const std::shared_ptr<char> alive_ = std::make_shared<char>();

@@ -110,6 +110,10 @@ void Engine::CarryOut(Effect effect) {
     deps_.sockets->Close(end->id);
   } else if (auto* ship = std::get_if<ShipLogs>(&effect)) {
     shipper_.Ship(*ship);
+  } else if (auto* keep = std::get_if<KeepIdentity>(&effect)) {
+    identities_.Keep(*keep);
+  } else if (auto* drop = std::get_if<DropIdentity>(&effect)) {
+    identities_.Drop(drop->id);
   }
 }
 

@@ -182,14 +182,18 @@ class EngineTest : public testing::Test {
     store_.reset();
   }
   void Run() {
-    executor_.Order(Want(DesiredTask::PHASE_PREPARE));
+    DesiredTask order = Want(DesiredTask::PHASE_PREPARE);
+    if (with_identity_) order.mutable_launch()->set_service_account("projects/p/serviceAccounts/a");
+    executor_.Order(order);
     strand_.RunReady();
     ASSERT_EQ(executor_.Last(kA).state(), TaskObservation::STATE_PREPARED);
-    executor_.Order(Want(DesiredTask::PHASE_START));
+    order.set_phase(DesiredTask::PHASE_START);
+    executor_.Order(order);
     strand_.RunReady();
     ASSERT_EQ(executor_.Last(kA).state(), TaskObservation::STATE_RUNNING);
   }
 
+  bool with_identity_ = false;
   SimulatedClock clock_;
   SimulatedStrand strand_;
   std::shared_ptr<store::MemoryImage> disk_;
@@ -238,6 +242,25 @@ TEST_F(EngineTest, CrashedAgentAdoptsWhatRunsAndStartsNothingAgain) {
   executor_.Order(Want(DesiredTask::PHASE_STOP));
   strand_.Advance(absl::Seconds(6));
   EXPECT_EQ(executor_.Last(kA).end().cause(), TaskEnd::CAUSE_STOPPED);
+}
+
+TEST_F(EngineTest, KeepsTheIdentityOfWhatRunsAlsoAfterARestartAndNoLonger) {
+  with_identity_ = true;
+  machine_.SetPrograms([](const auto&) { return FakeProgram{.duration = absl::Hours(40)}; });
+  Run();
+  EXPECT_EQ(identity_.issues.size(), 1u);
+  strand_.Advance(absl::Hours(11));
+  EXPECT_EQ(identity_.issues.size(), 2u);
+  CrashAgent();
+  strand_.Advance(absl::Seconds(10));
+  StartAgent();
+  strand_.Advance(absl::Hours(11));
+  EXPECT_EQ(identity_.issues.size(), 3u);
+  strand_.Advance(absl::Hours(19));
+  EXPECT_EQ(executor_.Last(kA).end().cause(), TaskEnd::CAUSE_EXITED);
+  const size_t at_end = identity_.issues.size();
+  strand_.Advance(absl::Hours(24));
+  EXPECT_EQ(identity_.issues.size(), at_end);
 }
 
 TEST_F(EngineTest, TaskEndsBeforeFenceAfterWithoutConfirmation) {

@@ -93,7 +93,9 @@ TEST_F(OpenSslSignerTest, HoldsTheSpiffeProfile) {
   EXPECT_LT(X509_NAME_get_index_by_NID(X509_get_subject_name(leaf.get()), NID_commonName, -1), 0);
   auto* names = static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(leaf.get(), NID_subject_alt_name, nullptr, nullptr));
-  ASSERT_EQ(sk_GENERAL_NAME_num(names), 1);
+  // One URI, and the DNS name that identifies no one.
+  ASSERT_EQ(sk_GENERAL_NAME_num(names), 2);
+  EXPECT_EQ(sk_GENERAL_NAME_value(names, 1)->type, GEN_DNS);
   const GENERAL_NAME* name = sk_GENERAL_NAME_value(names, 0);
   ASSERT_EQ(name->type, GEN_URI);
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(

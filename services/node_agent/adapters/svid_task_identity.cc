@@ -1,6 +1,7 @@
 #include "services/node_agent/adapters/svid_task_identity.h"
 
-#include <unistd.h>
+#include <errno.h>
+#include <fcntl.h>
 
 #include <utility>
 #include <vector>
@@ -11,29 +12,42 @@
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/status_macros.h"
 #include "proto/capstan/credentials/v1/join_service.grpc.pb.h"
+#include "services/node_agent/adapters/identity_folder.h"
 
 namespace capstan::node_agent {
 namespace {
 
 namespace cr = capstan::credentials::v1;
 
+constexpr char kChainFile[] = "svid.pem";
+
+constexpr size_t kMaxPemBytes = size_t{1} << 20;
+
 absl::StatusOr<std::string> WriteIdentity(const IssueIdentity& order, const std::string& key_pem,
                                           const cr::Svid& svid) {
-  const std::string folder = absl::StrCat(order.folder, "/identity");
   const std::vector<std::string> chain(svid.certificate_chain().begin(),
                                        svid.certificate_chain().end());
   const std::vector<std::string> roots(svid.bundle().roots().begin(), svid.bundle().roots().end());
-  const std::string key = absl::StrCat(folder, "/svid_key.pem");
-  CAPSTAN_RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(folder, "/bundle.pem"),
-                                              rpc::CertificatesToPem(roots), 0444));
-  CAPSTAN_RETURN_IF_ERROR(WriteFileAtomically(key, key_pem, 0400));
-  if (order.unix_uid > 0) {
-    const auto uid = static_cast<uid_t>(order.unix_uid);
-    if (lchown(key.c_str(), uid, uid) != 0) return ErrnoStatus(errno, "chown", key);
-  }
+  if (chain.empty() || roots.empty()) return absl::InternalError("an SVID without certificates");
+  const std::string folder = absl::StrCat(order.folder, "/identity");
   CAPSTAN_RETURN_IF_ERROR(
-      WriteFileAtomically(absl::StrCat(folder, "/svid.pem"), rpc::CertificatesToPem(chain), 0444));
+      ReplaceIdentity(folder, rpc::Sha256Hex(chain[0]).substr(0, 16),
+                      {{.name = kChainFile, .bytes = rpc::CertificatesToPem(chain)},
+                       {.name = "svid_key.pem", .bytes = key_pem, .secret = true},
+                       {.name = "bundle.pem", .bytes = rpc::CertificatesToPem(roots)}},
+                      order.unix_uid));
   return folder;
+}
+
+absl::StatusOr<SvidLife> ReadLife(const std::string& directory) {
+  const std::string path = absl::StrCat(directory, "/", kCurrentIdentity, "/", kChainFile);
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return ErrnoStatus(errno, "open", path);
+  CAPSTAN_ASSIGN_OR_RETURN(const std::string pem, ReadAll(fd.get(), kMaxPemBytes, path));
+  CAPSTAN_ASSIGN_OR_RETURN(const std::vector<std::string> chain, rpc::CertificatesFromPem(pem));
+  if (chain.empty()) return absl::DataLossError(absl::StrCat(path, " holds no certificate"));
+  CAPSTAN_ASSIGN_OR_RETURN(const rpc::Certificate leaf, rpc::ParseCertificate(chain[0]));
+  return SvidLife{leaf.not_before, leaf.not_after};
 }
 
 class SvidTaskIdentity final : public TaskIdentity {
@@ -67,6 +81,13 @@ class SvidTaskIdentity final : public TaskIdentity {
                           written = WriteIdentity(order, pem, svid)]() mutable { done(written); });
           });
         });
+  }
+
+  void Inspect(const std::string& directory,
+               absl::AnyInvocable<void(absl::StatusOr<SvidLife>)> done) override {
+    files_->Post([strand = strand_, directory, done = std::move(done)]() mutable {
+      strand->Post([done = std::move(done), life = ReadLife(directory)]() mutable { done(life); });
+    });
   }
 
  private:

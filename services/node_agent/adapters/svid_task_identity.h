@@ -9,8 +9,8 @@
 
 namespace capstan::node_agent {
 
-// Asks credentials for Task SVIDs under fresh keys; `files` runs what blocks. The files lie in
-// `<task folder>/identity`: certificates 0444, the key 0400 of the Job's uid.
+// Asks credentials for Task SVIDs under fresh keys; `files` runs what blocks. The files lie below
+// `<task folder>/identity`, as identity_folder.h says.
 std::unique_ptr<TaskIdentity> MakeSvidTaskIdentity(const std::shared_ptr<grpc::Channel>& channel,
                                                    Strand* strand, Strand* files);
 

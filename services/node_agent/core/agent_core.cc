@@ -233,6 +233,7 @@ void AgentCore::Adopt(const TaskId& id, Entry& entry, const Remains* found) {
       entry.record.stage() == TaskRecord::STAGE_RUNNING) {
     Serve(id, entry);
     Ship(id, entry);
+    Keep(id, entry);
     GiveControl(id, entry);
   } else if (stage == TaskRecord::STAGE_ENDED) {
     Ship(id, entry);

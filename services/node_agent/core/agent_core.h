@@ -181,6 +181,7 @@ class AgentCore {
   void SetEnded(const session::TaskId& id, Entry& entry);
   void GiveControl(const session::TaskId& id, Entry& entry);
   void Serve(const session::TaskId& id, const Entry& entry);
+  void Keep(const session::TaskId& id, const Entry& entry);
   void Ship(const session::TaskId& id, const Entry& entry);
 
   // Whether the Task is to be ended, or not begun, and why.

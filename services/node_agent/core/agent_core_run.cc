@@ -72,6 +72,7 @@ void AgentCore::Start(const TaskId& id, Entry& entry, Now now) {
   entry.deadline_given = *deadline;
   Serve(id, entry);
   Ship(id, entry);
+  Keep(id, entry);
   after_.push_back(StartTask{id, NewTicket(entry),
                              BuildShimSpec(id, entry.order, entry.record, config_.isolation,
                                            config_.log_limit_bytes, *deadline)});
@@ -192,6 +193,7 @@ void AgentCore::DecideEnd(const TaskId& id, Entry& entry, TaskEnd end, bool must
   entry.ticket = 0;
   entry.attempts = 0;
   entry.waiting = false;
+  if (!entry.record.svid_directory().empty()) after_.push_back(DropIdentity{id});
   *entry.record.mutable_end() = std::move(end);
   entry.record.set_must_kill(must_kill);
   entry.record.set_must_commit(must_commit);
@@ -302,6 +304,15 @@ void AgentCore::Erase(const TaskId& id) {
 void AgentCore::Serve(const TaskId& id, const Entry& entry) {
   after_.push_back(
       ServeSocket{id, entry.record.folder(), entry.record.unix_uid(), entry.record.cgroup()});
+}
+
+void AgentCore::Keep(const TaskId& id, const Entry& entry) {
+  const TaskRecord& record = entry.record;
+  if (record.svid_directory().empty()) return;
+  const capstan::type::v1::TaskLaunch& launch = entry.order.launch();
+  after_.push_back(
+      KeepIdentity{record.svid_directory(), IssueIdentity{id, 0, record.folder(), record.unix_uid(),
+                                                          launch.job(), launch.service_account()}});
 }
 
 void AgentCore::Ship(const TaskId& id, const Entry& entry) {

@@ -10,6 +10,7 @@
 #include "libs/session/lower_side.h"
 #include "libs/status/error.h"
 #include "services/node_agent/core/deadline.h"
+#include "services/node_agent/core/step.h"
 
 namespace capstan::node_agent {
 
@@ -123,7 +124,10 @@ std::map<std::string, std::string> TaskEnvironment(const session::TaskId& id,
   env["CAPSTAN_SOCKET"] = SocketFile(task);
   if (!task.output_directory().empty()) env["CAPSTAN_OUTPUT_DIR"] = task.output_directory();
   if (!task.resume_directory().empty()) env["CAPSTAN_RESUME_DIR"] = task.resume_directory();
-  if (!task.svid_directory().empty()) env["CAPSTAN_SVID_DIR"] = task.svid_directory();
+  if (!task.svid_directory().empty()) {
+    // A link in the folder that is mounted, so that the Task sees it being replaced.
+    env["CAPSTAN_SVID_DIR"] = absl::StrCat(task.svid_directory(), "/", kCurrentIdentity);
+  }
   for (const TaskRecord::Dataset& dataset : task.datasets()) {
     env[absl::StrCat("CAPSTAN_DATASET_", dataset.alias())] = dataset.directory();
   }

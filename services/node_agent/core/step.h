@@ -163,7 +163,7 @@ struct Furnish {
   std::string bundle_directory;
   std::string output_directory;
 };
-// Gets the Task's SVID into `<folder>/svid`.
+// Gets the Task's SVID into `<folder>/identity`, in place of one that is there.
 struct IssueIdentity {
   session::TaskId id;
   Ticket ticket = 0;
@@ -171,6 +171,17 @@ struct IssueIdentity {
   int64_t unix_uid = 0;
   std::string job;
   std::string service_account;
+};
+// Renews the SVID of a Task that runs, in time, until DropIdentity. Given again for each life of
+// the agent.
+struct KeepIdentity {
+  // Where IssueIdentity has put it.
+  std::string directory;
+  // How to ask for the next one; its ticket is unused.
+  IssueIdentity order;
+};
+struct DropIdentity {
+  session::TaskId id;
 };
 struct CheckPorts {
   session::TaskId id;
@@ -243,10 +254,15 @@ struct ShipLogs {
   bool ended = false;
 };
 
-using Effect = std::variant<SendUp, CloseUp, Alarm, OpenOutput, PinBundle, PinVersion, MakePlace,
-                            Furnish, IssueIdentity, CheckPorts, StartTask, ControlTask, KillTask,
-                            CommitFinal, CommitCheckpoint, RefuseCheckpoint, RemovePlace,
-                            ReleasePins, ServeSocket, CloseSocket, ShipLogs>;
+using Effect =
+    std::variant<SendUp, CloseUp, Alarm, OpenOutput, PinBundle, PinVersion, MakePlace, Furnish,
+                 IssueIdentity, CheckPorts, StartTask, ControlTask, KillTask, CommitFinal,
+                 CommitCheckpoint, RefuseCheckpoint, RemovePlace, ReleasePins, ServeSocket,
+                 CloseSocket, ShipLogs, KeepIdentity, DropIdentity>;
+
+// The folder in that of a Task's identity that holds its files: a link, which is replaced as a
+// whole.
+inline constexpr char kCurrentIdentity[] = "current";
 
 // What one event leads to. `puts` and `deletes` name no key twice and are to be committed in order,
 // each on its own being consistent with those before it; then, and after all earlier steps, `after`

@@ -113,11 +113,32 @@ class FakeTaskIdentity final : public TaskIdentity {
   explicit FakeTaskIdentity(Strand* strand) : strand_(strand) {}
   void Issue(const IssueIdentity& order,
              absl::AnyInvocable<void(absl::StatusOr<std::string>)> done) override {
-    absl::StatusOr<std::string> answer = order.folder + "/identity";
-    if (!failure.ok()) answer = failure;
+    const std::string directory = order.folder + "/identity";
+    issues.push_back(order.id);
+    absl::StatusOr<std::string> answer = directory;
+    if (failure.ok()) {
+      const absl::Time now = strand_->clock().Read().wall;
+      lives[directory] = SvidLife{now, now + life};
+    } else {
+      answer = failure;
+    }
     strand_->Post([done = std::move(done), answer]() mutable { done(answer); });
   }
+  void Inspect(const std::string& directory,
+               absl::AnyInvocable<void(absl::StatusOr<SvidLife>)> done) override {
+    const auto found = lives.find(directory);
+    absl::StatusOr<SvidLife> answer = absl::NotFoundError(directory);
+    if (found != lives.end()) answer = found->second;
+    strand_->Post([done = std::move(done), answer]() mutable { done(answer); });
+  }
+  // Answered to Issue while not OK.
   absl::Status failure;
+  // Of what Issue gives.
+  absl::Duration life = absl::Hours(24);
+  // Whom it was asked for, in order.
+  std::vector<session::TaskId> issues;
+  // By folder; what a restarted agent finds.
+  std::map<std::string, SvidLife> lives;
 
  private:
   Strand* const strand_;

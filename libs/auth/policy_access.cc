@@ -44,8 +44,12 @@ absl::Status Unauthenticated(absl::string_view reason, absl::string_view message
 }  // namespace
 
 PolicyAccess::PolicyAccess(std::string trust_domain, const PolicyHolder* policy, const Clock* clock,
-                           audit::AuditSink* audit)
-    : trust_domain_(std::move(trust_domain)), policy_(policy), clock_(clock), denials_(audit) {}
+                           audit::AuditSink* audit, RefusalObserver observer)
+    : trust_domain_(std::move(trust_domain)),
+      policy_(policy),
+      clock_(clock),
+      observer_(std::move(observer)),
+      denials_(audit) {}
 
 PolicyAccess::~PolicyAccess() { denials_.Flush(BootTime::InfiniteFuture()); }
 
@@ -134,6 +138,7 @@ absl::Status PolicyAccess::CheckPerson(const Caller& caller, Now now) const {
 }
 
 void PolicyAccess::Audit(const Caller& caller, const absl::Status& refusal, Now now) {
+  if (observer_) observer_();
   audit::AuditEntry entry;
   entry.principal = caller.Name();
   entry.act = caller.method;

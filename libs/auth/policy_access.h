@@ -1,6 +1,7 @@
 #ifndef CAPSTAN_LIBS_AUTH_POLICY_ACCESS_H_
 #define CAPSTAN_LIBS_AUTH_POLICY_ACCESS_H_
 
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -23,9 +24,12 @@ namespace capstan::auth {
 // bindings, and refused once the policy has expired.
 class PolicyAccess final : public Access {
  public:
+  // Told about each refused call, on the thread that asked: for a counter.
+  using RefusalObserver = std::function<void()>;
+
   // The pointers must outlive it. `trust_domain` is the only one admitted.
   PolicyAccess(std::string trust_domain, const PolicyHolder* policy, const Clock* clock,
-               audit::AuditSink* audit);
+               audit::AuditSink* audit, RefusalObserver observer = nullptr);
   // Writes what was counted and not yet recorded.
   ~PolicyAccess() override;
 
@@ -44,6 +48,7 @@ class PolicyAccess final : public Access {
   const std::string trust_domain_;
   const PolicyHolder* const policy_;
   const Clock* const clock_;
+  const RefusalObserver observer_;
   AccessRules rules_;
   DenialLog denials_;
 };

@@ -240,8 +240,8 @@ class Server::Body {
     config.credentials = rpc::MutualTlsServerCredentials(
         identity_, deps_.clock, [this](const absl::Status& why, absl::string_view spiffe_id) {
           handshakes_refused_.Increment();
-          RecordRefusal(spiffe_id.empty() ? kAnonymous : spiffe_id, "handshake",
-                        absl::UnauthenticatedError(why.message()));
+          // What a refused certificate claims is anyone's word: told, but not counted apart.
+          RecordRefusal(spiffe_id, "handshake", absl::UnauthenticatedError(why.message()));
         });
     config.services = {rpc::Registered<v1::JoinTokenService>(join_tokens_.get()),
                        rpc::Registered<v1::IdentityService>(identities_.get()),
@@ -275,7 +275,7 @@ class Server::Body {
                        },
                        [this](const absl::Status& why) {
                          connections_refused_.Increment();
-                         RecordRefusal(kAnonymous, "connect-person-socket", why);
+                         RecordRefusal("", "connect-person-socket", why);
                        }));
     }
     if (config_.supervisor_fd >= 0) {
@@ -301,10 +301,10 @@ class Server::Body {
   }
 
   // For refusals before there is a call; repeats are folded.
-  void RecordRefusal(absl::string_view principal, absl::string_view act, const absl::Status& why) {
-    handshake_denials_->Record({.principal = std::string(principal),
+  void RecordRefusal(absl::string_view claimed_id, absl::string_view act, const absl::Status& why) {
+    handshake_denials_->Record({.principal = kAnonymous,
                                 .act = std::string(act),
-                                .resource = "",
+                                .resource = std::string(claimed_id.substr(0, 256)),
                                 .outcome_code = static_cast<int>(why.code()),
                                 .message = std::string(why.message()),
                                 .repeats = 0},

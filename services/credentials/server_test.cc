@@ -327,7 +327,7 @@ TEST_F(ServerTest, AnExpiredCertificateEndsInTheHandshake) {
   ASSERT_TRUE(records.ok()) << records.status();
   bool recorded = false;
   for (const auto& record : *records) {
-    recorded |= record.act() == "handshake" && record.principal() == scheduler->spiffe_id();
+    recorded |= record.act() == "handshake" && record.resource() == scheduler->spiffe_id();
   }
   EXPECT_TRUE(recorded);
 }

@@ -15,6 +15,7 @@
 #include "libs/auth/policy.h"
 #include "libs/auth/policy_access.h"
 #include "libs/auth/policy_watcher.h"
+#include "libs/auth/refused_handshakes.h"
 #include "libs/auth/svid_renewer.h"
 #include "libs/lifecycle/signal_thread.h"
 #include "libs/log/spdlog_sink.h"
@@ -97,6 +98,8 @@ struct PartContext::Parts {
   std::random_device seeds;
   std::shared_ptr<rpc::Identity> identity;
   std::unique_ptr<audit::AuditLog> audit;
+  // Shared with the transport, which may hold it for longer than the part lives.
+  std::shared_ptr<auth::RefusedHandshakes> refused;
   auth::PolicyHolder policy;
   std::unique_ptr<auth::PolicyAccess> access;
   std::unique_ptr<Random> auth_random;
@@ -115,10 +118,24 @@ struct PartContext::Parts {
   ~Parts() {
     if (strand != nullptr) strand->Stop();
     if (auth_strand != nullptr) auth_strand->Stop();
+    if (refused != nullptr) refused->Close();
+  }
+
+  rpc::RefusalObserver Observe(auth::RefusedHandshakes::Side side) const {
+    return [refused = refused, side](const absl::Status& why, absl::string_view spiffe_id) {
+      refused->Record(side, why, spiffe_id);
+    };
+  }
+  std::shared_ptr<grpc::Channel> ChannelTo(absl::string_view other) const {
+    return rpc::Dial(
+        endpoints.parts().at(std::string(other)).address(),
+        rpc::MutualTlsChannelCredentials(identity, clock, dev::FindPart(other)->identity_path,
+                                         Observe(auth::RefusedHandshakes::Side::kClient)));
   }
 
   void FlushDenials() {
     access->FlushDenials();
+    refused->Flush();
     auth_strand->RunAfter(kFlushDenialsEvery, [this] { FlushDenials(); });
   }
 
@@ -179,10 +196,15 @@ absl::Status PartContext::Parts::JoinPlatform(const ServeOptions& options) {
   CAPSTAN_ASSIGN_OR_RETURN(identity, auth::ObtainIdentity(obtain, clock));
   CAPSTAN_ASSIGN_OR_RETURN(
       audit, audit::AuditLog::Open(absl::StrCat(folder, "/audit.chain"), part, clock));
-  access =
-      std::make_unique<auth::PolicyAccess>(identity->trust_domain(), &policy, clock, audit.get());
-  const auto channel = rpc::Dial(endpoints.parts().at(dev::kCredentials).address(), identity, clock,
-                                 "/svc/credentials");
+  refused =
+      std::make_shared<auth::RefusedHandshakes>(audit.get(), clock, logger.get(), registry.get());
+  access = std::make_unique<auth::PolicyAccess>(
+      identity->trust_domain(), &policy, clock, audit.get(),
+      [calls = registry->AddCounter("calls_refused_total",
+                                    "Calls that the access rules refused")]() mutable {
+        calls.Increment();
+      });
+  const auto channel = ChannelTo(dev::kCredentials);
   policy_stub = credentials::v1::PolicyService::NewStub(channel);
   identity_stub = credentials::v1::IdentityService::NewStub(channel);
   auth_random = std::make_unique<Random>(uint64_t{seeds()} << 32 | seeds());
@@ -224,11 +246,8 @@ auth::Access* PartContext::access() { return parts_->access.get(); }
 std::shared_ptr<rpc::Identity> PartContext::identity() { return parts_->identity; }
 
 std::shared_ptr<grpc::ServerCredentials> PartContext::server_credentials() {
-  return rpc::MutualTlsServerCredentials(
-      parts_->identity, parts_->clock,
-      [logger = parts_->logger.get()](const absl::Status& why, absl::string_view spiffe_id) {
-        logger->Warning("handshake refused", {{"error", why}, {"peer", spiffe_id}});
-      });
+  return rpc::MutualTlsServerCredentials(parts_->identity, parts_->clock,
+                                         parts_->Observe(auth::RefusedHandshakes::Side::kServer));
 }
 
 absl::Duration PartContext::max_connection_age() const {
@@ -236,8 +255,7 @@ absl::Duration PartContext::max_connection_age() const {
 }
 
 std::shared_ptr<grpc::Channel> PartContext::ChannelTo(absl::string_view part) {
-  return rpc::Dial(parts_->endpoints.parts().at(std::string(part)).address(), parts_->identity,
-                   parts_->clock, dev::FindPart(part)->identity_path);
+  return parts_->ChannelTo(part);
 }
 
 absl::StatusOr<std::string> PartContext::KeptSecret(absl::string_view name) {

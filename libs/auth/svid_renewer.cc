@@ -10,6 +10,8 @@ namespace capstan::auth {
 namespace {
 
 constexpr absl::Duration kLookEvery = absl::Minutes(10);
+// Less than the clock can tell would wake it again and again at one moment.
+constexpr absl::Duration kShortestWait = absl::Milliseconds(1);
 constexpr absl::Duration kLongestRetry = absl::Minutes(5);
 constexpr absl::Duration kCallDeadline = absl::Seconds(20);
 
@@ -38,7 +40,7 @@ SvidRenewer::~SvidRenewer() {
 void SvidRenewer::Start() { Look(); }
 
 void SvidRenewer::Arm(absl::Duration delay) {
-  timer_ = strand_->RunAfter(std::clamp(delay, absl::ZeroDuration(), kLookEvery), [this] {
+  timer_ = strand_->RunAfter(std::clamp(delay, kShortestWait, kLookEvery), [this] {
     timer_ = 0;
     Look();
   });

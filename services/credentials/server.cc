@@ -203,7 +203,12 @@ class Server::Body {
   absl::Status MakeHandlers() {
     refusals_ = std::make_unique<RefusalSink>(engine_.get());
     handshake_denials_ = std::make_unique<auth::DenialLog>(refusals_.get());
-    access_ = std::make_unique<auth::PolicyAccess>(name_, &policy_, deps_.clock, refusals_.get());
+    access_ = std::make_unique<auth::PolicyAccess>(
+        name_, &policy_, deps_.clock, refusals_.get(),
+        [calls = deps_.metrics->AddCounter("calls_refused_total",
+                                           "Calls that the access rules refused")]() mutable {
+          calls.Increment();
+        });
     token_maker_ =
         std::make_unique<JoinTokenMaker>(engine_.get(), &secrets_, name_, bundle_sha256_);
     join_ = std::make_unique<JoinServiceHandlers>(engine_.get(), &secrets_, access_.get());

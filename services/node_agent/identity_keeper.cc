@@ -13,6 +13,8 @@ using session::TaskId;
 namespace {
 
 constexpr absl::Duration kLookEvery = absl::Minutes(10);
+// Less than the clock can tell would wake it again and again at one moment.
+constexpr absl::Duration kShortestWait = absl::Milliseconds(1);
 // What an SVID that has run out is taken to have left: a Node must not ask for each of its Tasks
 // once a second for as long as credentials is away.
 constexpr absl::Duration kLeftOfExpired = absl::Minutes(10);
@@ -54,7 +56,7 @@ IdentityKeeper::Kept* IdentityKeeper::Find(const TaskId& id, uint64_t number) {
 }
 
 void IdentityKeeper::Arm(Kept& kept, absl::Duration delay) {
-  kept.timer = strand_->RunAfter(std::clamp(delay, absl::ZeroDuration(), kLookEvery),
+  kept.timer = strand_->RunAfter(std::clamp(delay, kShortestWait, kLookEvery),
                                  [this, id = kept.order.order.id, number = kept.number] {
                                    Kept* const found = Find(id, number);
                                    if (found == nullptr) return;

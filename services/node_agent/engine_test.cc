@@ -246,20 +246,21 @@ TEST_F(EngineTest, CrashedAgentAdoptsWhatRunsAndStartsNothingAgain) {
 
 TEST_F(EngineTest, KeepsTheIdentityOfWhatRunsAlsoAfterARestartAndNoLonger) {
   with_identity_ = true;
-  machine_.SetPrograms([](const auto&) { return FakeProgram{.duration = absl::Hours(40)}; });
+  identity_.life = absl::Minutes(6);
+  machine_.SetPrograms([](const auto&) { return FakeProgram{.duration = absl::Minutes(7)}; });
   Run();
   EXPECT_EQ(identity_.issues.size(), 1u);
-  strand_.Advance(absl::Hours(11));
+  strand_.Advance(absl::Seconds(160));
   EXPECT_EQ(identity_.issues.size(), 2u);
   CrashAgent();
   strand_.Advance(absl::Seconds(10));
   StartAgent();
-  strand_.Advance(absl::Hours(11));
+  strand_.Advance(absl::Seconds(160));
   EXPECT_EQ(identity_.issues.size(), 3u);
-  strand_.Advance(absl::Hours(19));
+  strand_.Advance(absl::Minutes(2));
   EXPECT_EQ(executor_.Last(kA).end().cause(), TaskEnd::CAUSE_EXITED);
   const size_t at_end = identity_.issues.size();
-  strand_.Advance(absl::Hours(24));
+  strand_.Advance(absl::Minutes(5));
   EXPECT_EQ(identity_.issues.size(), at_end);
 }
 

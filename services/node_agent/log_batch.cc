@@ -66,6 +66,12 @@ void AddLog(const ShipLogs& order, const std::string& producer, int64_t expected
   }
 }
 
+// Says that nothing of the Task's log comes after it. Its sequence is the one that the next line
+// would have had, so that telemetry drops it when it is sent again.
+Record MakeLogEnd(const ShipLogs& order, const std::string& producer, int64_t next_sequence) {
+  return MakeRecord(order, producer, "end", std::max<int64_t>(next_sequence, 1));
+}
+
 bool IsMetric(absl::string_view line) {
   const auto json = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
   if (!json.is_object() || json.size() != 3) return false;
@@ -130,6 +136,13 @@ absl::StatusOr<ShipBatch> ReadShipBatch(const ShipLogs& order, const std::string
     batch.next.set_log_segment(read.next.segment);
     batch.next.set_log_offset(read.next.offset);
     batch.next.set_log_next_sequence(read.next.next_sequence);
+    // The shim has written its last, and all of that was read before.
+    const bool whole = read.next.segment == from.segment && read.next.offset == from.offset &&
+                       read.next.next_sequence == from.next_sequence;
+    if (order.ended && whole && !cursor.log_closed()) {
+      batch.log.push_back(MakeLogEnd(order, producer, read.next.next_sequence));
+      batch.next.set_log_closed(true);
+    }
   }
   CAPSTAN_RETURN_IF_ERROR(ReadMetrics(order, producer, &batch));
   return batch;

@@ -32,7 +32,7 @@ struct ShipBatch {
 
 // Reads on from `cursor` in the Task's folder, as much as one call to telemetry takes. Blocks.
 // Lines that are no metric are skipped. A jump in the log's sequence becomes a record of kind
-// `gap`.
+// `gap`; the end of an ended Task's log, once all before it was acknowledged, one of kind `end`.
 absl::StatusOr<ShipBatch> ReadShipBatch(const ShipLogs& order, const std::string& producer,
                                         const capstan::nodeagent::record::v1::Cursor& cursor);
 

@@ -85,6 +85,31 @@ TEST_F(LogShipperTest, ShipsLinesInOrderWithWhoWroteThem) {
   strand_.Advance(absl::Seconds(1));
   EXPECT_EQ(shipped_, 1);
   EXPECT_EQ(shipper_->open(), 0u);
+  ASSERT_EQ(log.size(), 5u);
+  EXPECT_EQ(log[4].kind(), "end");
+  EXPECT_EQ(log[4].attributes().at("rank"), "3");
+  EXPECT_EQ(log[4].producer_sequence(), log[3].producer_sequence() + 1);
+}
+
+TEST_F(LogShipperTest, TheLogIsClosedOnlyOnceAllOfItIsAcknowledged) {
+  for (int i = 0; i < 3000; ++i)
+    spill_->Write(1, "a line that is not short, so that it takes calls\n");
+  Ship(true);
+  strand_.Advance(absl::Seconds(5));
+  const auto& log = sink_.streams[kLog];
+  ASSERT_EQ(log.size(), 3001u);
+  for (size_t i = 0; i < 3000; ++i) ASSERT_EQ(log[i].kind(), "log");
+  EXPECT_EQ(log.back().kind(), "end");
+  EXPECT_EQ(log.back().producer_sequence(), 3001);
+}
+
+TEST_F(LogShipperTest, ATaskThatWroteNothingHasAnEndToo) {
+  Ship(true);
+  strand_.Advance(absl::Seconds(1));
+  ASSERT_EQ(sink_.streams[kLog].size(), 1u);
+  EXPECT_EQ(sink_.streams[kLog][0].kind(), "end");
+  EXPECT_GE(sink_.streams[kLog][0].producer_sequence(), 1);
+  EXPECT_EQ(shipped_, 1);
 }
 
 TEST_F(LogShipperTest, OutageLosesNothingAndARestartRepeatsUnderTheSameSequences) {
@@ -98,14 +123,15 @@ TEST_F(LogShipperTest, OutageLosesNothingAndARestartRepeatsUnderTheSameSequences
   Ship(true);
   strand_.Advance(absl::Minutes(1));
   const auto& log = sink_.streams[kLog];
-  ASSERT_EQ(log.size(), 100u);
+  ASSERT_EQ(log.size(), 101u);
+  EXPECT_EQ(log.back().kind(), "end");
   for (int i = 0; i < 100; ++i) EXPECT_EQ(log[i].producer_sequence(), i + 1);
   EXPECT_EQ(shipped_, 1);
   // Shipped whole: another life reads on from the cursor and repeats nothing.
   Restart();
   Ship(true);
   strand_.Advance(absl::Seconds(1));
-  EXPECT_EQ(log.size(), 100u);
+  EXPECT_EQ(log.size(), 101u);
 }
 
 TEST_F(LogShipperTest, DroppedLinesBecomeAGapRecord) {

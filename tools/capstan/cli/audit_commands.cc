@@ -43,21 +43,19 @@ void PrintRecord(const AuditRecord& record, Invocation& invocation) {
 }  // namespace
 
 absl::Status VerifyAudit(bool print_records, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto platform,
-                           Platform::Open(invocation.data_dir, invocation.clock));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
   CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("credentials"));
   const auto stub = AuditService::NewStub(channel);
   // The head is read first: the chain may grow while it is read, but must reach the head.
-  CAPSTAN_ASSIGN_OR_RETURN(const AuditHead head,
-                           Call(stub.get(), &AuditService::Stub::GetAuditHead,
-                                GetAuditHeadRequest(), invocation.clock, invocation.time_out));
+  CAPSTAN_ASSIGN_OR_RETURN(const AuditHead head, Call(stub.get(), &AuditService::Stub::GetAuditHead,
+                                                      GetAuditHeadRequest(), Terms(invocation)));
   AuditChain chain;
   ListAuditRecordsRequest request;
   request.set_page_size(1000);
   do {
-    CAPSTAN_ASSIGN_OR_RETURN(const auto page,
-                             Call(stub.get(), &AuditService::Stub::ListAuditRecords, request,
-                                  invocation.clock, invocation.time_out));
+    CAPSTAN_ASSIGN_OR_RETURN(
+        const auto page,
+        Call(stub.get(), &AuditService::Stub::ListAuditRecords, request, Terms(invocation)));
     for (const std::string& stored : page.records()) {
       const absl::StatusOr<AuditRecord> record = chain.Append(stored);
       if (!record.ok()) return Failed(record.status().message());
@@ -80,8 +78,7 @@ absl::Status VerifyAudit(bool print_records, Invocation& invocation) {
 }
 
 absl::Status WhoAmI(Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto platform,
-                           Platform::Open(invocation.data_dir, invocation.clock));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
   CAPSTAN_ASSIGN_OR_RETURN(const auto identity, platform->Identity());
   const auto snapshot = identity->Get();
   const absl::Duration left = snapshot->not_after - invocation.clock->Read().wall;

@@ -22,12 +22,15 @@ void AddSubmit(CLI::App& job, Act* act) {
   submit->add_option("file", options->file, "the file; - is standard input")->required();
   submit->add_option("--job-id", options->job_id, "id of the Job, instead of the file's");
   submit->add_flag("--dry-run", options->dry_run, "check everything, store nothing");
-  submit->add_flag("--watch,-w", options->watch, "show its states until it has ended");
+  submit->add_flag("--watch,-w", options->watch,
+                   "show its states and how its data comes, until it has ended");
+  submit->add_flag("--follow,-f", options->follow, "as --watch, with its log");
   submit->footer(
       "Examples:\n"
       "  capstan job submit train.yaml\n"
       "  capstan job submit train.yaml --dry-run\n"
       "  capstan job submit train.yaml --watch && echo trained\n"
+      "  capstan job submit train.yaml --follow\n"
       "  NAME=$(capstan job submit train.yaml -o name)\n");
   submit->callback(
       [=] { *act = [=](Invocation& invocation) { return SubmitJob(*options, invocation); }; });
@@ -75,9 +78,16 @@ void AddJobCommands(CLI::App& app, Act* act) {
   get->callback([=] { *act = [=](Invocation& invocation) { return GetJob(*name, invocation); }; });
 
   CLI::App* watch = AddNamed(*job, "watch", "Show a Job's states until it has ended", name.get());
-  watch->footer("Exits with 0 if the Job succeeded, else with 1.\n");
-  watch->callback(
-      [=] { *act = [=](Invocation& invocation) { return WatchJob(*name, invocation); }; });
+  auto with_log = std::make_shared<bool>(false);
+  watch->add_flag("--log,-l", *with_log, "show its log as well");
+  watch->footer(
+      "Exits with 0 if the Job succeeded, else with 1.\n"
+      "Examples:\n"
+      "  capstan job watch digits\n"
+      "  capstan job watch digits -o json\n");
+  watch->callback([=] {
+    *act = [=](Invocation& invocation) { return WatchJob(*name, *with_log, invocation); };
+  });
 
   CLI::App* explain =
       AddNamed(*job, "explain", "Say why a Job is where it is: what lacks where", name.get());

@@ -7,16 +7,18 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "grpcpp/client_context.h"
-#include "libs/rpc/status_conversion.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "libs/time/proto_time.h"
 #include "proto/capstan/dataloader/v1/bundle.grpc.pb.h"
 #include "proto/capstan/dataloader/v1/dataset.grpc.pb.h"
 #include "tools/capstan/cli/call.h"
+#include "tools/capstan/cli/command_loop.h"
+#include "tools/capstan/cli/data_show.h"
 #include "tools/capstan/cli/exit_code.h"
 #include "tools/capstan/cli/human_format.h"
+#include "tools/capstan/cli/live_lines.h"
+#include "tools/capstan/cli/load_text.h"
 #include "tools/capstan/cli/names.h"
 #include "tools/capstan/cli/platform.h"
 #include "tools/capstan/cli/printer.h"
@@ -46,8 +48,7 @@ struct Connection {
 template <typename Service>
 absl::StatusOr<Connection<Service>> Connect(const Invocation& invocation) {
   Connection<Service> connection;
-  CAPSTAN_ASSIGN_OR_RETURN(connection.platform,
-                           Platform::Open(invocation.data_dir, invocation.clock));
+  CAPSTAN_ASSIGN_OR_RETURN(connection.platform, Platform::Open(invocation));
   CAPSTAN_ASSIGN_OR_RETURN(const auto channel, connection.platform->Channel("data_loader"));
   connection.stub = Service::NewStub(channel);
   return connection;
@@ -64,19 +65,6 @@ absl::StatusOr<std::string> SourceUri(const std::string& source) {
   return absl::StrCat("file://", resolved, "/");
 }
 
-bool IsFinal(const DataLoad& load) {
-  return load.state() == DataLoad::STATE_SUCCEEDED || load.state() == DataLoad::STATE_FAILED;
-}
-
-std::string Rate(const DataLoad& load) {
-  if (load.bytes_per_second() <= 0) return "";
-  return absl::StrCat(HumanBytes(static_cast<int64_t>(load.bytes_per_second())), "/s");
-}
-
-std::string Eta(const DataLoad& load) {
-  return load.has_eta() ? HumanDuration(ToDuration(load.eta())) : "";
-}
-
 std::vector<Column<DataLoad>> LoadColumns() {
   return {
       {"NAME", [](const DataLoad& load) { return LastSegment(load.name()); }},
@@ -89,8 +77,8 @@ std::vector<Column<DataLoad>> LoadColumns() {
       {"DONE",
        [](const DataLoad& load) { return Percent(load.loaded_bytes(), load.total_bytes()); }},
       {"SIZE", [](const DataLoad& load) { return HumanBytes(load.total_bytes()); }},
-      {"RATE", Rate},
-      {"ETA", Eta},
+      {"RATE", LoadRate},
+      {"ETA", LoadEta},
       {"REASON", [](const DataLoad& load) { return load.reason(); }},
   };
 }
@@ -99,8 +87,8 @@ std::string DescribeLoad(const DataLoad& load) {
   std::string line = absl::StrCat(
       load.name(), " ", ShortEnum(DataLoad::State_Name(load.state()), "STATE_"), " ",
       Percent(load.loaded_bytes(), load.total_bytes()), " of ", HumanBytes(load.total_bytes()));
-  if (!Rate(load).empty()) absl::StrAppend(&line, ", ", Rate(load));
-  if (!Eta(load).empty()) absl::StrAppend(&line, ", ETA ", Eta(load));
+  if (!LoadRate(load).empty()) absl::StrAppend(&line, ", ", LoadRate(load));
+  if (!LoadEta(load).empty()) absl::StrAppend(&line, ", ETA ", LoadEta(load));
   if (!load.reason().empty()) absl::StrAppend(&line, ", ", load.reason());
   if (!load.message().empty()) absl::StrAppend(&line, " - ", load.message());
   return absl::StrCat(WithoutControls(line), "\n");
@@ -122,6 +110,31 @@ std::string DescribeOutput(const Output& output, const Terminal& terminal) {
                        : absl::StrCat(text, table.Render(terminal));
 }
 
+absl::Status WatchLoad(const std::string& name, Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
+  LiveLines lines(invocation.out, invocation.out_terminal);
+  LoadLines text(invocation.out_terminal);
+  DataLoad last;
+  const auto on_load = [&](const DataLoad& load) {
+    last = load;
+    if (invocation.format != OutputFormat::kTable) {
+      PrintResource<DataLoad>(invocation, load, DescribeLoad);
+      invocation.out->flush();
+      return;
+    }
+    const auto shown = text.OnLoad(load, invocation.clock->Read().boot, absl::InfinitePast());
+    for (const std::string& line : shown.lines) lines.Print(line);
+    lines.Show(name, shown.live);
+  };
+  CommandLoop loop(invocation.clock, invocation.random);
+  CAPSTAN_RETURN_IF_ERROR(loop.Run([&] {
+    const absl::Status begun = FollowLoad(&loop, platform.get(), name, on_load,
+                                          [&](const absl::Status& over) { loop.Done(over); });
+    if (!begun.ok()) loop.Done(begun);
+  }));
+  return last.state() == DataLoad::STATE_FAILED ? Failed(last.message()) : absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CreateDataset(const CreateDatasetOptions& options, Invocation& invocation) {
@@ -137,7 +150,7 @@ absl::Status CreateDataset(const CreateDatasetOptions& options, Invocation& invo
   }
   CAPSTAN_ASSIGN_OR_RETURN(const Dataset dataset,
                            Call(connection.stub.get(), &DatasetService::Stub::CreateDataset,
-                                request, invocation.clock, invocation.time_out));
+                                request, Terms(invocation)));
   PrintResource<Dataset>(invocation, dataset, [](const Dataset& made) {
     return absl::StrCat(made.name(), " created\n");
   });
@@ -152,7 +165,7 @@ absl::Status ListDatasets(Invocation& invocation) {
   do {
     CAPSTAN_ASSIGN_OR_RETURN(
         auto page, Call(connection.stub.get(), &DatasetService::Stub::ListDatasets, request,
-                        invocation.clock, invocation.time_out));
+                        Terms(invocation)));
     for (Dataset& dataset : *page.mutable_datasets()) all.push_back(std::move(dataset));
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
@@ -175,7 +188,7 @@ absl::Status ListLoads(Invocation& invocation) {
   do {
     CAPSTAN_ASSIGN_OR_RETURN(
         auto page, Call(connection.stub.get(), &DataLoadService::Stub::ListDataLoads, request,
-                        invocation.clock, invocation.time_out));
+                        Terms(invocation)));
     for (DataLoad& load : *page.mutable_data_loads()) all.push_back(std::move(load));
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
@@ -184,27 +197,15 @@ absl::Status ListLoads(Invocation& invocation) {
 }
 
 absl::Status GetLoad(const std::string& name, bool watch, Invocation& invocation) {
+  const std::string whole = InProject(invocation.project, "dataLoads", name);
+  if (watch) return WatchLoad(whole, invocation);
   CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<DataLoadService>(invocation));
   GetDataLoadRequest request;
-  request.set_name(InProject(invocation.project, "dataLoads", name));
-  DataLoad load;
-  if (watch) {
-    grpc::ClientContext context;
-    const auto reader = connection.stub->WatchDataLoad(&context, request);
-    while (reader->Read(&load)) {
-      PrintResource<DataLoad>(invocation, load, DescribeLoad);
-      invocation.out->flush();
-      if (IsFinal(load)) break;
-    }
-    context.TryCancel();
-    const absl::Status status = rpc::FromGrpcStatus(reader->Finish());
-    if (!IsFinal(load)) return status;
-  } else {
-    CAPSTAN_ASSIGN_OR_RETURN(load, Call(connection.stub.get(), &DataLoadService::Stub::GetDataLoad,
-                                        request, invocation.clock, invocation.time_out));
-    PrintResource<DataLoad>(invocation, load, DescribeLoad);
-  }
-  if (watch && load.state() == DataLoad::STATE_FAILED) return Failed(load.message());
+  request.set_name(whole);
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const DataLoad load,
+      Call(connection.stub.get(), &DataLoadService::Stub::GetDataLoad, request, Terms(invocation)));
+  PrintResource<DataLoad>(invocation, load, DescribeLoad);
   return absl::OkStatus();
 }
 
@@ -212,8 +213,7 @@ absl::StatusOr<Output> FetchOutput(const std::string& job, Invocation& invocatio
   CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<OutputService>(invocation));
   GetOutputRequest request;
   request.set_name(absl::StrCat(InProject(invocation.project, "jobs", job), "/output"));
-  return Call(connection.stub.get(), &OutputService::Stub::GetOutput, request, invocation.clock,
-              invocation.time_out);
+  return Call(connection.stub.get(), &OutputService::Stub::GetOutput, request, Terms(invocation));
 }
 
 absl::Status ShowOutput(const std::string& job, Invocation& invocation) {

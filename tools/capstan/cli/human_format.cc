@@ -42,6 +42,17 @@ std::string HumanDuration(absl::Duration duration) {
   return two(seconds / 86400, "d", seconds % 86400 / 3600, "h");
 }
 
+std::string HumanShortDuration(absl::Duration duration) {
+  if (duration <= absl::ZeroDuration()) return "0s";
+  if (duration < absl::Seconds(1)) {
+    return absl::StrCat(std::max<int64_t>(absl::ToInt64Milliseconds(duration), 1), "ms");
+  }
+  if (duration < absl::Seconds(10)) {
+    return absl::StrFormat("%.1fs", absl::ToDoubleSeconds(duration));
+  }
+  return HumanDuration(duration);
+}
+
 std::string HumanAge(absl::Time since, absl::Time now) {
   if (since == absl::UnixEpoch()) return "";
   return HumanDuration(now - since);

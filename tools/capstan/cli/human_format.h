@@ -15,6 +15,8 @@ namespace capstan::cli {
 std::string HumanBytes(int64_t bytes);
 // `5s`, `3m20s`, `2h5m`, `3d4h`: the two largest units. Below a second `0s`.
 std::string HumanDuration(absl::Duration duration);
+// The same, but with what lies below a second: `133ms`, `2.4s` below ten seconds.
+std::string HumanShortDuration(absl::Duration duration);
 // Age of `since`; empty if it is the epoch (unset).
 std::string HumanAge(absl::Time since, absl::Time now);
 // `[#####.....] 52 %`, 10 to 40 characters wide; `total` 0 means unknown.

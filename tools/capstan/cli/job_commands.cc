@@ -8,17 +8,22 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "proto/capstan/scheduler/v1/job_service.grpc.pb.h"
 #include "tools/capstan/cli/call.h"
+#include "tools/capstan/cli/command_loop.h"
 #include "tools/capstan/cli/exit_code.h"
 #include "tools/capstan/cli/human_format.h"
 #include "tools/capstan/cli/job_follow.h"
+#include "tools/capstan/cli/job_show.h"
 #include "tools/capstan/cli/job_text.h"
+#include "tools/capstan/cli/log_line.h"
 #include "tools/capstan/cli/names.h"
 #include "tools/capstan/cli/platform.h"
 #include "tools/capstan/cli/printer.h"
+#include "tools/capstan/cli/proto_text.h"
 
 namespace capstan::cli {
 namespace {
@@ -38,7 +43,7 @@ struct Jobs {
 
 absl::StatusOr<Jobs> Connect(const Invocation& invocation) {
   Jobs jobs;
-  CAPSTAN_ASSIGN_OR_RETURN(jobs.platform, Platform::Open(invocation.data_dir, invocation.clock));
+  CAPSTAN_ASSIGN_OR_RETURN(jobs.platform, Platform::Open(invocation));
   CAPSTAN_ASSIGN_OR_RETURN(const auto channel, jobs.platform->Channel("scheduler"));
   jobs.stub = JobService::NewStub(channel);
   return jobs;
@@ -65,41 +70,59 @@ bool Matches(const ListJobsOptions& options, const Job& job) {
          (options.queue.empty() || LastSegment(job.spec().queue()) == LastSegment(options.queue));
 }
 
+// A Job as it is written to a program that reads a watch, without the last newline.
+std::string DocumentOf(const Invocation& invocation, const Job& job) {
+  switch (invocation.format) {
+    case OutputFormat::kJson:
+      return std::string(absl::StripSuffix(ToJson(job), "\n"));
+    case OutputFormat::kYaml:
+      return absl::StrCat("---\n", absl::StripSuffix(ToYaml(job), "\n"));
+    default:
+      return job.name();
+  }
+}
+
 // One line, or one document, for each change.
 void PrintChange(const Invocation& invocation, const Job& job) {
-  PrintResource<Job>(invocation, job, [&](const Job& changed) {
-    const absl::Time now = invocation.clock->Read().wall;
-    return absl::StrCat(TimeOfDay(now), " ", changed.name(), " ",
-                        JobLine(changed, now, invocation.out_terminal), "\n");
+  const absl::Time now = invocation.clock->Read().wall;
+  *invocation.out << (invocation.format == OutputFormat::kTable
+                          ? absl::StrCat(TimeOfDay(now), " ", job.name(), " ",
+                                         JobLine(job, now, invocation.out_terminal))
+                          : DocumentOf(invocation, job))
+                  << std::endl;
+}
+
+absl::Status WatchJobs(const ListJobsOptions& options, Platform* platform, Invocation& invocation) {
+  const auto on_job = [&](const Job& job) {
+    if (Matches(options, job)) PrintChange(invocation, job);
+  };
+  const auto on_deleted = [&](const std::string& name) {
+    if (invocation.format == OutputFormat::kTable) {
+      *invocation.out << TimeOfDay(invocation.clock->Read().wall) << " " << name << " DELETED"
+                      << std::endl;
+    }
+  };
+  CommandLoop loop(invocation.clock, invocation.random);
+  return loop.Run([&] {
+    const auto on_over = [&](const absl::Status& over) { loop.Done(over); };
+    const absl::Status begun =
+        FollowJobs(&loop, platform, ProjectParent(invocation.project), on_job, on_deleted, on_over);
+    if (!begun.ok()) loop.Done(begun);
   });
-  invocation.out->flush();
 }
 
 }  // namespace
 
 absl::Status ListJobs(const ListJobsOptions& options, Invocation& invocation) {
   CAPSTAN_ASSIGN_OR_RETURN(const Jobs jobs, Connect(invocation));
-  if (options.watch) {
-    const auto on_job = [&](const Job& job) {
-      if (Matches(options, job)) PrintChange(invocation, job);
-      return true;
-    };
-    const auto on_deleted = [&](const std::string& name) {
-      if (invocation.format == OutputFormat::kTable) {
-        *invocation.out << TimeOfDay(invocation.clock->Read().wall) << " " << name << " DELETED"
-                        << std::endl;
-      }
-      return true;
-    };
-    return FollowJobs(*jobs.platform, ProjectParent(invocation.project), on_job, on_deleted);
-  }
+  if (options.watch) return WatchJobs(options, jobs.platform.get(), invocation);
   ListJobsRequest request;
   request.set_parent(ProjectParent(invocation.project));
   request.set_filter(Filter(options));
   std::vector<Job> all;
   do {
-    CAPSTAN_ASSIGN_OR_RETURN(auto page, Call(jobs.stub.get(), &JobService::Stub::ListJobs, request,
-                                             invocation.clock, invocation.time_out));
+    CAPSTAN_ASSIGN_OR_RETURN(
+        auto page, Call(jobs.stub.get(), &JobService::Stub::ListJobs, request, Terms(invocation)));
     for (Job& job : *page.mutable_jobs()) all.push_back(std::move(job));
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
@@ -111,41 +134,50 @@ absl::Status GetJob(const std::string& name, Invocation& invocation) {
   CAPSTAN_ASSIGN_OR_RETURN(const Jobs jobs, Connect(invocation));
   GetJobRequest request;
   request.set_name(InProject(invocation.project, "jobs", name));
-  CAPSTAN_ASSIGN_OR_RETURN(const Job job, Call(jobs.stub.get(), &JobService::Stub::GetJob, request,
-                                               invocation.clock, invocation.time_out));
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const Job job, Call(jobs.stub.get(), &JobService::Stub::GetJob, request, Terms(invocation)));
   PrintResource<Job>(invocation, job, [&](const Job& shown) {
     return DescribeJob(shown, invocation.clock->Read().wall, invocation.out_terminal);
   });
   return absl::OkStatus();
 }
 
-absl::Status WatchJob(const std::string& name, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const Jobs jobs, Connect(invocation));
-  Job last;
-  std::string last_line;
-  const auto on_job = [&](const Job& job) {
-    last = job;
-    const std::string line = JobLine(job, invocation.clock->Read().wall, Terminal());
-    if (line != last_line || invocation.format != OutputFormat::kTable) {
-      PrintChange(invocation, job);
-      last_line = line;
+absl::Status WatchJob(const std::string& name, bool with_log, Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
+  ShowJobOptions options;
+  if (invocation.format == OutputFormat::kTable) {
+    options.before_job_line = [&] {
+      return absl::StrCat(TimeOfDay(invocation.clock->Read().wall), " ");
+    };
+    options.job_line = [&](const Job& job) {
+      return absl::StrCat(job.name(), " ",
+                          JobLine(job, invocation.clock->Read().wall, invocation.out_terminal));
+    };
+    if (with_log) {
+      options.log_line = [&](const telemetry::v1::Record& record) {
+        return absl::StrCat("  ", FormatLogLine(record, LogLineStyle(), invocation.out_terminal));
+      };
     }
-    return !IsFinal(job.state());
-  };
-  CAPSTAN_RETURN_IF_ERROR(
-      FollowJob(*jobs.platform, InProject(invocation.project, "jobs", name), on_job));
+  } else {
+    options.data = false;
+    options.job_line = [&](const Job& job) { return DocumentOf(invocation, job); };
+  }
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const Job last,
+      ShowJob(*platform, InProject(invocation.project, "jobs", name), options, invocation));
   if (last.state() == Job::STATE_SUCCEEDED) return absl::OkStatus();
-  return Failed(
-      absl::StrCat(last.name(), " ended as ", ShortEnum(Job::State_Name(last.state()), "STATE_")));
+  return Failed(absl::StrCat(last.name(), " ended as ",
+                             ShortEnum(Job::State_Name(last.state()), "STATE_"),
+                             "; see `capstan job get ", LastSegment(last.name()), "`"));
 }
 
 absl::Status ExplainJob(const std::string& name, Invocation& invocation) {
   CAPSTAN_ASSIGN_OR_RETURN(const Jobs jobs, Connect(invocation));
   ExplainJobRequest request;
   request.set_name(InProject(invocation.project, "jobs", name));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto explanation,
-                           Call(jobs.stub.get(), &JobService::Stub::ExplainJob, request,
-                                invocation.clock, invocation.time_out));
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const auto explanation,
+      Call(jobs.stub.get(), &JobService::Stub::ExplainJob, request, Terms(invocation)));
   switch (invocation.format) {
     case OutputFormat::kJson:
       *invocation.out << ToJson(explanation);
@@ -166,13 +198,14 @@ absl::Status CancelJob(const CancelOptions& options, Invocation& invocation) {
   CAPSTAN_ASSIGN_OR_RETURN(const Jobs jobs, Connect(invocation));
   CancelJobRequest request;
   request.set_name(InProject(invocation.project, "jobs", options.name));
-  CAPSTAN_ASSIGN_OR_RETURN(Job job, Call(jobs.stub.get(), &JobService::Stub::CancelJob, request,
-                                         invocation.clock, invocation.time_out));
+  CAPSTAN_ASSIGN_OR_RETURN(
+      Job job, Call(jobs.stub.get(), &JobService::Stub::CancelJob, request, Terms(invocation)));
   if (options.wait && !IsFinal(job.state())) {
-    CAPSTAN_RETURN_IF_ERROR(FollowJob(*jobs.platform, request.name(), [&](const Job& now) {
-      job = now;
-      return !IsFinal(now.state());
-    }));
+    CAPSTAN_RETURN_IF_ERROR(
+        WaitForJob(jobs.platform.get(), request.name(), invocation, [&](const Job& now) {
+          job = now;
+          return !IsFinal(now.state());
+        }));
   }
   PrintResource<Job>(invocation, job, [](const Job& shown) {
     return absl::StrCat(shown.name(), " ", ShortEnum(Job::State_Name(shown.state()), "STATE_"),

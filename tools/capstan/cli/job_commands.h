@@ -19,8 +19,9 @@ absl::Status ListJobs(const ListJobsOptions& options, Invocation& invocation);
 
 absl::Status GetJob(const std::string& name, Invocation& invocation);
 
-// Prints each state until the Job has ended; fails with ExitCode::kFailed unless it succeeded.
-absl::Status WatchJob(const std::string& name, Invocation& invocation);
+// Prints each state, how the data comes and, if wanted, the log, until the Job has ended; fails
+// with ExitCode::kFailed unless it succeeded.
+absl::Status WatchJob(const std::string& name, bool with_log, Invocation& invocation);
 
 absl::Status ExplainJob(const std::string& name, Invocation& invocation);
 
@@ -33,7 +34,7 @@ absl::Status CancelJob(const CancelOptions& options, Invocation& invocation);
 
 struct LogsOptions {
   std::string name;
-  // Until the Job has ended and its log is still.
+  // Until the Job has ended and its log is complete.
   bool follow = false;
   absl::optional<int64_t> tail;
   absl::optional<int> rank;

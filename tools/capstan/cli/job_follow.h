@@ -1,4 +1,5 @@
-// Following a Job: its states from the scheduler, its log from telemetry.
+// Following a Job: its states from the scheduler, its log and events from telemetry. Everything
+// happens on the loop's strand. A lost stream is resumed where it was.
 #ifndef CAPSTAN_TOOLS_CAPSTAN_CLI_JOB_FOLLOW_H_
 #define CAPSTAN_TOOLS_CAPSTAN_CLI_JOB_FOLLOW_H_
 
@@ -7,23 +8,27 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
 #include "proto/capstan/telemetry/v1/stream.pb.h"
+#include "tools/capstan/cli/command_loop.h"
+#include "tools/capstan/cli/invocation.h"
 #include "tools/capstan/cli/platform.h"
 
 namespace capstan::cli {
 
-// Calls `on_job` with the Job's state, and with each newer one, until it returns false, the Job is
-// gone (NOT_FOUND) or the platform has not answered for a minute. A lost stream is resumed.
-absl::Status FollowJob(Platform& platform, const std::string& job,
-                       const std::function<bool(const scheduler::v1::Job&)>& on_job);
+// Why following ended before it was done.
+using OnOver = std::function<void(const absl::Status&)>;
+
+// Calls `on_job` with the Job's state, and with each newer one, until that returns false. A Job
+// that is gone, or was never there, is NOT_FOUND.
+absl::Status FollowJob(CommandLoop* loop, Platform* platform, const std::string& job,
+                       std::function<bool(const scheduler::v1::Job&)> on_job, OnOver on_over);
 
 // The same for all Jobs of a project: `on_job` with each change, `on_deleted` with names.
-absl::Status FollowJobs(Platform& platform, const std::string& parent,
-                        const std::function<bool(const scheduler::v1::Job&)>& on_job,
-                        const std::function<bool(const std::string&)>& on_deleted);
+absl::Status FollowJobs(CommandLoop* loop, Platform* platform, const std::string& parent,
+                        std::function<void(const scheduler::v1::Job&)> on_job,
+                        std::function<void(const std::string&)> on_deleted, OnOver on_over);
 
 struct StreamQuery {
   // `projects/{p}/jobs/{j}/streams/log` and the like.
@@ -34,26 +39,15 @@ struct StreamQuery {
   std::map<std::string, std::string> attributes;
 };
 
-// Ends a ReadStream from another thread.
-class ReadCancel {
- public:
-  ReadCancel();
-  ~ReadCancel();
-  void Cancel();
+// Calls `on_record` in order of offset, each record once, until it returns false; `on_caught_up`
+// once, after those that were there at first. A stream that is not followed ends with on_over(OK).
+absl::Status ReadStream(CommandLoop* loop, Platform* platform, const StreamQuery& query,
+                        std::function<bool(const telemetry::v1::Record&)> on_record,
+                        std::function<void()> on_caught_up, OnOver on_over);
 
- private:
-  friend absl::Status ReadStream(Platform&, const StreamQuery&,
-                                 const std::function<bool(const telemetry::v1::Record&)>&,
-                                 ReadCancel*);
-  struct State;
-  std::unique_ptr<State> state_;
-};
-
-// Calls `on_record` in order of offset, each record once, until it returns false, the end (unless
-// following) or Cancel. A lost stream is resumed after the last record.
-absl::Status ReadStream(Platform& platform, const StreamQuery& query,
-                        const std::function<bool(const telemetry::v1::Record&)>& on_record,
-                        ReadCancel* cancel = nullptr);
+// Blocks until `on_job` returns false.
+absl::Status WaitForJob(Platform* platform, const std::string& job, const Invocation& invocation,
+                        std::function<bool(const scheduler::v1::Job&)> on_job);
 
 }  // namespace capstan::cli
 

@@ -48,22 +48,22 @@ absl::StatusOr<Job> CreateJobFromFile(const SubmitOptions& options, Platform& pl
   }
   CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform.Channel("scheduler"));
   const auto stub = JobService::NewStub(channel);
-  absl::StatusOr<Job> job = Call(stub.get(), &JobService::Stub::CreateJob, submission.request,
-                                 invocation.clock, invocation.time_out);
+  absl::StatusOr<Job> job =
+      Call(stub.get(), &JobService::Stub::CreateJob, submission.request, Terms(invocation));
   if (!job.ok()) return LocateViolations(job.status(), submission);
   return job;
 }
 
 absl::Status SubmitJob(const SubmitOptions& options, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto platform,
-                           Platform::Open(invocation.data_dir, invocation.clock));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
   CAPSTAN_ASSIGN_OR_RETURN(const Job job, CreateJobFromFile(options, *platform, invocation));
   PrintResource<Job>(invocation, job, [&](const Job& created) {
     if (options.dry_run) return absl::StrCat(options.file, " is good; nothing was stored\n");
     return absl::StrCat(created.name(), " created\n");
   });
-  if (!options.watch || options.dry_run) return absl::OkStatus();
-  return WatchJob(job.name(), invocation);
+  if (options.dry_run || !(options.watch || options.follow)) return absl::OkStatus();
+  invocation.out->flush();
+  return WatchJob(job.name(), options.follow, invocation);
 }
 
 }  // namespace capstan::cli

@@ -20,6 +20,8 @@ struct SubmitOptions {
   bool dry_run = false;
   // Watch until the Job has ended; its end decides the exit code.
   bool watch = false;
+  // The same, with the log.
+  bool follow = false;
 };
 
 // Uploads a folder as a Bundle of the project, unless its content is there already.

@@ -4,16 +4,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "grpcpp/client_context.h"
 #include "libs/resource/quantity.h"
-#include "libs/rpc/status_conversion.h"
 #include "libs/status/status_macros.h"
 #include "libs/time/proto_time.h"
 #include "proto/capstan/scheduler/v1/node.grpc.pb.h"
 #include "tools/capstan/cli/call.h"
+#include "tools/capstan/cli/command_loop.h"
 #include "tools/capstan/cli/fleet_commands.h"
 #include "tools/capstan/cli/human_format.h"
 #include "tools/capstan/cli/names.h"
+#include "tools/capstan/cli/node_follow.h"
 #include "tools/capstan/cli/platform.h"
 #include "tools/capstan/cli/printer.h"
 
@@ -25,8 +25,6 @@ using scheduler::v1::ListNodesRequest;
 using scheduler::v1::Node;
 using scheduler::v1::NodeService;
 using scheduler::v1::UncordonNodeRequest;
-using scheduler::v1::WatchNodesRequest;
-using scheduler::v1::WatchNodesResponse;
 using type::v1::NodeObservation;
 
 struct Nodes {
@@ -36,7 +34,7 @@ struct Nodes {
 
 absl::StatusOr<Nodes> Connect(const Invocation& invocation) {
   Nodes nodes;
-  CAPSTAN_ASSIGN_OR_RETURN(nodes.platform, Platform::Open(invocation.data_dir, invocation.clock));
+  CAPSTAN_ASSIGN_OR_RETURN(nodes.platform, Platform::Open(invocation));
   CAPSTAN_ASSIGN_OR_RETURN(const auto channel, nodes.platform->Channel("scheduler"));
   nodes.stub = NodeService::NewStub(channel);
   return nodes;
@@ -108,29 +106,33 @@ void PrintNode(const Invocation& invocation, const Node& node) {
   });
 }
 
-absl::Status WatchNodes(const Nodes& nodes, Invocation& invocation) {
-  grpc::ClientContext context;
-  const auto reader = nodes.stub->WatchNodes(&context, WatchNodesRequest());
-  WatchNodesResponse response;
-  while (reader->Read(&response)) {
-    if (!response.has_node()) continue;
-    PrintNode(invocation, response.node());
-    invocation.out->flush();
-  }
-  return rpc::FromGrpcStatus(reader->Finish());
+absl::Status WatchNodes(const Nodes& nodes, const std::string& parent, Invocation& invocation) {
+  CommandLoop loop(invocation.clock, invocation.random);
+  return loop.Run([&] {
+    const absl::Status begun = FollowNodes(
+        &loop, nodes.platform.get(), parent,
+        [&](const Node& node) {
+          PrintNode(invocation, node);
+          invocation.out->flush();
+          return true;
+        },
+        [&](const absl::Status& over) { loop.Done(over); });
+    if (!begun.ok()) loop.Done(begun);
+  });
 }
 
 }  // namespace
 
 absl::Status ListNodes(const ListNodesOptions& options, Invocation& invocation) {
   CAPSTAN_ASSIGN_OR_RETURN(const Nodes nodes, Connect(invocation));
-  if (options.watch) return WatchNodes(nodes, invocation);
+  const std::string parent = absl::StrCat("clusters/", LastSegment(options.cluster));
+  if (options.watch) return WatchNodes(nodes, parent, invocation);
   ListNodesRequest request;
-  request.set_parent(absl::StrCat("clusters/", LastSegment(options.cluster)));
+  request.set_parent(parent);
   std::vector<Node> all;
   do {
     CAPSTAN_ASSIGN_OR_RETURN(auto page, Call(nodes.stub.get(), &NodeService::Stub::ListNodes,
-                                             request, invocation.clock, invocation.time_out));
+                                             request, Terms(invocation)));
     for (Node& node : *page.mutable_nodes()) all.push_back(std::move(node));
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
@@ -145,7 +147,7 @@ absl::Status CordonNode(const std::string& name, const std::string& reason,
   request.set_name(NodeResource(name));
   request.set_reason(reason);
   CAPSTAN_ASSIGN_OR_RETURN(const Node node, Call(nodes.stub.get(), &NodeService::Stub::CordonNode,
-                                                 request, invocation.clock, invocation.time_out));
+                                                 request, Terms(invocation)));
   PrintNode(invocation, node);
   return absl::OkStatus();
 }
@@ -155,7 +157,7 @@ absl::Status UncordonNode(const std::string& name, Invocation& invocation) {
   UncordonNodeRequest request;
   request.set_name(NodeResource(name));
   CAPSTAN_ASSIGN_OR_RETURN(const Node node, Call(nodes.stub.get(), &NodeService::Stub::UncordonNode,
-                                                 request, invocation.clock, invocation.time_out));
+                                                 request, Terms(invocation)));
   PrintNode(invocation, node);
   return absl::OkStatus();
 }

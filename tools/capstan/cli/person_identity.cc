@@ -37,7 +37,7 @@ absl::Status MakeFolders(const std::string& path) {
 
 absl::StatusOr<std::shared_ptr<const rpc::Identity>> Issue(const std::string& folder,
                                                            const std::string& socket,
-                                                           const Clock* clock) {
+                                                           const Clock* clock, Random* random) {
   CAPSTAN_ASSIGN_OR_RETURN(rpc::PrivateKey key, rpc::PrivateKey::Generate());
   CAPSTAN_ASSIGN_OR_RETURN(std::string certificate_request, rpc::MakeCertificateRequest(key));
   // The socket itself says who asks; the kernel vouches for it.
@@ -46,8 +46,8 @@ absl::StatusOr<std::shared_ptr<const rpc::Identity>> Issue(const std::string& fo
   const auto stub = PersonService::NewStub(channel);
   IssuePersonSvidRequest request;
   request.set_certificate_request(std::move(certificate_request));
-  const auto issued =
-      Call(stub.get(), &PersonService::Stub::IssuePersonSvid, request, clock, kIssueTimeOut);
+  const auto issued = Call(stub.get(), &PersonService::Stub::IssuePersonSvid, request,
+                           {clock, random, kIssueTimeOut});
   if (!issued.ok()) return status::Annotate(issued.status(), "asking for your identity");
   rpc::Svid svid;
   svid.key_pem = key.ToPem();
@@ -75,7 +75,7 @@ bool NeedsRenewal(absl::Time not_before, absl::Time not_after, absl::Time now) {
 
 absl::StatusOr<std::shared_ptr<const rpc::Identity>> GetPersonIdentity(
     const std::string& folder, const std::string& socket, const std::string& trust_domain,
-    const Clock* clock) {
+    const Clock* clock, Random* random) {
   const absl::Time now = clock->Read().wall;
   absl::StatusOr<std::shared_ptr<rpc::Identity>> kept = rpc::Identity::Load(folder);
   const bool usable =
@@ -83,7 +83,7 @@ absl::StatusOr<std::shared_ptr<const rpc::Identity>> GetPersonIdentity(
   if (usable && !NeedsRenewal((*kept)->Get()->not_before, (*kept)->Get()->not_after, now)) {
     return std::shared_ptr<const rpc::Identity>(*std::move(kept));
   }
-  auto issued = Issue(folder, socket, clock);
+  auto issued = Issue(folder, socket, clock, random);
   if (issued.ok() || !usable) return issued;
   return std::shared_ptr<const rpc::Identity>(*std::move(kept));
 }

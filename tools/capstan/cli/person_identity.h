@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "libs/random/random.h"
 #include "libs/rpc/identity.h"
 #include "libs/time/clock.h"
 
@@ -23,7 +24,7 @@ bool NeedsRenewal(absl::Time not_before, absl::Time not_after, absl::Time now);
 // service does not answer and the kept one is still valid, that one.
 absl::StatusOr<std::shared_ptr<const rpc::Identity>> GetPersonIdentity(
     const std::string& folder, const std::string& socket, const std::string& trust_domain,
-    const Clock* clock);
+    const Clock* clock, Random* random);
 
 }  // namespace capstan::cli
 

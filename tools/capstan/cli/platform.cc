@@ -34,17 +34,16 @@ absl::StatusOr<v1::Endpoints> ReadEndpoints(const std::string& data_dir) {
   return endpoints;
 }
 
-absl::StatusOr<std::unique_ptr<Platform>> Platform::Open(const std::string& data_dir,
-                                                         const Clock* clock) {
-  CAPSTAN_ASSIGN_OR_RETURN(v1::Endpoints endpoints, ReadEndpoints(data_dir));
-  return std::unique_ptr<Platform>(new Platform(data_dir, std::move(endpoints), clock));
+absl::StatusOr<std::unique_ptr<Platform>> Platform::Open(const Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(v1::Endpoints endpoints, ReadEndpoints(invocation.data_dir));
+  return std::unique_ptr<Platform>(new Platform(invocation, std::move(endpoints)));
 }
 
 absl::StatusOr<std::shared_ptr<const rpc::Identity>> Platform::Identity() {
   if (identity_ == nullptr) {
     CAPSTAN_ASSIGN_OR_RETURN(identity_,
                              GetPersonIdentity(PersonFolder(data_dir_), endpoints_.person_socket(),
-                                               endpoints_.trust_domain(), clock_));
+                                               endpoints_.trust_domain(), clock_, random_));
   }
   return identity_;
 }

@@ -12,6 +12,7 @@
 #include "libs/rpc/identity.h"
 #include "libs/time/clock.h"
 #include "proto/capstan/cli/v1/endpoints.pb.h"
+#include "tools/capstan/cli/invocation.h"
 
 namespace capstan::cli {
 
@@ -24,12 +25,12 @@ std::string DefaultDataDir(const char* capstan_data_dir, const char* xdg_state_h
 absl::StatusOr<v1::Endpoints> ReadEndpoints(const std::string& data_dir);
 
 // A running platform as a person sees it: mTLS channels to its services, with the person's own
-// short-lived SVID. For one thread.
+// short-lived SVID. For one thread at a time.
 class Platform {
  public:
-  // Finds the platform; speaks to nobody yet. `clock` must outlive it.
-  static absl::StatusOr<std::unique_ptr<Platform>> Open(const std::string& data_dir,
-                                                        const Clock* clock);
+  // Finds the platform; speaks to nobody yet. The invocation's clock and random engine must outlive
+  // it.
+  static absl::StatusOr<std::unique_ptr<Platform>> Open(const Invocation& invocation);
 
   // A channel to a service, e.g. `scheduler`. The first call gets the person's SVID if the one kept
   // is missing or has less than a third of its life left.
@@ -39,15 +40,18 @@ class Platform {
   absl::StatusOr<std::shared_ptr<const rpc::Identity>> Identity();
 
   const v1::Endpoints& endpoints() const { return endpoints_; }
-  const Clock* clock() const { return clock_; }
 
  private:
-  Platform(std::string data_dir, v1::Endpoints endpoints, const Clock* clock)
-      : data_dir_(std::move(data_dir)), endpoints_(std::move(endpoints)), clock_(clock) {}
+  Platform(const Invocation& invocation, v1::Endpoints endpoints)
+      : data_dir_(invocation.data_dir),
+        endpoints_(std::move(endpoints)),
+        clock_(invocation.clock),
+        random_(invocation.random) {}
 
   const std::string data_dir_;
   const v1::Endpoints endpoints_;
   const Clock* const clock_;
+  Random* const random_;
   std::shared_ptr<const rpc::Identity> identity_;
   std::map<std::string, std::shared_ptr<grpc::Channel>> channels_;
 };

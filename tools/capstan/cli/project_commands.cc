@@ -40,8 +40,7 @@ struct Projects {
 
 absl::StatusOr<Projects> Connect(const Invocation& invocation) {
   Projects projects;
-  CAPSTAN_ASSIGN_OR_RETURN(projects.platform,
-                           Platform::Open(invocation.data_dir, invocation.clock));
+  CAPSTAN_ASSIGN_OR_RETURN(projects.platform, Platform::Open(invocation));
   CAPSTAN_ASSIGN_OR_RETURN(const auto channel, projects.platform->Channel("credentials"));
   projects.stub = ProjectService::NewStub(channel);
   return projects;
@@ -81,9 +80,9 @@ absl::Status CreateProject(const std::string& id, const std::string& display_nam
   request.set_project_id(id);
   request.set_request_id(invocation.random->Uuid4());
   request.mutable_project()->set_display_name(display_name);
-  CAPSTAN_ASSIGN_OR_RETURN(const Project project,
-                           Call(projects.stub.get(), &ProjectService::Stub::CreateProject, request,
-                                invocation.clock, invocation.time_out));
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const Project project,
+      Call(projects.stub.get(), &ProjectService::Stub::CreateProject, request, Terms(invocation)));
   PrintResource<Project>(invocation, project, [](const Project& made) {
     return absl::StrCat(made.name(), " created\n");
   });
@@ -95,9 +94,9 @@ absl::Status ListProjects(Invocation& invocation) {
   ListProjectsRequest request;
   std::vector<Project> all;
   do {
-    CAPSTAN_ASSIGN_OR_RETURN(auto page,
-                             Call(projects.stub.get(), &ProjectService::Stub::ListProjects, request,
-                                  invocation.clock, invocation.time_out));
+    CAPSTAN_ASSIGN_OR_RETURN(
+        auto page,
+        Call(projects.stub.get(), &ProjectService::Stub::ListProjects, request, Terms(invocation)));
     for (Project& project : *page.mutable_projects()) all.push_back(std::move(project));
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
@@ -126,7 +125,7 @@ absl::Status BindRole(const BindRoleOptions& options, Invocation& invocation) {
   request.mutable_role_binding()->set_role(role);
   CAPSTAN_ASSIGN_OR_RETURN(const RoleBinding binding,
                            Call(projects.stub.get(), &ProjectService::Stub::CreateRoleBinding,
-                                request, invocation.clock, invocation.time_out));
+                                request, Terms(invocation)));
   PrintResource<RoleBinding>(invocation, binding, [](const RoleBinding& made) {
     return absl::StrCat(made.name(), " created\n");
   });
@@ -142,7 +141,7 @@ absl::Status UnbindRole(const std::string& name, bool everywhere, Invocation& in
     request.set_name(InProject(invocation.project, "roleBindings", name));
   }
   CAPSTAN_RETURN_IF_ERROR(Call(projects.stub.get(), &ProjectService::Stub::DeleteRoleBinding,
-                               request, invocation.clock, invocation.time_out)
+                               request, Terms(invocation))
                               .status());
   *invocation.out << request.name() << " deleted\n";
   return absl::OkStatus();
@@ -156,7 +155,7 @@ absl::Status ListRoles(bool everywhere, Invocation& invocation) {
   do {
     CAPSTAN_ASSIGN_OR_RETURN(
         auto page, Call(projects.stub.get(), &ProjectService::Stub::ListRoleBindings, request,
-                        invocation.clock, invocation.time_out));
+                        Terms(invocation)));
     for (RoleBinding& binding : *page.mutable_role_bindings()) all.push_back(std::move(binding));
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());

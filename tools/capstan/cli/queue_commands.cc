@@ -38,8 +38,7 @@ std::string Findings(const Cluster& cluster) {
 }  // namespace
 
 absl::Status CreateQueue(const CreateQueueOptions& options, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto platform,
-                           Platform::Open(invocation.data_dir, invocation.clock));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
   CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("scheduler"));
   const auto stub = QueueService::NewStub(channel);
   CreateQueueRequest request;
@@ -50,22 +49,21 @@ absl::Status CreateQueue(const CreateQueueOptions& options, Invocation& invocati
     request.mutable_queue()->add_projects(ProjectParent(project));
   }
   CAPSTAN_ASSIGN_OR_RETURN(const Queue queue, Call(stub.get(), &QueueService::Stub::CreateQueue,
-                                                   request, invocation.clock, invocation.time_out));
+                                                   request, Terms(invocation)));
   PrintResource<Queue>(invocation, queue,
                        [](const Queue& made) { return absl::StrCat(made.name(), " created\n"); });
   return absl::OkStatus();
 }
 
 absl::Status ListQueues(Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto platform,
-                           Platform::Open(invocation.data_dir, invocation.clock));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
   CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("scheduler"));
   const auto stub = QueueService::NewStub(channel);
   ListQueuesRequest request;
   std::vector<Queue> all;
   do {
-    CAPSTAN_ASSIGN_OR_RETURN(auto page, Call(stub.get(), &QueueService::Stub::ListQueues, request,
-                                             invocation.clock, invocation.time_out));
+    CAPSTAN_ASSIGN_OR_RETURN(
+        auto page, Call(stub.get(), &QueueService::Stub::ListQueues, request, Terms(invocation)));
     for (Queue& queue : *page.mutable_queues()) all.push_back(std::move(queue));
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
@@ -83,15 +81,14 @@ absl::Status ListQueues(Invocation& invocation) {
 }
 
 absl::Status ListClusters(Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto platform,
-                           Platform::Open(invocation.data_dir, invocation.clock));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
   CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("cluster_manager"));
   const auto stub = ClusterService::NewStub(channel);
   ListClustersRequest request;
   std::vector<Cluster> all;
   do {
     CAPSTAN_ASSIGN_OR_RETURN(auto page, Call(stub.get(), &ClusterService::Stub::ListClusters,
-                                             request, invocation.clock, invocation.time_out));
+                                             request, Terms(invocation)));
     for (Cluster& cluster : *page.mutable_clusters()) all.push_back(std::move(cluster));
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());

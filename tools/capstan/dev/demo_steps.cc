@@ -5,27 +5,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <memory>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "tools/capstan/cli/data_commands.h"
 #include "tools/capstan/cli/exit_code.h"
 #include "tools/capstan/cli/human_format.h"
-#include "tools/capstan/cli/job_follow.h"
+#include "tools/capstan/cli/job_show.h"
 #include "tools/capstan/cli/job_submit.h"
 #include "tools/capstan/cli/job_text.h"
 #include "tools/capstan/cli/log_line.h"
@@ -38,23 +31,7 @@ namespace {
 
 using scheduler::v1::Job;
 
-// After a Job's end, its log is taken for complete once nothing came for so long.
-constexpr absl::Duration kStill = absl::Milliseconds(1500);
 constexpr size_t kMaxScriptOutput = 64 << 10;
-
-// Whole lines, from two threads.
-class Lines {
- public:
-  explicit Lines(std::ostream* out) : out_(out) {}
-  void Print(const std::string& line) {
-    absl::MutexLock lock(&mutex_);
-    *out_ << line << std::endl;
-  }
-
- private:
-  absl::Mutex mutex_;
-  std::ostream* const out_ ABSL_PT_GUARDED_BY(mutex_);
-};
 
 // Runs a program to its end; what it printed, or an error with it.
 absl::StatusOr<std::string> RunScript(std::vector<std::string> argv,
@@ -80,50 +57,19 @@ absl::StatusOr<std::string> RunScript(std::vector<std::string> argv,
                                     DescribeWaitStatus(wait_status), "\n", text));
 }
 
-// Shows states and log until the Job has ended and its log is still; how it ended.
+// Shows states, data and log until the Job has ended; how it ended.
 absl::StatusOr<Job> ShowJob(cli::Platform& platform, const std::string& name,
                             cli::Invocation& invocation) {
-  // Before the threads: channels are made by one.
-  CAPSTAN_RETURN_IF_ERROR(platform.Channel("telemetry").status());
-  Lines lines(invocation.out);
-  std::atomic<int64_t> heard_ns = invocation.clock->Read().boot.ToNanoseconds();
-  cli::ReadCancel cancel;
-  std::thread reader([&] {
-    cli::StreamQuery query;
-    query.stream = absl::StrCat(name, "/streams/log");
-    query.follow = true;
-    const absl::Status read = cli::ReadStream(
-        platform, query,
-        [&](const telemetry::v1::Record& record) {
-          heard_ns = invocation.clock->Read().boot.ToNanoseconds();
-          lines.Print(absl::StrCat("  ", cli::FormatLogLine(record, {.rank = true, .time = false},
-                                                            invocation.out_terminal)));
-          return true;
-        },
-        &cancel);
-    if (!read.ok()) lines.Print(absl::StrCat("  (no log: ", std::string(read.message()), ")"));
-  });
-  Job last;
-  std::string last_line;
-  const absl::Status followed = cli::FollowJob(platform, name, [&](const Job& job) {
-    last = job;
-    const absl::Time now = invocation.clock->Read().wall;
-    const std::string line = cli::JobLine(job, now, cli::Terminal());
-    if (line != last_line) {
-      lines.Print(absl::StrCat("job: ", cli::JobLine(job, now, invocation.out_terminal)));
-      last_line = line;
-    }
-    return !cli::IsFinal(job.state());
-  });
-  heard_ns = std::max(heard_ns.load(), invocation.clock->Read().boot.ToNanoseconds());
-  while (followed.ok() &&
-         invocation.clock->Read().boot - BootTime::FromNanoseconds(heard_ns.load()) < kStill) {
-    absl::SleepFor(kStill / 10);
-  }
-  cancel.Cancel();
-  reader.join();
-  if (!followed.ok()) return followed;
-  return last;
+  cli::ShowJobOptions options;
+  options.before_job_line = [] { return "job: "; };
+  options.job_line = [&](const Job& job) {
+    return cli::JobLine(job, invocation.clock->Read().wall, invocation.out_terminal);
+  };
+  options.log_line = [&](const telemetry::v1::Record& record) {
+    return absl::StrCat("  ",
+                        cli::FormatLogLine(record, cli::LogLineStyle(), invocation.out_terminal));
+  };
+  return cli::ShowJob(platform, name, options, invocation);
 }
 
 }  // namespace
@@ -131,8 +77,7 @@ absl::StatusOr<Job> ShowJob(cli::Platform& platform, const std::string& name,
 absl::Status RunDemoSteps(const DemoOptions& options, const std::string& example,
                           cli::Invocation& invocation) {
   std::ostream& out = *invocation.out;
-  CAPSTAN_ASSIGN_OR_RETURN(const auto platform,
-                           cli::Platform::Open(invocation.data_dir, invocation.clock));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, cli::Platform::Open(invocation));
   CAPSTAN_RETURN_IF_ERROR(PrepareDefaults(invocation));
   PrintNodes(invocation);
   invocation.project = "default";

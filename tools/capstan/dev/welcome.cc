@@ -4,14 +4,15 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "libs/status/status_macros.h"
 #include "proto/capstan/credentials/v1/project.grpc.pb.h"
 #include "proto/capstan/scheduler/v1/node.grpc.pb.h"
 #include "proto/capstan/scheduler/v1/queue.grpc.pb.h"
 #include "tools/capstan/cli/call.h"
+#include "tools/capstan/cli/command_loop.h"
 #include "tools/capstan/cli/exit_code.h"
 #include "tools/capstan/cli/human_format.h"
+#include "tools/capstan/cli/node_follow.h"
 #include "tools/capstan/cli/platform.h"
 
 namespace capstan::dev {
@@ -29,6 +30,10 @@ using type::v1::NodeObservation;
 constexpr absl::Duration kTimeOut = absl::Seconds(20);
 // The agent reports its Node soon after it is ready.
 constexpr absl::Duration kNodePatience = absl::Seconds(10);
+
+cli::CallTerms PatientTerms(const cli::Invocation& invocation) {
+  return {invocation.clock, invocation.random, kTimeOut};
+}
 
 absl::Status OrThere(absl::Status status) {
   return absl::IsAlreadyExists(status) ? absl::OkStatus() : status;
@@ -53,35 +58,43 @@ const char* Meaning(int limitation) {
   }
 }
 
-// The Nodes, once there is one, or after a while.
-absl::StatusOr<scheduler::v1::ListNodesResponse> WaitForNodes(cli::Platform& platform) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform.Channel("scheduler"));
+// Waits until there is a Node, or for a while.
+absl::Status WaitForNode(cli::Platform* platform, const cli::Invocation& invocation) {
+  cli::CommandLoop loop(invocation.clock, invocation.random);
+  return loop.Run([&] {
+    loop.strand()->RunAfter(kNodePatience, [&] { loop.Done(absl::OkStatus()); });
+    const absl::Status begun = cli::FollowNodes(
+        &loop, platform, "clusters/-",
+        [&](const Node&) {
+          loop.Done(absl::OkStatus());
+          return false;
+        },
+        [&](const absl::Status& over) { loop.Done(over); });
+    if (!begun.ok()) loop.Done(begun);
+  });
+}
+
+absl::StatusOr<scheduler::v1::ListNodesResponse> ListNodes(const cli::Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, cli::Platform::Open(invocation));
+  CAPSTAN_RETURN_IF_ERROR(WaitForNode(platform.get(), invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("scheduler"));
   const auto stub = NodeService::NewStub(channel);
   ListNodesRequest request;
   request.set_parent("clusters/-");
-  const BootTime deadline = platform.clock()->Read().boot + kNodePatience;
-  while (true) {
-    auto nodes =
-        cli::Call(stub.get(), &NodeService::Stub::ListNodes, request, platform.clock(), kTimeOut);
-    if (!nodes.ok() || !nodes->nodes().empty() || platform.clock()->Read().boot > deadline) {
-      return nodes;
-    }
-    absl::SleepFor(absl::Milliseconds(100));
-  }
+  return cli::Call(stub.get(), &NodeService::Stub::ListNodes, request, PatientTerms(invocation));
 }
 
 }  // namespace
 
 absl::Status PrepareDefaults(const cli::Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto platform,
-                           cli::Platform::Open(invocation.data_dir, invocation.clock));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, cli::Platform::Open(invocation));
   CAPSTAN_ASSIGN_OR_RETURN(const auto credentials, platform->Channel("credentials"));
   const auto projects = ProjectService::NewStub(credentials);
   CreateProjectRequest project;
   project.set_project_id("default");
   project.mutable_project()->set_display_name("Default project");
   CAPSTAN_RETURN_IF_ERROR(OrThere(cli::Call(projects.get(), &ProjectService::Stub::CreateProject,
-                                            project, invocation.clock, kTimeOut)
+                                            project, PatientTerms(invocation))
                                       .status()));
   CAPSTAN_ASSIGN_OR_RETURN(const auto scheduler, platform->Channel("scheduler"));
   const auto queues = QueueService::NewStub(scheduler);
@@ -89,17 +102,12 @@ absl::Status PrepareDefaults(const cli::Invocation& invocation) {
   queue.set_queue_id("default");
   queue.mutable_queue()->set_weight(100);
   return OrThere(
-      cli::Call(queues.get(), &QueueService::Stub::CreateQueue, queue, invocation.clock, kTimeOut)
+      cli::Call(queues.get(), &QueueService::Stub::CreateQueue, queue, PatientTerms(invocation))
           .status());
 }
 
 void PrintNodes(const cli::Invocation& invocation) {
-  const auto platform = cli::Platform::Open(invocation.data_dir, invocation.clock);
-  if (!platform.ok()) {
-    *invocation.err << cli::DescribeError(platform.status());
-    return;
-  }
-  const auto nodes = WaitForNodes(**platform);
+  const auto nodes = ListNodes(invocation);
   if (!nodes.ok()) {
     *invocation.err << cli::DescribeError(nodes.status());
     return;

@@ -21,18 +21,20 @@ using telemetry::v1::ReadRecordsResponse;
 using telemetry::v1::Record;
 using telemetry::v1::StreamService;
 
-// `on_deleted` returns whether to go on.
+// `on_deleted` and `on_synced` return whether to go on.
 absl::Status Watch(CommandLoop* loop, Platform* platform, WatchJobsRequest request,
                    std::function<bool(const Job&)> on_job,
-                   std::function<bool(const std::string&)> on_deleted, OnOver on_over) {
+                   std::function<bool(const std::string&)> on_deleted,
+                   std::function<bool()> on_synced, OnOver on_over) {
   CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("scheduler"));
   FollowCallbacks<WatchJobsRequest, WatchJobsResponse> callbacks;
-  callbacks.on_message = [on_job = std::move(on_job), on_deleted = std::move(on_deleted)](
-                             const WatchJobsResponse& response, WatchJobsRequest* again) {
+  callbacks.on_message = [on_job = std::move(on_job), on_deleted = std::move(on_deleted),
+                          on_synced = std::move(on_synced)](const WatchJobsResponse& response,
+                                                            WatchJobsRequest* again) {
     if (!response.resume_token().empty()) again->set_resume_token(response.resume_token());
     if (response.has_job()) return on_job(response.job());
     if (response.event_case() == WatchJobsResponse::kDeleted) return on_deleted(response.deleted());
-    return true;
+    return response.event_case() != WatchJobsResponse::kSynced || on_synced();
   };
   callbacks.on_over = std::move(on_over);
   // A token that the server no longer honours: begin again with a snapshot.
@@ -57,7 +59,14 @@ absl::Status FollowJob(CommandLoop* loop, Platform* platform, const std::string&
     on_over(status::NotFound(name));
     return false;
   };
-  return Watch(loop, platform, std::move(request), std::move(on_job), on_deleted, on_over);
+  const auto seen = std::make_shared<bool>(false);
+  const auto on_state = [on_job = std::move(on_job), seen](const Job& now) {
+    *seen = true;
+    return on_job(now);
+  };
+  // A snapshot without the Job: it was never there.
+  const auto on_synced = [on_deleted, seen, job] { return *seen || on_deleted(job); };
+  return Watch(loop, platform, std::move(request), on_state, on_deleted, on_synced, on_over);
 }
 
 absl::Status FollowJobs(CommandLoop* loop, Platform* platform, const std::string& parent,
@@ -75,7 +84,7 @@ absl::Status FollowJobs(CommandLoop* loop, Platform* platform, const std::string
         on_deleted(name);
         return true;
       },
-      std::move(on_over));
+      [] { return true; }, std::move(on_over));
 }
 
 absl::Status ReadStream(CommandLoop* loop, Platform* platform, const StreamQuery& query,

@@ -54,6 +54,11 @@ int main(int argc, char** argv) {
   serve::AddServeCommands(app, &act);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::RequiredError& error) {
+    // CLI11 says what lacks, not which word it did not know.
+    const std::vector<std::string> words = app.remaining(/*recurse=*/true);
+    if (!words.empty()) std::cerr << "unknown command: " << words.front() << "\n";
+    return app.exit(error) == 0 ? 0 : static_cast<int>(cli::ExitCode::kUsage);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(cli::ExitCode::kUsage);
   }

@@ -30,14 +30,15 @@ absl::StatusOr<std::string> ReadSubmitText(const std::string& file) {
   return ReadAll(fd.get(), kMaxFileBytes, file);
 }
 
-}  // namespace
-
-absl::StatusOr<Job> CreateJobFromFile(const SubmitOptions& options, Platform& platform,
-                                      Invocation& invocation) {
+// Everything about the file that needs no platform.
+absl::StatusOr<Submission> ReadSubmission(const SubmitOptions& options, Invocation& invocation) {
   CAPSTAN_ASSIGN_OR_RETURN(const std::string text, ReadSubmitText(options.file));
   const std::string shown = options.file == "-" ? "stdin" : options.file;
-  CAPSTAN_ASSIGN_OR_RETURN(Submission submission,
-                           ParseSubmitFile(text, shown, invocation.project, invocation.random));
+  return ParseSubmitFile(text, shown, invocation.project, invocation.random);
+}
+
+absl::StatusOr<Job> CreateJob(const SubmitOptions& options, Submission submission,
+                              Platform& platform, Invocation& invocation) {
   if (!options.job_id.empty()) submission.request.set_job_id(options.job_id);
   submission.request.set_validate_only(options.dry_run);
   if (!submission.bundle_folder.empty() && !options.dry_run) {
@@ -54,9 +55,20 @@ absl::StatusOr<Job> CreateJobFromFile(const SubmitOptions& options, Platform& pl
   return job;
 }
 
+}  // namespace
+
+absl::StatusOr<Job> CreateJobFromFile(const SubmitOptions& options, Platform& platform,
+                                      Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(Submission submission, ReadSubmission(options, invocation));
+  return CreateJob(options, std::move(submission), platform, invocation);
+}
+
 absl::Status SubmitJob(const SubmitOptions& options, Invocation& invocation) {
+  // A mistake in the file is told whether a platform runs or not.
+  CAPSTAN_ASSIGN_OR_RETURN(Submission submission, ReadSubmission(options, invocation));
   CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
-  CAPSTAN_ASSIGN_OR_RETURN(const Job job, CreateJobFromFile(options, *platform, invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const Job job,
+                           CreateJob(options, std::move(submission), *platform, invocation));
   PrintResource<Job>(invocation, job, [&](const Job& created) {
     if (options.dry_run) return absl::StrCat(options.file, " is good; nothing was stored\n");
     return absl::StrCat(created.name(), " created\n");

@@ -1,0 +1,69 @@
+#!/bin/bash
+# What a person gets for wrong input where no platform is needed: the exit code, and that the message
+# names what was found and what to do.
+#
+# usage: wrong_input_test.sh CAPSTAN
+set -uo pipefail
+
+capstan="$(realpath "$1")"
+cd "$TEST_TMPDIR" || exit 1
+export HOME="$TEST_TMPDIR" CAPSTAN_DATA_DIR="$TEST_TMPDIR/none"
+unset XDG_STATE_HOME CAPSTAN_PROJECT
+failures=0
+
+# expect CODE TEXT ARGUMENT...: runs capstan, whose output must hold TEXT.
+expect() {
+  local code="$1" text="$2" output rc
+  shift 2
+  output="$("$capstan" "$@" 2>&1 </dev/null)"
+  rc=$?
+  if ((rc != code)) || [[ "$output" != *"$text"* ]]; then
+    printf 'capstan %s\n  expected exit code %s and: %s\n  found exit code %s and: %s\n' \
+      "$*" "$code" "$text" "$rc" "$output"
+    failures=$((failures + 1))
+  fi
+}
+
+good='spec:
+  task_groups:
+    - name: w
+      replicas: 1
+      argv: [/bin/true]
+      resources: {cpu: 250m, memory: 64Mi}
+'
+# file NAME PATTERN REPLACEMENT: the good file with a mistake.
+file() { printf '%s' "${good/"$2"/"$3"}" >"$1"; }
+
+file good.yaml '' ''
+file field.yaml 'replicas' 'replcas'
+file type.yaml 'replicas: 1' 'replicas: many'
+file quantity.yaml '250m' '250q'
+printf 'spec: [\n' >syntax.yaml
+printf 'job_id: x\n' >nothing.yaml
+
+expect 2 'frobnicate' frobnicate
+expect 2 '--frobnicate' job list --frobnicate
+expect 2 'job is required' job get
+expect 2 'xml' job list -o xml
+expect 2 '5q' --time-out 5q job list
+expect 4 'absent.yaml' job submit ./absent.yaml
+expect 3 'syntax.yaml:' job submit syntax.yaml
+expect 3 'field.yaml:4:7' job submit field.yaml
+expect 3 'replcas' job submit field.yaml
+expect 3 'type.yaml:4:' job submit type.yaml
+expect 3 'many' job submit type.yaml
+expect 3 'quantity.yaml:6:' job submit quantity.yaml
+expect 3 '250q' job submit quantity.yaml
+expect 3 'spec: is missing' job submit nothing.yaml
+expect 3 'quantity.yaml:6:' job submit quantity.yaml --dry-run
+expect 5 'capstan dev up' job submit good.yaml
+expect 5 'capstan dev up' job submit good.yaml --dry-run
+expect 5 'capstan dev up' job list
+expect 5 'capstan dev up' job logs x -f
+expect 3 'shorter --data-dir' --data-dir "/tmp/$(printf 'a%.0s' {1..120})" dev up --detach
+expect 0 'Exit codes' help exit-codes
+expect 0 'CAPSTAN_DATA_DIR' help environment
+expect 0 'Examples' job submit --help
+
+((failures == 0)) && echo "all as expected"
+exit "$((failures > 0))"

@@ -25,6 +25,8 @@ struct ServerConfig {
   absl::Duration clear_after = absl::Seconds(60);
   // Secret of the page tokens, at least 16 bytes; kept over restarts.
   std::string page_token_key;
+  // How long connections may live: see rpc::ConnectionAge.
+  absl::Duration max_connection_age = absl::Hours(12);
 };
 
 // What the server is given; all must outlive it.

@@ -75,6 +75,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   rpc::ServerConfig rpc_config;
   rpc_config.address = config.address;
   rpc_config.credentials = deps.credentials;
+  rpc_config.max_connection_age = config.max_connection_age;
   rpc_config.services = {rpc::Registered<pb::DatasetService>(parts.dataset_service.get()),
                          rpc::Registered<pb::DataLoadService>(parts.load_service.get()),
                          rpc::Registered<pb::BundleService>(parts.bundle_service.get()),

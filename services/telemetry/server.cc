@@ -54,6 +54,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   rpc::ServerConfig rpc_config;
   rpc_config.address = config.address;
   rpc_config.credentials = deps.credentials;
+  rpc_config.max_connection_age = config.max_connection_age;
   rpc_config.services = {rpc::Registered<v1::StreamService>(parts.service.get())};
   CAPSTAN_ASSIGN_OR_RETURN(parts.server, rpc::Server::Start(rpc_config));
   return server;

@@ -24,6 +24,8 @@ struct ServerConfig {
   // Of one Stream. The audit stream is kept whole.
   int64_t keep_bytes = int64_t{1} << 30;
   absl::Duration keep_for = absl::Hours(24 * 7);
+  // How long connections may live: see rpc::ConnectionAge.
+  absl::Duration max_connection_age = absl::Hours(12);
 };
 
 // What the server is given; all must outlive it.

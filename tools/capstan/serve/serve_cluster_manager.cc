@@ -11,6 +11,7 @@ absl::Status ServeClusterManager(const ServeOptions& options, const Clock* clock
                            PartContext::Open(options, "cluster_manager", clock, true));
   cluster_manager::ServerConfig config;
   config.address = context->address();
+  config.max_connection_age = context->max_connection_age();
   config.owner = context->identity()->spiffe_id();
   const auto& settings = context->config().cluster_manager();
   if (settings.has_raise_after()) config.raise_after = ToDuration(settings.raise_after());

@@ -33,6 +33,7 @@ absl::Status ServeDataLoader(const ServeOptions& options, const Clock* clock) {
                            PartContext::Open(options, "data_loader", clock, true));
   data_loader::ServerConfig config;
   config.address = context->address();
+  config.max_connection_age = context->max_connection_age();
   config.site_directory = absl::StrCat(context->folder(), "/site");
   if (mkdir(config.site_directory.c_str(), 0755) != 0 && errno != EEXIST) {
     return ErrnoStatus(errno, "making", config.site_directory);

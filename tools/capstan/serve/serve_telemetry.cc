@@ -11,6 +11,7 @@ absl::Status ServeTelemetry(const ServeOptions& options, const Clock* clock) {
                            PartContext::Open(options, "telemetry", clock, true));
   telemetry::ServerConfig config;
   config.address = context->address();
+  config.max_connection_age = context->max_connection_age();
   config.folder = absl::StrCat(context->folder(), "/streams");
 
   telemetry::ServerDeps deps;

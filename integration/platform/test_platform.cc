@@ -47,6 +47,14 @@ std::string Absolute(const char* path) {
   return absolute;
 }
 
+void RunTool(std::vector<std::string> argv) {
+  dev::SpawnOptions spawn;
+  spawn.argv = std::move(argv);
+  spawn.output_file = "/dev/null";
+  const auto child = dev::Child::Spawn(spawn);
+  if (child.ok()) waitpid(child->id().pid, nullptr, 0);
+}
+
 BootTime BootNow() { return SystemClock().Read().boot; }
 
 std::vector<std::string> ListFolder(const std::string& path) {
@@ -130,11 +138,13 @@ TestPlatform::~TestPlatform() {
                     << (log.size() > kShownOfALog ? log.substr(log.size() - kShownOfALog) : log);
     }
   }
-  dev::SpawnOptions remove;
-  remove.argv = {"/bin/rm", "-rf", folder_};
-  remove.output_file = "/dev/null";
-  const auto child = dev::Child::Spawn(remove);
-  if (child.ok()) waitpid(child->id().pid, nullptr, 0);
+  RunTool({"/bin/rm", "-rf", folder_});
+}
+
+std::string TestPlatform::CopyOfExample() const {
+  std::string copy = folder_ + "/digits";
+  RunTool({"/bin/cp", "-rL", Absolute("examples/digits"), copy});
+  return copy;
 }
 
 std::vector<std::string> TestPlatform::CommandLine(

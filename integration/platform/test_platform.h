@@ -65,6 +65,10 @@ class TestPlatform {
   const std::string& folder() const { return folder_; }
   const std::string& data_dir() const { return data_dir_; }
 
+  const std::string& config_file() const { return config_file_; }
+  // A folder with examples/digits, as plain files.
+  std::string CopyOfExample() const;
+
   // `dev up --detach`.
   void Up();
   // `dev down`, with more arguments; afterwards no part runs.

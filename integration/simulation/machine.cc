@@ -66,7 +66,7 @@ absl::Status Machine::Start(const TaskId& id, const capstan::nodeagent::v1::Shim
   task.status.set_shim_start_ticks(1);
   task.status.set_task_pid(1001);
   task.status.set_start_boottime_ns(clock_.Read().boot.ToNanoseconds());
-  absl::SimpleAtoi(Variable(spec, "RANK"), &task.rank);
+  if (!absl::SimpleAtoi(Variable(spec, "RANK"), &task.rank)) task.rank = 0;
   task.step = StepOfFolder(Variable(spec, "CAPSTAN_RESUME_DIR"));
   task.fails = program_.failure_one_in != 0 && world_->random().OneIn(program_.failure_one_in);
   witness_->Started(id, name_, 1000, cpu_millis_, task.step);

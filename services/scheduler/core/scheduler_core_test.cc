@@ -8,6 +8,7 @@
 #include "libs/status/error.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/core_harness.h"
+#include "services/scheduler/core/core_test_fixture.h"
 #include "services/scheduler/core/render.h"
 
 namespace capstan::scheduler {
@@ -20,35 +21,6 @@ using capstan::type::v1::DesiredTask;
 using capstan::type::v1::Stop;
 using capstan::type::v1::TaskEnd;
 using capstan::type::v1::TaskObservation;
-
-class SchedulerCoreTest : public ::testing::Test {
- protected:
-  static CoreConfig Config() {
-    CoreConfig config;
-    config.min_fence_after = absl::Seconds(1);
-    return config;
-  }
-  Job::State StateOf(const std::string& uid) { return harness_.job(uid).state.state(); }
-  std::string ReasonOf(const std::string& uid) { return harness_.job(uid).state.reason(); }
-  void Submit(const std::string& id, JobSpec spec) { executor_.Take(harness_.Submit(id, spec)); }
-  void Advance(absl::Duration d) { executor_.Take(harness_.Advance(d)); }
-  // Advances while the executor renews.
-  void AdvanceHeard(absl::Duration d) {
-    for (; d > absl::ZeroDuration(); d -= absl::Seconds(3)) {
-      executor_.Renew();
-      Advance(std::min(d, absl::Seconds(3)));
-    }
-  }
-  void RunJob(const std::string& id, JobSpec spec) {
-    Submit(id, spec);
-    executor_.PrepareAll();
-    executor_.RunAll();
-    ASSERT_EQ(StateOf(id), Job::STATE_RUNNING);
-  }
-
-  CoreHarness harness_{Config()};
-  FakeExecutor executor_{"local", 2, 4000, &harness_};
-};
 
 TEST_F(SchedulerCoreTest, RunsAGangFromSubmitToSuccess) {
   executor_.Connect();

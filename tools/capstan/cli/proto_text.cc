@@ -23,12 +23,17 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 
 // A message as a tree of ordered objects, lists and scalars.
+struct Member;
 struct Value {
   enum class Kind { kText, kNumber, kLongNumber, kList, kObject };
   Kind kind = Kind::kText;
   std::string scalar;
   std::vector<Value> items;
-  std::vector<std::pair<std::string, Value>> members;
+  std::vector<Member> members;
+};
+struct Member {
+  std::string name;
+  Value value;
 };
 
 Value Text(std::string text) { return {Value::Kind::kText, std::move(text), {}, {}}; }
@@ -97,7 +102,7 @@ Value MapValue(const Message& message, const FieldDescriptor* field) {
                                 FieldValue(entry, field->message_type()->map_value(), -1));
   }
   std::sort(object.members.begin(), object.members.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
+            [](const auto& a, const auto& b) { return a.name < b.name; });
   return object;
 }
 
@@ -188,9 +193,9 @@ void AppendJson(const Value& value, const std::string& indent, std::string* out)
       out->append("{");
       for (size_t i = 0; i < value.members.size(); ++i) {
         absl::StrAppend(out, i == 0 ? "\n" : ",\n", inner);
-        AppendQuoted(value.members[i].first, out);
+        AppendQuoted(value.members[i].name, out);
         out->append(": ");
-        AppendJson(value.members[i].second, inner, out);
+        AppendJson(value.members[i].value, inner, out);
       }
       absl::StrAppend(out, value.members.empty() ? "}" : absl::StrCat("\n", indent, "}"));
       return;

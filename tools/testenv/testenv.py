@@ -1,0 +1,306 @@
+#!/usr/bin/env python3
+"""Real servers for tests and for trying things out: builds them, starts them, stops them.
+
+usage: testenv.py build etcd [--output FILE]
+       testenv.py up etcd [--members 1|3] [--name NAME]
+       testenv.py down [NAME]
+       testenv.py status
+
+A server is built from a Go module beside this file that pins every source by its hash, and is kept in
+~/.cache/capstan/testenv/<server>-<version>-<hash of the module>/. `up` starts it on loopback and free
+ports, several side by side under names of their own, and returns once it answers; `down` ends it, also
+after a crash of anything. In Python since it must work before anything is built.
+"""
+
+import argparse
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import pwd
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+# Not resolved: under Bazel the folder holds links to the declared files, and only those count.
+HERE = os.path.dirname(os.path.abspath(__file__))
+HOME = os.environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir
+CACHE = os.path.join(HOME, ".cache", "capstan", "testenv")
+RUN = os.path.join(CACHE, "run")
+
+# What is there: the package to build in the module <server>/go.mod, and the module with its version.
+SERVERS = {"etcd": ("go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3")}
+
+# Raised when the way of building changes, so that older results are not used.
+RECIPE = "1"
+# Where it lies when PATH does not say so: of upstream's archive, of Debian's package.
+GO_PLACES = ("/usr/local/go/bin/go", "/usr/lib/go/bin/go")
+# Fetched through the module proxy where the Go at hand cannot fetch a newer one by itself.
+TOOLCHAIN = "v0.0.1-go1.26.0.linux-amd64"
+READY_SECONDS = 30
+
+
+def fail(message):
+    sys.exit("testenv: " + message)
+
+
+def say(message):
+    print("testenv: " + message, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def locked(path):
+    """Holds a lock that other processes and users of this cache respect."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+# ---- building
+
+
+def go_version(go):
+    found = subprocess.run([go, "version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                           cwd="/", env=dict(os.environ, GOTOOLCHAIN="local", HOME=HOME))
+    match = re.search(rb"go(\d+)\.(\d+)", found.stdout)
+    return (int(match.group(1)), int(match.group(2))) if match else (0, 0)
+
+
+def find_go():
+    places = (shutil.which("go"),) + GO_PLACES
+    found = [(go_version(go), go) for go in places if go and os.path.exists(go)]
+    if not found:
+        fail("needs Go to build the servers that tests use. ./dev setup installs it; by hand:\n"
+             "  apt-get install golang-go    (any version; a newer one is fetched where needed)")
+    version, go = max(found, key=lambda one: one[0])
+    # From 1.21 on Go fetches the toolchain that a module asks for by itself.
+    return go if version >= (1, 21) else fetch_toolchain(go)
+
+
+def fetch_toolchain(go):
+    """Gets a newer Go with an older one, the way that newer ones do it themselves."""
+    say("fetching a newer Go (65 MB) with %s" % go)
+    listed = run_go([go, "mod", "download", "-json", "golang.org/toolchain@" + TOOLCHAIN], cwd="/",
+                    env={"GOFLAGS": "", "GO111MODULE": "on"}, stdout=subprocess.PIPE)
+    folder = json.loads(listed.stdout)["Dir"]
+    for top in ("bin", "pkg/tool"):
+        for parent, _, names in os.walk(os.path.join(folder, top)):
+            for name in names:
+                os.chmod(os.path.join(parent, name), 0o755)
+    module = os.path.join(folder, "src", "go.mod")
+    if not os.path.exists(module):
+        os.chmod(os.path.dirname(module), 0o755)
+        shutil.copyfile(os.path.join(folder, "src", "_go.mod"), module)
+    return os.path.join(folder, "bin", "go")
+
+
+def run_go(command, cwd, env, stdout=None):
+    """Runs Go; its own output goes to stderr, and an error says what to do."""
+    environment = dict(os.environ, HOME=HOME, CGO_ENABLED="0", GOWORK="off", **env)
+    process = subprocess.run(command, cwd=cwd, env=environment, stdout=stdout or sys.stderr,
+                             stderr=subprocess.PIPE)
+    errors = process.stderr.decode(errors="replace")
+    if process.returncode == 0:
+        return process
+    sys.stderr.write(errors)
+    if re.search(r"dial tcp|proxyconnect|no such host|i/o timeout|connection refused|TLS|40[34] ",
+                 errors):
+        fail("Go modules cannot be downloaded. This needs the network once, or a mirror:\n"
+             "  go env -w GOPROXY=https://<mirror>")
+    if "no space left" in errors:
+        fail("no space left in %s" % CACHE)
+    fail("failed: " + " ".join(command))
+
+
+def binary_path(server):
+    """Where the built server is kept, whether it is there or not."""
+    folder = os.path.join(HERE, server)
+    digest = hashlib.sha256(RECIPE.encode())
+    version = ""
+    for name in ("go.mod", "go.sum"):
+        with open(os.path.join(folder, name), "rb") as pinned:
+            content = pinned.read()
+        digest.update(content)
+        match = re.search((r"^\s*%s v(\S+)" % re.escape(SERVERS[server][1])).encode(), content, re.M)
+        if name == "go.mod":
+            version = match.group(1).decode()
+    name = "%s-%s-%s" % (server, version, digest.hexdigest()[:12])
+    return os.path.join(CACHE, name, server)
+
+
+def build(server):
+    """Returns the path of the server's program, built if need be."""
+    binary = binary_path(server)
+    if os.path.exists(binary):
+        return binary
+    with locked(os.path.join(CACHE, server + ".lock")):
+        if os.path.exists(binary):
+            return binary
+        go = find_go()
+        say("building %s: a minute or two, once" % os.path.basename(os.path.dirname(binary)))
+        started = time.monotonic()
+        os.makedirs(os.path.dirname(binary), exist_ok=True)
+        # Go writes nothing into the module with -mod=readonly, so that the hashes stay what they are.
+        run_go([go, "build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o",
+                binary + ".new", SERVERS[server][0]], cwd=os.path.join(HERE, server), env={})
+        os.rename(binary + ".new", binary)
+        say("built %s in %d s" % (server, time.monotonic() - started))
+    return binary
+
+
+# ---- running
+
+
+def free_ports(count):
+    """Ports that nobody uses now. Held together, so that they differ."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def start_time(pid):
+    """When a process began, which with its pid names it for ever; None if it is not there."""
+    try:
+        with open("/proc/%d/stat" % pid, encoding="ascii", errors="replace") as stat:
+            fields = stat.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]
+
+
+def processes(folder):
+    """The running processes that `up` noted in the folder, as {pid: name}."""
+    found = {}
+    with contextlib.suppress(OSError):
+        with open(os.path.join(folder, "pids"), encoding="ascii") as pids:
+            for line in pids:
+                fields = line.split()
+                if len(fields) == 3 and start_time(int(fields[0])) == fields[1]:
+                    found[int(fields[0])] = fields[2]
+    return found
+
+
+def start(folder, name, command, notify):
+    """Starts a server of its own session and notes its pid before anything can go wrong."""
+    with open(os.path.join(folder, name + ".log"), "ab") as log:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                   start_new_session=True, env=dict(os.environ, NOTIFY_SOCKET=notify))
+    with open(os.path.join(folder, "pids"), "a", encoding="ascii") as pids:
+        pids.write("%d %s %s\n" % (process.pid, start_time(process.pid), name))
+    return process
+
+
+def up_etcd(name, members):
+    if members not in (1, 3):
+        fail("etcd has 1 or 3 members")
+    binary = build("etcd")
+    folder = os.path.join(RUN, name)
+    with locked(os.path.join(RUN, "lock")):
+        if processes(folder):
+            fail("%s is up; testenv down %s" % (name, name))
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        ports = free_ports(2 * members)
+        clients = ["http://127.0.0.1:%d" % port for port in ports[:members]]
+        peers = ["http://127.0.0.1:%d" % port for port in ports[members:]]
+        cluster = ",".join("m%d=%s" % (i, peer) for i, peer in enumerate(peers))
+        notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        notify.bind("")  # an abstract name of the kernel's choice
+        started = [
+            start(folder, "m%d" % i, [
+                binary, "--name=m%d" % i, "--data-dir=" + os.path.join(folder, "m%d" % i),
+                "--listen-client-urls=" + clients[i], "--advertise-client-urls=" + clients[i],
+                "--listen-peer-urls=" + peers[i], "--initial-advertise-peer-urls=" + peers[i],
+                "--initial-cluster=" + cluster, "--log-level=warn"], "@" + notify.getsockname()[1:].decode())
+            for i in range(members)
+        ]
+        # etcd tells the socket when it serves.
+        deadline = time.monotonic() + READY_SECONDS
+        for _ in started:
+            while not select.select([notify], [], [], 0.2)[0]:
+                dead = [process for process in started if process.poll() is not None]
+                if dead or time.monotonic() > deadline:
+                    down(name, keep_logs=True)
+                    fail("etcd did not start; see %s/*.log" % folder)
+            notify.recv(64)
+        with open(os.path.join(folder, "endpoints"), "w", encoding="ascii") as endpoints:
+            endpoints.write(",".join(clients))
+    print(",".join(clients))
+
+
+def down(name, keep_logs=False):
+    folder = os.path.join(RUN, name)
+    # What it kept is deleted, so there is nothing to end in good order.
+    for pid in processes(folder):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    while processes(folder):
+        if time.monotonic() > deadline:
+            fail("%s does not end: %s" % (name, sorted(processes(folder))))
+        time.sleep(0.01)
+    if not keep_logs:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def names():
+    if not os.path.isdir(RUN):
+        return []
+    return sorted(name for name in os.listdir(RUN) if os.path.isdir(os.path.join(RUN, name)))
+
+
+def status():
+    for name in names():
+        folder = os.path.join(RUN, name)
+        running = processes(folder)
+        endpoints = ""
+        with contextlib.suppress(OSError):
+            with open(os.path.join(folder, "endpoints"), encoding="ascii") as found:
+                endpoints = found.read()
+        print("%-12s %d running  %s" % (name, len(running), endpoints if running else ""))
+
+
+def main(argv):
+    parser = argparse.ArgumentParser(prog="testenv", description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    command = commands.add_parser("build", help="build a server, unless that was done before")
+    command.add_argument("server", choices=sorted(SERVERS))
+    command.add_argument("--output", help="also copy its program here")
+    command = commands.add_parser("up", help="start a server; prints where it answers")
+    command.add_argument("server", choices=sorted(SERVERS))
+    command.add_argument("--members", type=int, default=1)
+    command.add_argument("--name", help="to have several; by default the server's name")
+    command = commands.add_parser("down", help="stop a server and delete what it kept")
+    command.add_argument("name", nargs="?", help="by default all of them")
+    commands.add_parser("status", help="what is up, and where")
+    options = parser.parse_args(argv)
+    if options.command == "build":
+        binary = build(options.server)
+        if options.output:
+            shutil.copy(binary, options.output)
+    elif options.command == "up":
+        name = options.name or options.server
+        if not re.fullmatch(r"[a-z0-9-]{1,32}", name):
+            fail("a name has at most 32 small letters, digits and -")
+        up_etcd(name, options.members)
+    elif options.command == "down":
+        with locked(os.path.join(RUN, "lock")):
+            if options.name and options.name not in names():
+                fail("there is no %s; there are: %s" % (options.name, ", ".join(names())))
+            for name in [options.name] if options.name else names():
+                down(name)
+    else:
+        status()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

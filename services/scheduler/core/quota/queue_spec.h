@@ -5,7 +5,10 @@
 #include <map>
 #include <string>
 
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "services/scheduler/core/quota/limit.h"
+#include "services/scheduler/core/quota/rate.h"
 
 namespace capstan::scheduler {
 
@@ -54,6 +57,12 @@ struct QueueSpec {
   // By name of the resource.
   std::map<std::string, Quota> quotas;
   QueueStops stops;
+  // How fast Jobs are taken in and gangs started here and below, beside what the levels above and
+  // below say; unset: as fast as they come.
+  absl::optional<Rate> submit_rate;
+  absl::optional<Rate> start_rate;
+  // Of its usage history; unset: as its parent's; at the root, or if zero, there is no history.
+  absl::optional<absl::Duration> half_life;
 };
 
 }  // namespace capstan::scheduler

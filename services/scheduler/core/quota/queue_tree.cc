@@ -99,7 +99,7 @@ void QueueTree::Link(const std::vector<QueueSpec>& queues) {
     }
   }
   SumGuarantees();
-  InheritLimits(queues, spec_of);
+  InheritSettings(queues, spec_of);
 }
 
 void QueueTree::SumGuarantees() {
@@ -114,8 +114,8 @@ void QueueTree::SumGuarantees() {
   }
 }
 
-void QueueTree::InheritLimits(const std::vector<QueueSpec>& queues,
-                              const std::vector<int>& spec_of) {
+void QueueTree::InheritSettings(const std::vector<QueueSpec>& queues,
+                                const std::vector<int>& spec_of) {
   const int count = resource_count();
   std::vector<std::vector<Inherited>> inherited(size(), std::vector<Inherited>(count));
   for (int r = 0; r < kMaxResources; ++r) nodes_[kRoot].cap[r] = kNoBound;
@@ -129,6 +129,9 @@ void QueueTree::InheritLimits(const std::vector<QueueSpec>& queues,
       if (quota.borrowing.set()) own.borrowing = quota.borrowing;
       if (quota.lending.set()) own.lending = quota.lending;
     }
+    node.submit_rate = spec.submit_rate;
+    node.start_rate = spec.start_rate;
+    node.half_life = spec.half_life.value_or(parent.half_life);
     node.stops.drain = spec.stops.drain || parent.stops.drain;
     node.stops.hold = spec.stops.hold || parent.stops.hold || node.stops.drain;
     node.stops.cordon = spec.stops.cordon || parent.stops.cordon || node.stops.drain;

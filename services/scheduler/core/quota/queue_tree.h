@@ -7,9 +7,11 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "services/scheduler/core/quota/queue_spec.h"
+#include "services/scheduler/core/quota/rate.h"
 #include "services/scheduler/core/quota/resources.h"
 
 namespace capstan::scheduler {
@@ -35,6 +37,10 @@ struct QueueNode {
   Resources reserve;
   // Its own stops and those of every queue above.
   QueueStops stops;
+  absl::optional<Rate> submit_rate;
+  absl::optional<Rate> start_rate;
+  // Zero: no usage history.
+  absl::Duration half_life = absl::ZeroDuration();
 };
 
 // The quota tree. Node 0 is the root, a queue of no name that has no quota; the others follow
@@ -77,7 +83,7 @@ class QueueTree {
  private:
   void Link(const std::vector<QueueSpec>& queues);
   void SumGuarantees();
-  void InheritLimits(const std::vector<QueueSpec>& queues, const std::vector<int>& spec_of);
+  void InheritSettings(const std::vector<QueueSpec>& queues, const std::vector<int>& spec_of);
 
   ResourceNames resources_;
   std::vector<QueueNode> nodes_;

@@ -7,6 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "services/scheduler/core/quota/rate.h"
 #include "services/scheduler/core/quota/resources.h"
 
 namespace capstan::scheduler {
@@ -114,6 +117,12 @@ class Validation {
       Add(Field(i, "weight"),
           absl::StrCat("is ", queue.weight, "; expected 1 to ", kMaxQueueWeight));
     }
+    CheckRate(Field(i, "submit_rate"), queue.submit_rate);
+    CheckRate(Field(i, "start_rate"), queue.start_rate);
+    if (queue.half_life.has_value() && *queue.half_life < absl::ZeroDuration()) {
+      Add(Field(i, "half_life"),
+          absl::StrCat("is ", absl::FormatDuration(*queue.half_life), "; expected 0 or more"));
+    }
     for (const auto& [resource, quota] : queue.quotas) {
       if (resource.empty()) Add(Field(i, "quotas"), "a resource has no name");
       CheckLimit(QuotaField(i, resource, "guarantee"), quota.guarantee);
@@ -122,6 +131,18 @@ class Validation {
       if (quota.guarantee.unlimited()) {
         Add(QuotaField(i, resource, "guarantee"), "is unlimited; expected an amount");
       }
+    }
+  }
+
+  void CheckRate(std::string field, const absl::optional<Rate>& rate) {
+    if (!rate.has_value()) return;
+    const auto in_bounds = [](int64_t count) { return count >= 1 && count <= kMaxRateCount; };
+    if (!in_bounds(rate->count) || !in_bounds(rate->burst)) {
+      Add(std::move(field), absl::StrCat("has a count of ", rate->count, " and a burst of ",
+                                         rate->burst, "; expected 1 to ", kMaxRateCount));
+    } else if (rate->period < absl::Nanoseconds(1) || rate->period > absl::Hours(24)) {
+      Add(std::move(field), absl::StrCat("has a period of ", absl::FormatDuration(rate->period),
+                                         "; expected more than 0 and at most 24h"));
     }
   }
 

@@ -100,6 +100,20 @@ TEST(ValidateQueuesTest, BoundsTheNumberOfResources) {
   EXPECT_EQ(OnlyField({queue}), "queues");
 }
 
+TEST(ValidateQueuesTest, RefusesRatesAndHalfLivesOutOfBounds) {
+  QueueSpec queue = Queue("a");
+  queue.submit_rate = Rate{.count = 0, .period = absl::Seconds(1), .burst = 1};
+  EXPECT_EQ(OnlyField({queue}), "queues[0].submit_rate");
+  queue.submit_rate = Rate{.count = 1, .period = absl::Hours(25), .burst = 1};
+  EXPECT_EQ(OnlyField({queue}), "queues[0].submit_rate");
+  queue = Queue("a");
+  queue.start_rate = Rate{.count = 1, .period = absl::Seconds(1), .burst = kMaxRateCount + 1};
+  EXPECT_EQ(OnlyField({queue}), "queues[0].start_rate");
+  queue = Queue("a");
+  queue.half_life = -absl::Seconds(1);
+  EXPECT_EQ(OnlyField({queue}), "queues[0].half_life");
+}
+
 TEST(ValidateQueuesTest, ReportsEverythingAtOnce) {
   QueueSpec queue = Queue("a", "x");
   queue.weight = 0;

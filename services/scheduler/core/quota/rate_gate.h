@@ -1,0 +1,63 @@
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_QUOTA_RATE_GATE_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_QUOTA_RATE_GATE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "libs/time/clock.h"
+#include "services/scheduler/core/quota/queue_tree.h"
+#include "services/scheduler/core/quota/rate.h"
+
+namespace capstan::scheduler {
+
+// A token bucket: full at first, and never rounded, since it counts in tokens times nanoseconds. A
+// time before the last one seen counts as that. A value.
+class TokenBucket {
+ public:
+  TokenBucket(const Rate& rate, BootTime now);
+
+  // The first moment, not before `now`, at which `count` tokens are there if nobody takes any;
+  // InfiniteFuture if the bucket can never hold so many.
+  BootTime AvailableAt(int64_t count, BootTime now) const;
+  // Takes `count` tokens, or nothing and returns false.
+  bool Take(int64_t count, BootTime now);
+
+ private:
+  using Level = unsigned __int128;
+
+  Level LevelAt(BootTime now) const;
+
+  Rate rate_;
+  BootTime as_of_;
+  Level level_;
+};
+
+// Why a rate said no.
+struct RateRefusal {
+  // Node of the tree whose bucket is the last to have enough.
+  int node = 0;
+  // When it has, if nobody takes any; InfiniteFuture if never.
+  BootTime available;
+};
+
+// Buckets of one kind (submissions or starts) for each node of a tree that has a rate. Not durable:
+// after a restart the buckets are full again. For one thread.
+class RateGate {
+ public:
+  enum class Kind { kSubmit, kStart };
+
+  // `tree` must outlive the gate.
+  RateGate(const QueueTree& tree, Kind kind, BootTime now);
+
+  // Takes `count` tokens at the leaf and at every level above, or none anywhere. O(depth).
+  absl::optional<RateRefusal> Take(int leaf, int64_t count, BootTime now);
+
+ private:
+  const QueueTree* tree_;
+  std::vector<absl::optional<TokenBucket>> buckets_;
+};
+
+}  // namespace capstan::scheduler
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_QUOTA_RATE_GATE_H_

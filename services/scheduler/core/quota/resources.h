@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -56,6 +57,10 @@ class Resources {
   friend Resources operator+(Resources a, const Resources& b) { return a += b; }
   friend Resources operator-(Resources a, const Resources& b) { return a -= b; }
   friend bool operator==(const Resources&, const Resources&) = default;
+  template <typename H>
+  friend H AbslHashValue(H state, const Resources& resources) {
+    return H::combine(std::move(state), resources.amounts_);
+  }
 
  private:
   std::array<int64_t, kMaxResources> amounts_;

@@ -1,0 +1,159 @@
+#include "services/scheduler/core/quota/queue_order.h"
+
+#include <utility>
+
+namespace capstan::scheduler {
+namespace {
+
+Resources Scaled(const UsageHistory& history, int64_t permille) {
+  Resources scaled;
+  for (int r = 0; r < kMaxResources; ++r) {
+    scaled[r] = static_cast<int64_t>(static_cast<Wide>(history.average[r]) * permille / 1000);
+  }
+  return scaled;
+}
+
+}  // namespace
+
+QueueOrder::QueueOrder(const Inputs& inputs)
+    : tree_(inputs.usage.tree()),
+      gangs_(inputs.gangs),
+      requests_(inputs.requests),
+      capacity_(inputs.capacity),
+      usage_(inputs.usage),
+      cursors_(tree_.size()),
+      head_leaf_(tree_.size(), -1),
+      keys_(tree_.size()),
+      heaps_(tree_.size()),
+      offsets_(tree_.size()),
+      heap_sizes_(tree_.size(), 0),
+      positions_(tree_.size(), -1) {
+  if (inputs.history_permille > 0 && !inputs.histories.empty()) {
+    extra_.reserve(tree_.size());
+    for (const UsageHistory& history : inputs.histories) {
+      extra_.push_back(Scaled(history, inputs.history_permille));
+    }
+  }
+  int offset = 0;
+  for (int i = 0; i < tree_.size(); ++i) {
+    offsets_[i] = offset;
+    offset += static_cast<int>(tree_.children(i).size());
+  }
+  // From the end, children come before their parents.
+  for (int i = tree_.size() - 1; i >= 0; --i) {
+    if (tree_.leaf(i)) {
+      cursors_[i] = gangs_.queue(i).begin();
+      SetLeafHead(i);
+    } else if (heap_sizes_[i] > 0) {
+      head_leaf_[i] = head_leaf_[*heap(i)];
+    }
+    if (head_leaf_[i] < 0 || i == QueueTree::kRoot) continue;
+    SetKey(i);
+    Reposition(i);
+  }
+}
+
+void QueueOrder::SetLeafHead(int leaf) {
+  const bool has_head = !tree_.node(leaf).stops.hold && cursors_[leaf] != gangs_.queue(leaf).end();
+  head_leaf_[leaf] = has_head ? leaf : -1;
+}
+
+void QueueOrder::SetKey(int node) {
+  const Resources& request = requests_.Get(cursors_[head_leaf_[node]]->request);
+  const QueueNode& queue = tree_.node(node);
+  Resources after = usage_.used(node) + request;
+  bool guaranteed = false, beyond = false;
+  for (int r = 0; r < tree_.resource_count(); ++r) {
+    if (request[r] == 0 || (queue.guarantee_set >> r & 1) == 0) continue;
+    (after[r] <= queue.guarantee[r] ? guaranteed : beyond) = true;
+  }
+  if (!extra_.empty()) after += extra_[node];
+  keys_[node].tier = guaranteed && !beyond ? 0 : 1;
+  keys_[node].share = DominantShare(after, capacity_, kMaxResources, queue.weight);
+}
+
+bool QueueOrder::Before(int a, int b) const {
+  if (keys_[a].tier != keys_[b].tier) return keys_[a].tier < keys_[b].tier;
+  const std::strong_ordering order = keys_[a].share <=> keys_[b].share;
+  return order != 0 ? order < 0 : a < b;
+}
+
+void QueueOrder::Put(int parent, int position, int node) {
+  heap(parent)[position] = node;
+  positions_[node] = position;
+}
+
+void QueueOrder::SiftUp(int parent, int position) {
+  const int node = heap(parent)[position];
+  while (position > 0) {
+    const int above = (position - 1) / 2;
+    if (!Before(node, heap(parent)[above])) break;
+    Put(parent, position, heap(parent)[above]);
+    position = above;
+  }
+  Put(parent, position, node);
+}
+
+void QueueOrder::SiftDown(int parent, int position) {
+  const int size = heap_sizes_[parent];
+  const int node = heap(parent)[position];
+  while (2 * position + 1 < size) {
+    int below = 2 * position + 1;
+    if (below + 1 < size && Before(heap(parent)[below + 1], heap(parent)[below])) ++below;
+    if (!Before(heap(parent)[below], node)) break;
+    Put(parent, position, heap(parent)[below]);
+    position = below;
+  }
+  Put(parent, position, node);
+}
+
+void QueueOrder::Reposition(int node) {
+  const int parent = tree_.node(node).parent;
+  int position = positions_[node];
+  if (head_leaf_[node] >= 0) {
+    if (position < 0) {
+      position = heap_sizes_[parent]++;
+      Put(parent, position, node);
+    }
+    SiftUp(parent, position);
+    SiftDown(parent, positions_[node]);
+  } else if (position >= 0) {
+    const int last = --heap_sizes_[parent];
+    const int moved = heap(parent)[last];
+    positions_[node] = -1;
+    if (position == last) return;
+    Put(parent, position, moved);
+    SiftUp(parent, position);
+    SiftDown(parent, positions_[moved]);
+  }
+}
+
+void QueueOrder::Advance(int leaf) {
+  SetLeafHead(leaf);
+  for (int i = leaf; i != QueueTree::kRoot;) {
+    if (head_leaf_[i] >= 0) SetKey(i);
+    Reposition(i);
+    i = tree_.node(i).parent;
+    head_leaf_[i] = heap_sizes_[i] > 0 ? head_leaf_[*heap(i)] : -1;
+  }
+}
+
+void QueueOrder::Start() {
+  const int leaf = next_leaf();
+  usage_.Add(leaf, next_request());
+  ++cursors_[leaf];
+  Advance(leaf);
+}
+
+void QueueOrder::Skip() {
+  const int leaf = next_leaf();
+  ++cursors_[leaf];
+  Advance(leaf);
+}
+
+void QueueOrder::Block(int leaf) {
+  cursors_[leaf] = gangs_.queue(leaf).end();
+  Advance(leaf);
+}
+
+}  // namespace capstan::scheduler

@@ -1,0 +1,111 @@
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_QUOTA_QUEUE_ORDER_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_QUOTA_QUEUE_ORDER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "services/scheduler/core/quota/gang_queues.h"
+#include "services/scheduler/core/quota/queue_tree.h"
+#include "services/scheduler/core/quota/request_classes.h"
+#include "services/scheduler/core/quota/resources.h"
+#include "services/scheduler/core/quota/share.h"
+#include "services/scheduler/core/quota/tree_usage.h"
+#include "services/scheduler/core/quota/usage_history.h"
+
+namespace capstan::scheduler {
+
+inline constexpr int64_t kMaxHistoryPermille = 1000;
+
+// In which order gangs of a quota tree are tried in one round. At each node of the tree, from the
+// root down, the child is next that comes first by:
+//
+//   1. whether its guarantee covers its head: with the head started, it would use no more than its
+//      guarantee of every resource that the head needs and somebody set a guarantee of, and there
+//      is one such resource; these go first;
+//   2. its share with the head started, lowest first: the greatest, over resources, of
+//      (used + head's request + history · permille / 1000) / capacity, divided by its weight,
+//      compared exactly;
+//   3. its id.
+//
+// The head of a leaf is its first gang that was not yet started or skipped, that of an inner node
+// the head of its next child. Queues that are held have none.
+//
+// Making one costs O(queues · resources), each Start or Skip O(depth · (resources + log siblings)).
+// It only reads what it is given, all of which must outlive it and stay as it is. For one thread.
+class QueueOrder {
+ public:
+  struct Inputs {
+    // Copied: the round's own starts are counted in it.
+    const TreeUsage& usage;
+    const GangQueues& gangs;
+    const RequestClasses& requests;
+    Resources capacity;
+    // By node of the tree, advanced to the round's time; empty: no history.
+    const std::vector<UsageHistory>& histories;
+    // How much of the history's average counts beside current use; 0 to kMaxHistoryPermille.
+    int64_t history_permille = 0;
+  };
+
+  explicit QueueOrder(const Inputs& inputs);
+
+  // False once no gang is left.
+  bool has_next() const { return head_leaf_[QueueTree::kRoot] >= 0; }
+  // The gang to be tried now and its queue. Only with has_next().
+  int next_leaf() const { return head_leaf_[QueueTree::kRoot]; }
+  const QueuedGang& next_gang() const { return *cursors_[next_leaf()]; }
+  const Resources& next_request() const { return requests_.Get(next_gang().request); }
+
+  // The next gang starts: it counts as using what it needs.
+  void Start();
+  // The next gang does not start in this round; the one behind it in its queue is tried later.
+  void Skip();
+  // Nothing of the leaf is tried any more in this round.
+  void Block(int leaf);
+
+  // Use as given, and what was started since.
+  const TreeUsage& usage() const { return usage_; }
+  // By which the node was compared with its siblings: its share with its head started.
+  Share share(int node) const { return keys_[node].share; }
+
+ private:
+  // Smaller goes first; siblings' ids are in the order of their indices.
+  struct Key {
+    // 0 if the guarantee covers the head, else 1.
+    int tier = 1;
+    Share share;
+  };
+
+  void Advance(int leaf);
+  void SetLeafHead(int leaf);
+  void SetKey(int node);
+  bool Before(int a, int b) const;
+  // The node's key or head changed: puts it right in its parent's heap.
+  void Reposition(int node);
+  void SiftUp(int parent, int position);
+  void SiftDown(int parent, int position);
+  void Put(int parent, int position, int node);
+  int* heap(int parent) { return heaps_.data() + offsets_[parent]; }
+
+  const QueueTree& tree_;
+  const GangQueues& gangs_;
+  const RequestClasses& requests_;
+  const Resources capacity_;
+  TreeUsage usage_;
+  // What history adds to use, by node; empty if nothing.
+  std::vector<Resources> extra_;
+  // Next gang of each leaf.
+  std::vector<GangQueues::Queue::const_iterator> cursors_;
+  // By node: the leaf whose gang is the node's head; -1 if it has none.
+  std::vector<int> head_leaf_;
+  std::vector<Key> keys_;
+  // A binary heap of those children that have a head for each node, one behind the other.
+  std::vector<int> heaps_;
+  std::vector<int> offsets_;
+  std::vector<int> heap_sizes_;
+  // By node: its place in its parent's heap; -1 if it has no head.
+  std::vector<int> positions_;
+};
+
+}  // namespace capstan::scheduler
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_QUOTA_QUEUE_ORDER_H_

@@ -1,0 +1,139 @@
+#include "services/scheduler/core/round/class_index.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace capstan::scheduler::round {
+
+ClassIndex::ClassIndex(const NodeRows* rows, Request request,
+                       std::shared_ptr<const Admitted> admitted, Plane plane)
+    : rows_(rows), request_(std::move(request)), admitted_(std::move(admitted)), plane_(plane) {
+  for (const Quantity& quantity : request_) {
+    inverse_.push_back(1.0 / static_cast<double>(quantity.amount));
+  }
+  fits_.resize(rows_->size());
+  for (int p = 0; p < rows_->size(); ++p) {
+    fits_[p] = static_cast<uint16_t>(FitOf(p));
+    total_ += fits_[p];
+  }
+  masks_.resize((rows_->size() + kBlock - 1) / kBlock);
+  for (size_t b = 0; b < masks_.size(); ++b) {
+    masks_[b] = MaskOf(Clip(static_cast<int>(b), {0, rows_->size()}));
+  }
+  synced_ = rows_->sequence();
+}
+
+void ClassIndex::Sync() {
+  for (int p = rows_->newest(); p >= 0 && rows_->changed(p) > synced_; p = rows_->older(p)) {
+    Refresh(p);
+  }
+  synced_ = rows_->sequence();
+}
+
+int ClassIndex::FitOf(int position) const {
+  if ((*admitted_)[position] == 0) return 0;
+  int64_t fit = kMaxFit;
+  for (size_t i = 0; i < request_.size(); ++i) {
+    const int64_t amount = request_[i].amount;
+    const int64_t available = rows_->available(position, request_[i].dimension, plane_);
+    if (available < amount) return 0;
+    const double estimate = static_cast<double>(available) * inverse_[i];
+    if (estimate > static_cast<double>(fit) + 1) continue;
+    // Off by one at most: both conversions round by less than 2^-52.
+    int64_t quotient = static_cast<int64_t>(estimate);
+    if (quotient * amount > available) --quotient;
+    if ((quotient + 1) * amount <= available) ++quotient;
+    fit = std::min(fit, quotient);
+  }
+  return static_cast<int>(fit);
+}
+
+uint64_t ClassIndex::MaskOf(Range range) const {
+  uint64_t mask = 0;
+  for (int p = range.first; p < range.last; ++p) {
+    mask |= uint64_t{1} << std::min<int>(fits_[p], kTopLevel);
+  }
+  return mask;
+}
+
+Range ClassIndex::Clip(int block, Range range) const {
+  return {std::max(block * kBlock, range.first), std::min(block * kBlock + kBlock, range.last)};
+}
+
+void ClassIndex::Refresh(int position) {
+  const int fit = FitOf(position);
+  const int old = fits_[position];
+  if (fit == old) return;
+  total_ += fit - old;
+  fits_[position] = static_cast<uint16_t>(fit);
+  const int block = position / kBlock;
+  masks_[block] = MaskOf(Clip(block, {0, rows_->size()}));
+}
+
+int64_t ClassIndex::TotalIn(Range range) const {
+  if (range.first == 0 && range.last == rows_->size()) return total_;
+  int64_t total = 0;
+  for (int p = range.first; p < range.last; ++p) total += fits_[p];
+  return total;
+}
+
+int ClassIndex::TightestIn(Range range, int64_t want) const {
+  if (range.first >= range.last || want > kMaxFit) return -1;
+  const int floor = static_cast<int>(std::min<int64_t>(want, kTopLevel));
+  uint64_t wanted = ~uint64_t{0} << floor;
+  int best = -1;
+  int best_fit = kMaxFit + 1;
+  for (int b = range.first / kBlock; b <= (range.last - 1) / kBlock; ++b) {
+    if ((masks_[b] & wanted) == 0) continue;
+    const Range part = Clip(b, range);
+    for (int p = part.first; p < part.last; ++p) {
+      if (fits_[p] >= want && fits_[p] < best_fit) {
+        best = p;
+        best_fit = fits_[p];
+      }
+    }
+    if (best_fit == want) return best;
+    // Only what is tighter still; among fits that share the top bit each has to be looked at.
+    if (best_fit <= kTopLevel) wanted &= (uint64_t{1} << best_fit) - 1;
+  }
+  return best;
+}
+
+int ClassIndex::RoomiestIn(Range range) const {
+  if (range.first >= range.last) return -1;
+  uint64_t wanted = ~uint64_t{1};
+  int best = -1;
+  int best_fit = 0;
+  for (int b = range.first / kBlock; b <= (range.last - 1) / kBlock; ++b) {
+    if ((masks_[b] & wanted) == 0) continue;
+    const Range part = Clip(b, range);
+    for (int p = part.first; p < part.last; ++p) {
+      if (fits_[p] > best_fit) {
+        best = p;
+        best_fit = fits_[p];
+      }
+    }
+    const int level = std::min(best_fit, kTopLevel - 1);
+    if (best >= 0) wanted = ~uint64_t{0} << (level + 1);
+  }
+  return best;
+}
+
+int ClassIndex::Tightest(Range range, int64_t want, int origin) const {
+  if (origin <= range.first || origin >= range.last) return TightestIn(range, want);
+  const int here = TightestIn({origin, range.last}, want);
+  const int before = TightestIn({range.first, origin}, want);
+  if (here < 0 || before < 0) return here < 0 ? before : here;
+  return fits_[before] < fits_[here] ? before : here;
+}
+
+int ClassIndex::Roomiest(Range range, int origin) const {
+  if (origin <= range.first || origin >= range.last) return RoomiestIn(range);
+  const int here = RoomiestIn({origin, range.last});
+  const int before = RoomiestIn({range.first, origin});
+  if (here < 0 || before < 0) return here < 0 ? before : here;
+  return fits_[before] > fits_[here] ? before : here;
+}
+
+}  // namespace capstan::scheduler::round

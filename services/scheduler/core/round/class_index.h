@@ -1,0 +1,71 @@
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_CLASS_INDEX_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_CLASS_INDEX_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "services/scheduler/core/round/node_rows.h"
+
+namespace capstan::scheduler::round {
+
+// By position: whether the node admits tasks under some constraints, room aside.
+using Admitted = std::vector<uint8_t>;
+
+// How many tasks of one class each node takes, and which node is best. Exact: Sync() catches up
+// with what changed since the last time, so that answers depend on the rows alone and not on
+// history.
+//
+// Each node's *fit* (tasks that it takes) is a number of 16 bits; each block of 32 nodes has a mask
+// of the fits in it, where all above 62 share a bit. A search reads a mask a block, then one block.
+class ClassIndex {
+ public:
+  // Most tasks that one node is counted for.
+  static constexpr int kMaxFit = 65535;
+
+  // `rows` outlives this.
+  ClassIndex(const NodeRows* rows, Request request, std::shared_ptr<const Admitted> admitted,
+             Plane plane);
+
+  // To be called before anything below whenever rows may have changed. O(nodes changed since).
+  void Sync();
+
+  int fit(int position) const { return fits_[position]; }
+  // Sum of all fits, and of those in a range. O(1), O(range).
+  int64_t total() const { return total_; }
+  int64_t TotalIn(Range range) const;
+
+  // The position in the range with the smallest fit of at least `want` (> 0); the first such from
+  // `origin` on, going round. -1 if there is none.
+  int Tightest(Range range, int64_t want, int origin) const;
+  // The position with the largest fit, likewise; -1 if every fit is 0.
+  int Roomiest(Range range, int origin) const;
+
+  const Request& request() const { return request_; }
+
+ private:
+  static constexpr int kBlock = 32;
+  static constexpr int kTopLevel = 63;
+
+  int FitOf(int position) const;
+  void Refresh(int position);
+  uint64_t MaskOf(Range range) const;
+  Range Clip(int block, Range range) const;
+  int TightestIn(Range range, int64_t want) const;
+  int RoomiestIn(Range range) const;
+
+  const NodeRows* rows_;
+  Request request_;
+  // 1 / amount.
+  std::vector<double> inverse_;
+  std::shared_ptr<const Admitted> admitted_;
+  Plane plane_;
+  uint64_t synced_ = 0;
+  std::vector<uint16_t> fits_;
+  std::vector<uint64_t> masks_;
+  int64_t total_ = 0;
+};
+
+}  // namespace capstan::scheduler::round
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_CLASS_INDEX_H_

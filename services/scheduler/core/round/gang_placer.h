@@ -1,0 +1,89 @@
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_GANG_PLACER_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_GANG_PLACER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "services/scheduler/core/round/workspace.h"
+
+namespace capstan::scheduler::round {
+
+// Puts whole gangs into a workspace: all of every group's minimum or nothing.
+//
+// Exact for gangs whose tasks are of one class under one topology level: they are placed if and
+// only if they fit. A tree of several classes is tried in rank order and then largest tasks first,
+// with domains in order of least leftover, at most kMaxTrials of them: one that only fits in a
+// cleverer way is not found.
+class GangPlacer {
+ public:
+  static constexpr int kMaxTrials = 512;
+
+  // `workspace` outlives this. Among equally good nodes the first from a place on that `seed`
+  // chooses is taken, so that a gang which fails on a bad node is not sent there for ever.
+  GangPlacer(Workspace* workspace, uint64_t seed) : workspace_(workspace), seed_(seed) {}
+
+  // The place taken in the workspace, or absl::nullopt with the workspace as it was.
+  absl::optional<std::vector<TaskRun>> Place(const GangShape& shape, Plane plane);
+
+  // Takes places for more tasks of the elastic groups of a gang that has `runs`, within the domains
+  // it is in and as far as there is room. `limit` is the most tasks of one leaf, by group.
+  std::vector<TaskRun> Grow(const GangShape& shape, absl::Span<const TaskRun> runs, Plane plane,
+                            absl::Span<const int64_t> limit);
+
+  // Whether there may be room within the range for all minima below the group, class by class. Not
+  // to fit so is not to fit at all. O(range) for each class.
+  bool MayFit(const GangShape& shape, int group, Range range, Plane plane);
+
+ private:
+  struct Need {
+    ClassId id;
+    int64_t count;
+  };
+  struct Taken {
+    int position;
+    int group;
+    int count;
+  };
+  struct Mark {
+    size_t journal;
+    size_t taken;
+  };
+
+  std::vector<Need> NeedsOf(const GangShape& shape, int group) const;
+  // The domains of the level within the range that may hold the group, least leftover first.
+  std::vector<Range> Candidates(int group, Level level, Range range);
+  bool PlaceGroup(int group, Range range);
+  bool PlaceInOneOf(int group, Level level, Range range);
+  bool PlaceWithin(int group, Range range);
+  bool PlacePreferred(int group, Range range);
+  bool PlaceLeaf(int leaf, Range range);
+  // Takes up to `count` of the leaf's tasks; how many.
+  int64_t Fill(int leaf, Range range, int64_t count);
+  int64_t FillByDomain(int leaf, Level level, Range range, int64_t count);
+  void TakeRun(int leaf, int position, int64_t count);
+  Mark Here() const { return {workspace_->Mark(), taken_.size()}; }
+  void UndoTo(Mark mark);
+  std::vector<int> ChildrenInOrder(int group) const;
+  std::vector<TaskRun> TakeRuns();
+  Range DomainFor(const GangShape& shape, int leaf, absl::Span<const TaskRun> runs) const;
+  Range Everything() const { return {0, workspace_->rows().size()}; }
+  int Origin(Range range) const;
+
+  Workspace* workspace_;
+  uint64_t seed_;
+  // Of the gang at hand.
+  const GangShape* shape_ = nullptr;
+  Plane plane_ = Plane::kNow;
+  bool largest_first_ = false;
+  int trials_ = 0;
+  std::vector<Taken> taken_;
+};
+
+// The leaves below the group, the group itself if it is one, in rank order.
+std::vector<int> LeavesBelow(const GangShape& shape, int group);
+
+}  // namespace capstan::scheduler::round
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_GANG_PLACER_H_

@@ -1,0 +1,121 @@
+#include "services/scheduler/core/round/node_rows.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace capstan::scheduler::round {
+
+void NodeRows::Reset(const Snapshot& snapshot) {
+  width_ = snapshot.dimensions;
+  nodes_.clear();
+  for (size_t n = 0; n < snapshot.nodes.size(); ++n) {
+    if (snapshot.nodes[n].traits != nullptr) nodes_.push_back(static_cast<NodeIndex>(n));
+  }
+  // The index breaks ties only between nodes of one name, which no fleet should have.
+  std::sort(nodes_.begin(), nodes_.end(), [&snapshot](NodeIndex a, NodeIndex b) {
+    const auto& left = snapshot.nodes[a].traits->path;
+    const auto& right = snapshot.nodes[b].traits->path;
+    return left != right ? left < right : a < b;
+  });
+  const int count = size();
+  positions_.assign(snapshot.nodes.size(), -1);
+  traits_.resize(count);
+  schedulable_.resize(count);
+  free_.resize(static_cast<size_t>(count) * width_);
+  for (int p = 0; p < count; ++p) {
+    const NodeSlot& slot = snapshot.nodes[nodes_[p]];
+    positions_[nodes_[p]] = p;
+    traits_[p] = slot.traits;
+    schedulable_[p] = slot.schedulable ? 1 : 0;
+    std::copy_n(slot.free.begin(), width_, free_.begin() + static_cast<size_t>(p) * width_);
+  }
+  bound_of_.assign(count, -1);
+  bounds_.clear();
+  bounded_.clear();
+  FindDomains();
+  ++sequence_;
+  changed_.assign(count, sequence_);
+  older_.resize(count);
+  newer_.resize(count);
+  for (int p = 0; p < count; ++p) {
+    older_[p] = p + 1 < count ? p + 1 : -1;
+    newer_[p] = p - 1;
+  }
+  newest_ = count > 0 ? 0 : -1;
+}
+
+void NodeRows::FindDomains() {
+  for (int level = 0; level < kLevels; ++level) {
+    std::vector<Range>& domains = domains_[level];
+    std::vector<int>& of = domain_of_[level];
+    domains.clear();
+    of.assign(size(), -1);
+    for (int p = 0; p < size(); ++p) {
+      const auto& path = traits_[p]->path;
+      if (path[level].empty()) continue;
+      const bool same =
+          p > 0 && of[p - 1] >= 0 &&
+          std::equal(path.begin(), path.begin() + level + 1, traits_[p - 1]->path.begin());
+      if (!same) domains.push_back({p, p});
+      ++domains.back().last;
+      of[p] = static_cast<int>(domains.size()) - 1;
+    }
+  }
+}
+
+int64_t NodeRows::available(int position, Dimension dimension, Plane plane) const {
+  const int64_t free = free_[static_cast<size_t>(position) * width_ + dimension];
+  if (plane == Plane::kNow || bound_of_[position] < 0) return free;
+  return std::min(free, bounds_[bound_of_[position]][dimension]);
+}
+
+void NodeRows::Touch(int position) {
+  changed_[position] = ++sequence_;
+  if (newest_ == position) return;
+  const int newer = newer_[position];
+  const int older = older_[position];
+  if (newer >= 0) older_[newer] = older;
+  if (older >= 0) newer_[older] = newer;
+  older_[position] = newest_;
+  newer_[position] = -1;
+  newer_[newest_] = position;
+  newest_ = position;
+}
+
+void NodeRows::Add(int position, const Request& request, int64_t times) {
+  int64_t* const row = free_.data() + static_cast<size_t>(position) * width_;
+  for (const Quantity& quantity : request) row[quantity.dimension] += quantity.amount * times;
+  Touch(position);
+}
+
+bool NodeRows::Assign(int position, const ResourceVector& free) {
+  int64_t* const row = free_.data() + static_cast<size_t>(position) * width_;
+  if (std::equal(row, row + width_, free.begin())) return false;
+  std::copy_n(free.begin(), width_, row);
+  Touch(position);
+  return true;
+}
+
+void NodeRows::SetBound(int position, const ResourceVector& bound) {
+  if (bound_of_[position] < 0) {
+    bound_of_[position] = static_cast<int>(bounds_.size());
+    bounds_.emplace_back();
+    bounded_.push_back(position);
+  }
+  bounds_[bound_of_[position]] = bound;
+  Touch(position);
+}
+
+void NodeRows::AddToBound(int position, const Request& request, int64_t times) {
+  if (bound_of_[position] < 0) return;
+  AddTo(bounds_[bound_of_[position]], request, times);
+  Touch(position);
+}
+
+void NodeRows::ClearBounds() {
+  for (int position : bounded_) bound_of_[position] = -1;
+  bounds_.clear();
+  bounded_.clear();
+}
+
+}  // namespace capstan::scheduler::round

@@ -1,0 +1,126 @@
+#include "services/scheduler/core/round/placement_check.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "libs/status/status_macros.h"
+
+namespace capstan::scheduler::round {
+namespace {
+
+absl::Status Broken(absl::string_view rule) { return absl::FailedPreconditionError(rule); }
+
+}  // namespace
+
+bool IsWithin(const GangShape& shape, int group, int ancestor) {
+  while (group >= 0 && group != ancestor) group = shape.groups[group].parent;
+  return group == ancestor;
+}
+
+FreeLedger::FreeLedger(const Snapshot& snapshot) : snapshot_(snapshot) {
+  for (size_t n = 0; n < snapshot.nodes.size(); ++n) free_.push_back(snapshot.nodes[n].free);
+}
+
+absl::Status FreeLedger::CheckCounts(const GangShape& shape, absl::Span<const TaskRun> runs) const {
+  std::map<int, int64_t> counts;
+  for (const TaskRun& run : runs) {
+    if (run.group < 0 || run.group >= static_cast<int>(shape.groups.size())) {
+      return Broken("a run of no group");
+    }
+    if (run.count <= 0) return Broken("an empty run");
+    counts[run.group] += run.count;
+  }
+  std::set<int> parents;
+  for (const GangShape::Group& group : shape.groups) parents.insert(group.parent);
+  for (int g = 0; g < static_cast<int>(shape.groups.size()); ++g) {
+    const bool leaf = parents.count(g) == 0;
+    const GangShape::Group& group = shape.groups[g];
+    if (!leaf && counts[g] != 0) return Broken("a run of an inner group");
+    if (leaf && (counts[g] < group.min || counts[g] > group.max)) {
+      return Broken(absl::StrCat("group ", g, " has ", counts[g], " tasks"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FreeLedger::CheckAdmission(const GangShape& shape,
+                                        absl::Span<const TaskRun> runs) const {
+  for (const TaskRun& run : runs) {
+    if (run.node >= snapshot_.nodes.size() || snapshot_.nodes[run.node].traits == nullptr) {
+      return Broken("a run on no node");
+    }
+    const NodeSlot& slot = snapshot_.nodes[run.node];
+    if (!slot.schedulable) return Broken("a node that takes nothing");
+    const TaskClass& task_class = snapshot_.classes[shape.groups[run.group].task_class];
+    if (Admit(*slot.traits, snapshot_.constraints[task_class.constraints]) !=
+        Admission::kAdmitted) {
+      return Broken("a node that does not admit the task");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FreeLedger::CheckTopology(const GangShape& shape,
+                                       absl::Span<const TaskRun> runs) const {
+  for (int g = 0; g < static_cast<int>(shape.groups.size()); ++g) {
+    if (!shape.groups[g].required.has_value()) continue;
+    const int level = static_cast<int>(*shape.groups[g].required);
+    std::set<std::string> domains;
+    for (const TaskRun& run : runs) {
+      if (!IsWithin(shape, run.group, g)) continue;
+      const auto& path = snapshot_.nodes[run.node].traits->path;
+      if (path[level].empty()) return Broken(absl::StrCat("a node in no domain of level ", level));
+      std::string domain;
+      for (int l = 0; l <= level; ++l) absl::StrAppend(&domain, path[l].size(), ":", path[l]);
+      domains.insert(domain);
+    }
+    if (domains.size() > 1) {
+      return Broken(
+          absl::StrCat("group ", g, " is in ", domains.size(), " domains of level ", level));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FreeLedger::TakeRoom(const GangShape& shape, absl::Span<const TaskRun> runs) {
+  std::vector<ResourceVector> left = free_;
+  for (const TaskRun& run : runs) {
+    const Request& request = snapshot_.classes[shape.groups[run.group].task_class].request;
+    for (const Quantity& quantity : request) {
+      int64_t& amount = left[run.node][quantity.dimension];
+      amount -= quantity.amount * run.count;
+      if (amount < 0) return Broken(absl::StrCat("node ", run.node, " is over-committed"));
+    }
+  }
+  free_ = std::move(left);
+  return absl::OkStatus();
+}
+
+absl::Status FreeLedger::Place(const GangShape& shape, absl::Span<const TaskRun> runs) {
+  CAPSTAN_RETURN_IF_ERROR(CheckCounts(shape, runs));
+  CAPSTAN_RETURN_IF_ERROR(CheckAdmission(shape, runs));
+  CAPSTAN_RETURN_IF_ERROR(CheckTopology(shape, runs));
+  return TakeRoom(shape, runs);
+}
+
+absl::Status FreeLedger::Grow(const GangShape& shape, absl::Span<const TaskRun> has,
+                              absl::Span<const TaskRun> more) {
+  std::vector<TaskRun> all(has.begin(), has.end());
+  all.insert(all.end(), more.begin(), more.end());
+  CAPSTAN_RETURN_IF_ERROR(CheckCounts(shape, all));
+  CAPSTAN_RETURN_IF_ERROR(CheckAdmission(shape, more));
+  CAPSTAN_RETURN_IF_ERROR(CheckTopology(shape, all));
+  return TakeRoom(shape, more);
+}
+
+void FreeLedger::Release(const GangShape& shape, absl::Span<const TaskRun> runs) {
+  for (const TaskRun& run : runs) {
+    AddTo(free_[run.node], snapshot_.classes[shape.groups[run.group].task_class].request,
+          run.count);
+  }
+}
+
+}  // namespace capstan::scheduler::round

@@ -24,8 +24,8 @@ absl::StatusOr<std::shared_ptr<rpc::Identity>> Join(const JoinToken& token,
 
 // What a process does at its start: the identity kept in `folder` if there is one that has not
 // expired, else, with a token descriptor (>= 0), Join. Without both UNAUTHENTICATED with reason
-// NO_IDENTITY: end with kNoIdentityExitCode, so that a supervisor hands over a token at the next
-// start. The descriptor is closed in any case.
+// NO_IDENTITY: a part ends with it, so that its supervisor hands over a token at the next start.
+// The descriptor is closed in any case.
 struct ObtainOptions {
   std::string folder;
   // Of the joining port.
@@ -35,9 +35,6 @@ struct ObtainOptions {
 };
 absl::StatusOr<std::shared_ptr<rpc::Identity>> ObtainIdentity(const ObtainOptions& options,
                                                               const Clock* clock);
-
-// Exit code of a process that lacks an identity and was given no token.
-inline constexpr int kNoIdentityExitCode = 77;
 
 }  // namespace capstan::auth
 

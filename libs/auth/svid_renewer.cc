@@ -26,12 +26,13 @@ rpc::Svid MakeSvid(const rpc::PrivateKey& key, const credentials::v1::Svid& issu
 }
 
 SvidRenewer::SvidRenewer(std::shared_ptr<rpc::Identity> identity, Strand* strand, Random* random,
-                         Renew renew, Observer observer)
+                         Renew renew, Observer observer, Expired expired)
     : identity_(std::move(identity)),
       strand_(strand),
       random_(random),
       renew_(std::move(renew)),
-      observer_(std::move(observer)) {}
+      observer_(std::move(observer)),
+      expired_(std::move(expired)) {}
 
 SvidRenewer::~SvidRenewer() {
   if (timer_ != 0) strand_->Cancel(timer_);
@@ -86,6 +87,7 @@ void SvidRenewer::OnAnswer(const rpc::PrivateKey& key,
     return;
   }
   const absl::Duration left = identity_->Get()->not_after - strand_->clock().Read().wall;
+  if (left <= absl::ZeroDuration() && expired_) std::exchange(expired_, nullptr)();
   const double jitter = static_cast<double>(random_->Below(1000)) / 1000;
   Arm(RenewalRetryDelay(failures_++, left, jitter));
 }

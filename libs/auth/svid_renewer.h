@@ -28,10 +28,13 @@ class SvidRenewer {
   using Renew = absl::AnyInvocable<void(std::string certificate_request, Done done)>;
   // Told about each try, on the strand: for metrics and the log.
   using Observer = absl::AnyInvocable<void(const absl::Status&)>;
+  // Told once, on the strand, after a try that failed with an SVID that has expired: with it no
+  // handshake succeeds any more, so that only a new join can help. Trying goes on all the same.
+  using Expired = absl::AnyInvocable<void()>;
 
   // The pointers must outlive it.
   SvidRenewer(std::shared_ptr<rpc::Identity> identity, Strand* strand, Random* random, Renew renew,
-              Observer observer = nullptr);
+              Observer observer = nullptr, Expired expired = nullptr);
   // On the strand, or after it has stopped.
   ~SvidRenewer();
 
@@ -51,6 +54,7 @@ class SvidRenewer {
   Random* const random_;
   Renew renew_;
   Observer observer_;
+  Expired expired_;
   int failures_ = 0;
   Strand::TimerId timer_ = 0;
   // Expires with this object, for answers that come later.

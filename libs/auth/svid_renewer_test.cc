@@ -46,7 +46,7 @@ class SvidRenewerTest : public ::testing::Test {
           }
           strand_.Post([this, request, done = std::move(done)]() mutable { done(Issue(request)); });
         },
-        [this](const absl::Status& status) { last_ = status; });
+        [this](const absl::Status& status) { last_ = status; }, [this] { ++expired_; });
   }
 
   credentials::v1::Svid Issue(const std::string& request) {
@@ -73,6 +73,7 @@ class SvidRenewerTest : public ::testing::Test {
   std::string id_ = kId;
   std::vector<absl::Time> tries_;
   absl::Status last_;
+  int expired_ = 0;
 };
 
 TEST_F(SvidRenewerTest, RenewsAtAThirdOfLifeUnderANewKey) {
@@ -119,11 +120,16 @@ TEST_F(SvidRenewerTest, RetriesAreBoundedAndSpread) {
   EXPECT_EQ(last_.code(), absl::StatusCode::kUnavailable);
 }
 
-TEST_F(SvidRenewerTest, AnExpiredSvidIsStillRenewed) {
+TEST_F(SvidRenewerTest, AnExpiredSvidIsSaidOnceAndStillRenewed) {
   up_ = false;
   const auto renewer = MakeRenewer();
   renewer->Start();
-  strand_.Advance(absl::Hours(30));
+  strand_.Advance(absl::Hours(23) - absl::Seconds(10));
+  EXPECT_EQ(expired_, 0);
+  strand_.Advance(absl::Seconds(20));
+  EXPECT_EQ(expired_, 1);
+  strand_.Advance(absl::Hours(7));
+  EXPECT_EQ(expired_, 1);
   EXPECT_LT(Left(), absl::ZeroDuration());
   up_ = true;
   strand_.Advance(absl::Seconds(2));

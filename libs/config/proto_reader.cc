@@ -244,7 +244,7 @@ class Reader {
   }
 
   template <typename Value, typename Set, typename Add>
-  static void Store(const Slot& slot, Value value, Set set, Add add) {
+  static void Store(const Slot& slot, const Value& value, Set set, Add add) {
     const Reflection* reflection = slot.message->GetReflection();
     if (slot.field->is_repeated()) {
       (reflection->*add)(slot.message, slot.field, value);

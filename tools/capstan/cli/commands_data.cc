@@ -19,17 +19,22 @@ void AddDataCommands(CLI::App& app, Act* act) {
   create->footer("Examples:\n  capstan dataset create digits --source ./bucket\n");
   create->callback(
       [=] { *act = [=](Invocation& invocation) { return CreateDataset(*options, invocation); }; });
-  dataset->add_subcommand("list", "List Datasets")->callback([=] { *act = ListDatasets; });
+  dataset->add_subcommand("list", "List Datasets")
+      ->footer("Examples:\n  capstan dataset list\n  capstan dataset list -o json\n")
+      ->callback([=] { *act = ListDatasets; });
 
   CLI::App* load = app.add_subcommand("load", "Show DataLoads and their progress");
   load->require_subcommand(1);
   load->alias("loads");
-  load->add_subcommand("list", "List DataLoads, newest first")->callback([=] { *act = ListLoads; });
+  load->add_subcommand("list", "List DataLoads, newest first")
+      ->footer("Examples:\n  capstan load list\n")
+      ->callback([=] { *act = ListLoads; });
   auto name = std::make_shared<std::string>();
   auto watch = std::make_shared<bool>(false);
   CLI::App* get = load->add_subcommand("get", "Show one DataLoad");
   get->add_option("load", *name, "id, or projects/{p}/dataLoads/{l}")->required();
   get->add_flag("--watch,-w", *watch, "until it has ended");
+  get->footer("Examples:\n  capstan load get 7f3c --watch\n");
   get->callback(
       [=] { *act = [=](Invocation& invocation) { return GetLoad(*name, *watch, invocation); }; });
 }

@@ -14,6 +14,7 @@ void AddFleetCommands(CLI::App& app, Act* act) {
   CLI::App* list = node->add_subcommand("list", "List Nodes: state, room and limitations");
   list->add_option("--cluster", list_options->cluster, "only of this Cluster");
   list->add_flag("--watch,-w", list_options->watch, "show all, then each change");
+  list->footer("Examples:\n  capstan node list\n  capstan node list --watch\n");
   list->callback(
       [=] { *act = [=](Invocation& invocation) { return ListNodes(*list_options, invocation); }; });
 
@@ -29,6 +30,7 @@ void AddFleetCommands(CLI::App& app, Act* act) {
   });
   CLI::App* uncordon = node->add_subcommand("uncordon", "Remove your own cordon");
   uncordon->add_option("node", *name, "as for cordon")->required();
+  uncordon->footer("Examples:\n  capstan node uncordon node-0\n");
   uncordon->callback(
       [=] { *act = [=](Invocation& invocation) { return UncordonNode(*name, invocation); }; });
 
@@ -45,12 +47,16 @@ void AddFleetCommands(CLI::App& app, Act* act) {
   create->callback([=] {
     *act = [=](Invocation& invocation) { return CreateQueue(*queue_options, invocation); };
   });
-  queue->add_subcommand("list", "List Queues")->callback([=] { *act = ListQueues; });
+  queue->add_subcommand("list", "List Queues")
+      ->footer("Examples:\n  capstan queue list\n")
+      ->callback([=] { *act = ListQueues; });
 
   CLI::App* cluster = app.add_subcommand("cluster", "Show Clusters and the health of their Nodes");
   cluster->require_subcommand(1);
   cluster->alias("clusters");
-  cluster->add_subcommand("list", "List Clusters")->callback([=] { *act = ListClusters; });
+  cluster->add_subcommand("list", "List Clusters")
+      ->footer("Examples:\n  capstan cluster list\n")
+      ->callback([=] { *act = ListClusters; });
 }
 
 }  // namespace capstan::cli

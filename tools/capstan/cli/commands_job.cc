@@ -98,6 +98,7 @@ void AddJobCommands(CLI::App& app, Act* act) {
   auto cancel_options = std::make_shared<CancelOptions>();
   CLI::App* cancel = AddNamed(*job, "cancel", "End a Job", &cancel_options->name);
   cancel->add_flag("--wait", cancel_options->wait, "until its Tasks have ended");
+  cancel->footer("Examples:\n  capstan job cancel digits --wait\n");
   cancel->callback([=] {
     *act = [=](Invocation& invocation) { return CancelJob(*cancel_options, invocation); };
   });
@@ -108,12 +109,14 @@ void AddJobCommands(CLI::App& app, Act* act) {
   CLI::App* events =
       AddNamed(*job, "events", "Show every change of a Job, in order", &events_options->name);
   events->add_flag("--follow,-f", events_options->follow, "go on until the Job has ended");
+  events->footer("Examples:\n  capstan job events digits --follow\n");
   events->callback([=] {
     *act = [=](Invocation& invocation) { return ShowEvents(*events_options, invocation); };
   });
 
   CLI::App* output =
       AddNamed(*job, "output", "Show what a Job has committed, and where it lies", name.get());
+  output->footer("Examples:\n  capstan job output digits\n");
   output->callback(
       [=] { *act = [=](Invocation& invocation) { return ShowOutput(*name, invocation); }; });
 }

@@ -29,12 +29,15 @@ void AddRoleCommands(CLI::App& app, Act* act) {
   CLI::App* unbind = role->add_subcommand("unbind", "Take a role away");
   unbind->add_option("binding", *name, "id or whole name, as `role list` shows it")->required();
   unbind->add_flag("--everywhere", *everywhere, "a binding in every project");
+  unbind->footer("Examples:\n  capstan role unbind alice-researcher --project vision\n");
   unbind->callback([=] {
     *act = [=](Invocation& invocation) { return UnbindRole(*name, *everywhere, invocation); };
   });
 
   CLI::App* list = role->add_subcommand("list", "List who has which role");
   list->add_flag("--everywhere", *everywhere, "the bindings for every project");
+  list->footer(
+      "Examples:\n  capstan role list --project vision\n  capstan role list --everywhere\n");
   list->callback(
       [=] { *act = [=](Invocation& invocation) { return ListRoles(*everywhere, invocation); }; });
 }
@@ -54,7 +57,9 @@ void AddProjectCommands(CLI::App& app, Act* act) {
   create->callback([=] {
     *act = [=](Invocation& invocation) { return CreateProject(*id, *display_name, invocation); };
   });
-  project->add_subcommand("list", "List Projects")->callback([=] { *act = ListProjects; });
+  project->add_subcommand("list", "List Projects")
+      ->footer("Examples:\n  capstan project list\n")
+      ->callback([=] { *act = ListProjects; });
 
   AddRoleCommands(app, act);
 
@@ -63,13 +68,15 @@ void AddProjectCommands(CLI::App& app, Act* act) {
   auto print = std::make_shared<bool>(false);
   CLI::App* verify = audit->add_subcommand("verify", "Check that nothing is missing or changed");
   verify->add_flag("--print", *print, "show the records too");
-  verify->footer("Exits with 0 if the chain is whole, else with 1.\n");
+  verify->footer(
+      "Exits with 0 if the chain is whole, else with 1.\nExamples:\n  capstan audit verify\n  "
+      "capstan audit verify --print\n");
   verify->callback(
       [=] { *act = [=](Invocation& invocation) { return VerifyAudit(*print, invocation); }; });
 
-  app.add_subcommand("whoami", "Say who the platform takes you for")->callback([=] {
-    *act = WhoAmI;
-  });
+  app.add_subcommand("whoami", "Say who the platform takes you for")
+      ->footer("Examples:\n  capstan whoami\n")
+      ->callback([=] { *act = WhoAmI; });
 }
 
 }  // namespace capstan::cli

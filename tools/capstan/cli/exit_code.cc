@@ -12,6 +12,8 @@ namespace {
 constexpr char kReasonFailed[] = "ENDED_BADLY";
 // Of libs/auth/join.h.
 constexpr char kReasonNoIdentity[] = "NO_IDENTITY";
+// Of libs/config/proto_reader.h and of submit files: a file named on the command line.
+constexpr char kReasonFileNotReadable[] = "FILE_NOT_READABLE";
 
 struct Row {
   ExitCode code;
@@ -38,6 +40,7 @@ constexpr Row kTable[] = {
 ExitCode ExitCodeOf(const absl::Status& status) {
   if (status::Reason(status) == kReasonFailed) return ExitCode::kFailed;
   if (status::Reason(status) == kReasonNoIdentity) return ExitCode::kNeedsIdentity;
+  if (status::Reason(status) == kReasonFileNotReadable) return ExitCode::kInvalidInput;
   switch (status.code()) {
     case absl::StatusCode::kOk:
       return ExitCode::kOk;

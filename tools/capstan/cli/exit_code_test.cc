@@ -20,6 +20,8 @@ TEST(ExitCodeTest, FollowsTheTable) {
   EXPECT_EQ(ExitCodeOf(absl::ResourceExhaustedError("")), ExitCode::kExhausted);
   EXPECT_EQ(ExitCodeOf(absl::InternalError("")), ExitCode::kInternal);
   EXPECT_EQ(ExitCodeOf(absl::CancelledError("")), ExitCode::kInterrupted);
+  EXPECT_EQ(ExitCodeOf(status::Error(absl::StatusCode::kNotFound, "FILE_NOT_READABLE", "")),
+            ExitCode::kInvalidInput);
   EXPECT_EQ(ExitCodeOf(status::Error(absl::StatusCode::kUnauthenticated, "NO_IDENTITY", "")),
             ExitCode::kNeedsIdentity);
 }

@@ -62,7 +62,7 @@ class StreamFollower final
   void Open() {
     auto self = this->shared_from_this();
     rpc::SessionCallbacks<T> callbacks;
-    callbacks.on_message = [self](T message) { self->OnMessage(message); };
+    callbacks.on_message = [self](const T& message) { self->OnMessage(message); };
     callbacks.on_closed = [self](const absl::Status& status) { self->OnClosed(status); };
     loop_->CallOpened();
     reader_ =

@@ -51,7 +51,7 @@ absl::Status Watch(CommandLoop* loop, Platform* platform, WatchJobsRequest reque
 }  // namespace
 
 absl::Status FollowJob(CommandLoop* loop, Platform* platform, const std::string& job,
-                       std::function<bool(const Job&)> on_job, OnOver on_over) {
+                       std::function<bool(const Job&)> on_job, const OnOver& on_over) {
   WatchJobsRequest request;
   request.set_parent(job.substr(0, job.find("/jobs/")));
   request.set_job(job);

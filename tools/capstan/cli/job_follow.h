@@ -23,7 +23,8 @@ using OnOver = std::function<void(const absl::Status&)>;
 // Calls `on_job` with the Job's state, and with each newer one, until that returns false. A Job
 // that is gone, or was never there, is NOT_FOUND.
 absl::Status FollowJob(CommandLoop* loop, Platform* platform, const std::string& job,
-                       std::function<bool(const scheduler::v1::Job&)> on_job, OnOver on_over);
+                       std::function<bool(const scheduler::v1::Job&)> on_job,
+                       const OnOver& on_over);
 
 // The same for all Jobs of a project: `on_job` with each change, `on_deleted` with names.
 absl::Status FollowJobs(CommandLoop* loop, Platform* platform, const std::string& parent,

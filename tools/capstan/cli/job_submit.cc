@@ -26,7 +26,10 @@ constexpr size_t kMaxFileBytes = 1 << 20;
 absl::StatusOr<std::string> ReadSubmitText(const std::string& file) {
   if (file == "-") return ReadAll(STDIN_FILENO, kMaxFileBytes, "standard input");
   const UniqueFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return ErrnoStatus(errno, "opening", file);
+  if (!fd.valid()) {
+    const absl::Status why = ErrnoStatus(errno, "opening", file);
+    return status::Error(why.code(), "FILE_NOT_READABLE", why.message(), {{"file", file}});
+  }
   return ReadAll(fd.get(), kMaxFileBytes, file);
 }
 

@@ -15,8 +15,8 @@ class TextTable {
   explicit TextTable(std::vector<std::string> headers) : headers_(std::move(headers)) {}
 
   struct Cell {
-    Cell(std::string text_in,
-         Colour colour_in = Colour::kPlain)  // NOLINT(google-explicit-constructor)
+    // NOLINTNEXTLINE(google-explicit-constructor)
+    Cell(std::string text_in, Colour colour_in = Colour::kPlain)
         : text(std::move(text_in)), colour(colour_in) {}
     Cell(const char* text_in) : text(text_in) {}  // NOLINT(google-explicit-constructor)
     std::string text;

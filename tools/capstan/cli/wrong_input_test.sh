@@ -46,7 +46,12 @@ expect 2 '--frobnicate' job list --frobnicate
 expect 2 'job is required' job get
 expect 2 'xml' job list -o xml
 expect 2 '5q' --time-out 5q job list
-expect 4 'absent.yaml' job submit ./absent.yaml
+expect 3 'absent.yaml' job submit ./absent.yaml
+platform="$(mktemp -d /tmp/capstan-wrong-input-XXXXXX)"
+expect 3 'absent.yaml' --data-dir "$platform" dev up --detach --config ./absent.yaml
+printf 'fencing: {suspect_after: 3s}\n' >platform.yaml
+expect 3 'fencing.suspect_after: is 3s; expected 10s to 720h' --data-dir "$platform" dev up --detach --config platform.yaml
+rm -rf "$platform"
 expect 3 'syntax.yaml:' job submit syntax.yaml
 expect 3 'field.yaml:4:7' job submit field.yaml
 expect 3 'replcas' job submit field.yaml

@@ -27,6 +27,7 @@ void AddDevCommands(CLI::App& app, cli::Act* act) {
   CLI::App* down = dev->add_subcommand("down", "Stop it: first the Tasks, with their grace");
   down->add_flag("--keep-tasks", down_options->keep_tasks,
                  "leave Tasks running; the next `dev up` adopts them");
+  down->footer("Examples:\n  capstan dev down\n  capstan dev down --keep-tasks\n");
   down->callback([=] {
     *act = [=](cli::Invocation& invocation) { return DevDown(*down_options, invocation); };
   });
@@ -38,12 +39,14 @@ void AddDevCommands(CLI::App& app, cli::Act* act) {
   demo->add_option("--example", demo_options->example, "folder of the example");
   demo->add_option("--python", demo_options->python, "interpreter of the example's own scripts")
       ->capture_default_str();
+  demo->footer("Examples:\n  capstan dev demo\n  capstan dev demo --keep && capstan job list\n");
   demo->callback([=] {
     *act = [=](cli::Invocation& invocation) { return RunDemo(*demo_options, invocation); };
   });
 
   CLI::App* status = dev->add_subcommand("status", "Show its parts");
-  status->footer("Exits with 0 if all parts are ready, else with 1.\n");
+  status->footer(
+      "Exits with 0 if all parts are ready, else with 1.\nExamples:\n  capstan dev status\n");
   status->callback([=] { *act = DevStatus; });
 }
 

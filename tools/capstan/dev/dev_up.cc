@@ -158,6 +158,9 @@ absl::Status RunPlatform(const UpOptions& options, cli::Invocation& invocation, 
 absl::Status DevUp(const UpOptions& options, cli::Invocation& invocation) {
   UniqueFd ready;
   if (options.detach) {
+    if (!options.config_file.empty()) {
+      CAPSTAN_RETURN_IF_ERROR(ReadNewPlatformConfig(options.config_file).status());
+    }
     // Taken and given back, for a clear answer where the person sees it, and for the log's folder.
     CAPSTAN_RETURN_IF_ERROR(DataFolder::Own(invocation.data_dir).status());
     const auto done =

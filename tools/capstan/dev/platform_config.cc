@@ -3,27 +3,63 @@
 #include <sys/stat.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "google/protobuf/duration.pb.h"
 #include "libs/config/proto_reader.h"
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
+#include "libs/time/proto_time.h"
 #include "tools/capstan/cli/proto_text.h"
 
 namespace capstan::dev {
 namespace {
 
-absl::Status CheckSharedPaths(const cli::v1::PlatformConfig::NodeAgent& settings) {
-  status::FieldErrors errors;
+// Three of the longest renewal intervals, so that one that is late does not make a Node silent.
+constexpr absl::Duration kLeastSuspectAfter = absl::Seconds(10);
+constexpr absl::Duration kLeastTtl = absl::Seconds(30);
+constexpr absl::Duration kLeastFenceAfter = absl::Seconds(1);
+constexpr absl::Duration kMost = absl::Hours(24 * 30);
+
+void CheckDuration(absl::string_view field, bool present, const google::protobuf::Duration& value,
+                   absl::Duration least, absl::Duration most, status::FieldErrors* errors) {
+  if (!present) return;
+  const absl::Duration duration = ToDuration(value);
+  if (duration >= least && duration <= most) return;
+  errors->Add(field, absl::StrCat("is ", absl::FormatDuration(duration), "; expected ",
+                                  absl::FormatDuration(least), " to ", absl::FormatDuration(most)));
+}
+
+void CheckCredentials(const cli::v1::PlatformConfig::Credentials& settings,
+                      status::FieldErrors* errors) {
+  CheckDuration("credentials.svid_ttl", settings.has_svid_ttl(), settings.svid_ttl(), kLeastTtl,
+                kMost, errors);
+  CheckDuration("credentials.task_svid_ttl", settings.has_task_svid_ttl(), settings.task_svid_ttl(),
+                kLeastTtl, kMost, errors);
+  CheckDuration("credentials.person_svid_ttl", settings.has_person_svid_ttl(),
+                settings.person_svid_ttl(), kLeastTtl, kMost, errors);
+}
+
+void CheckFencing(const cli::v1::PlatformConfig::Fencing& settings, status::FieldErrors* errors) {
+  CheckDuration("fencing.suspect_after", settings.has_suspect_after(), settings.suspect_after(),
+                kLeastSuspectAfter, kMost, errors);
+  CheckDuration("fencing.min_fence_after", settings.has_min_fence_after(),
+                settings.min_fence_after(), kLeastFenceAfter, kMost, errors);
+  CheckDuration("fencing.replace_margin", settings.has_replace_margin(), settings.replace_margin(),
+                kLeastFenceAfter, kMost, errors);
+}
+
+void CheckSharedPaths(const cli::v1::PlatformConfig::NodeAgent& settings,
+                      status::FieldErrors* errors) {
   for (int i = 0; i < settings.shared_paths_size(); ++i) {
     const std::string& path = settings.shared_paths(i);
     struct stat info = {};
     if (path.empty() || path.front() != '/' || stat(path.c_str(), &info) != 0 ||
         !S_ISDIR(info.st_mode)) {
-      errors.Add(absl::StrCat("node_agent.shared_paths[", i, "]"),
-                 absl::StrCat("is `", path, "`; expected the absolute path of a folder"));
+      errors->Add(absl::StrCat("node_agent.shared_paths[", i, "]"),
+                  absl::StrCat("is `", path, "`; expected the absolute path of a folder"));
     }
   }
-  return errors.ToStatus();
 }
 
 }  // namespace
@@ -35,10 +71,19 @@ absl::StatusOr<cli::v1::PlatformConfig> ReadPlatformConfig(const std::string& da
   return config;
 }
 
-absl::Status InstallPlatformConfig(const std::string& file, const std::string& data_dir) {
+absl::StatusOr<cli::v1::PlatformConfig> ReadNewPlatformConfig(const std::string& file) {
   cli::v1::PlatformConfig config;
   CAPSTAN_RETURN_IF_ERROR(config::ReadProtoFile(file, &config));
-  CAPSTAN_RETURN_IF_ERROR(CheckSharedPaths(config.node_agent()));
+  status::FieldErrors errors;
+  CheckCredentials(config.credentials(), &errors);
+  CheckFencing(config.fencing(), &errors);
+  CheckSharedPaths(config.node_agent(), &errors);
+  CAPSTAN_RETURN_IF_ERROR(errors.ToStatus());
+  return config;
+}
+
+absl::Status InstallPlatformConfig(const std::string& file, const std::string& data_dir) {
+  CAPSTAN_ASSIGN_OR_RETURN(const cli::v1::PlatformConfig config, ReadNewPlatformConfig(file));
   return WriteFileAtomically(absl::StrCat(data_dir, "/config.yaml"), cli::ToYaml(config), 0600);
 }
 

@@ -12,7 +12,11 @@ namespace capstan::dev {
 // `config.yaml` of a data folder; all defaults if there is none.
 absl::StatusOr<cli::v1::PlatformConfig> ReadPlatformConfig(const std::string& data_dir);
 
-// Checks a file and makes it the folder's `config.yaml`.
+// A file as a person wrote it. INVALID_ARGUMENT with each setting that is out of its range; the
+// error of config::ReadProtoFile if it cannot be read.
+absl::StatusOr<cli::v1::PlatformConfig> ReadNewPlatformConfig(const std::string& file);
+
+// Makes such a file the folder's `config.yaml`.
 absl::Status InstallPlatformConfig(const std::string& file, const std::string& data_dir);
 
 }  // namespace capstan::dev

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
+#include "tools/capstan/cli/exit_code.h"
 #include "tools/capstan/dev/data_folder.h"
 #include "tools/capstan/dev/readiness.h"
 
@@ -22,6 +23,9 @@ namespace {
 
 // The descriptor under which a child has what it inherits.
 constexpr int kInheritedFd = 3;
+// How a part ends whose SVID is missing, expired or of another trust domain.
+constexpr int kNeedsToken = static_cast<int>(cli::ExitCode::kNeedsIdentity);
+constexpr absl::Duration kTokenRetry = absl::Seconds(1);
 constexpr absl::Duration kProbePause = absl::Milliseconds(50);
 constexpr absl::Duration kProbeTimeOut = absl::Milliseconds(200);
 // Without the platform ever having been ready, a part that ended so often will not do better.
@@ -70,6 +74,12 @@ Supervisor::Part& Supervisor::Find(absl::string_view name) {
                        [name](const Part& part) { return name == part.spec->name; });
 }
 
+bool Supervisor::CanAskForTokens() const {
+  return link_.has_value() && std::any_of(parts_.begin(), parts_.end(), [](const Part& part) {
+           return part.spec->name == absl::string_view(kCredentials) && part.ready;
+         });
+}
+
 absl::Status Supervisor::Run(int signal_fd) {
   while (true) {
     const absl::Status started = StartDue();
@@ -106,9 +116,9 @@ absl::Status Supervisor::StartDue() {
     const bool is_credentials = part.spec->name == absl::string_view(kCredentials);
     if (!is_credentials && !HasIdentity(options_.data_dir, *part.spec)) part.needs_token = true;
     if (part.needs_token && part.token.empty()) {
-      if (!part.token_asked && link_.has_value() && Find(kCredentials).ready) {
-        part.token_asked = link_->AskForToken(part.spec->identity_path).ok();
-      }
+      if (part.token_asked || !CanAskForTokens()) continue;
+      part.token_asked = link_->AskForToken(part.spec->identity_path).ok();
+      if (!part.token_asked) part.start_at = now + kTokenRetry;
       continue;
     }
     if (on_ready_ != nullptr && part.restarts.restarts() >= kHopeless) {
@@ -174,7 +184,7 @@ void Supervisor::ReapEnded() {
     if (!wait_status.has_value()) continue;
     part.child.reset();
     part.ready = false;
-    part.needs_token = WIFEXITED(*wait_status) && WEXITSTATUS(*wait_status) == kExitNeedsToken;
+    part.needs_token = WIFEXITED(*wait_status) && WEXITSTATUS(*wait_status) == kNeedsToken;
     part.start_at = part.restarts.Ended(now);
     if (part.spec->name == absl::string_view(kCredentials)) link_.reset();
     log_->Warning("part ended", {{"part", part.spec->name},
@@ -216,7 +226,7 @@ void Supervisor::HandleMessage(const CredentialsMessage& message) {
       part.token = message.text;
     } else {
       log_->Error("no join token", {{"part", part.spec->name}, {"why", message.text}});
-      part.start_at = clock_->Read().boot + RestartPolicy::kLongest;
+      part.start_at = clock_->Read().boot + kTokenRetry;
     }
   }
 }
@@ -245,9 +255,11 @@ absl::Duration Supervisor::TimeToNext() const {
   const BootTime now = clock_->Read().boot;
   BootTime next = on_ready_ != nullptr ? next_probe_ : BootTime::InfiniteFuture();
   for (const Part& part : parts_) {
-    if (part.start_at.has_value() && !(part.needs_token && part.token.empty())) {
-      next = std::min(next, *part.start_at);
-    }
+    if (!part.start_at.has_value()) continue;
+    const bool awaits_credentials =
+        part.needs_token && part.token.empty() && (part.token_asked || !CanAskForTokens());
+    // What credentials says wakes us, and no time.
+    if (!awaits_credentials) next = std::min(next, *part.start_at);
   }
   if (next == BootTime::InfiniteFuture()) return absl::InfiniteDuration();
   return std::max(next - now, absl::ZeroDuration());

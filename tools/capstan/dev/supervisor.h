@@ -22,9 +22,6 @@
 
 namespace capstan::dev {
 
-// Exit code of a part that needs a join token: its SVID is missing, expired or of another domain.
-inline constexpr int kExitNeedsToken = 77;
-
 // What is asked of the supervisor: SIGTERM or SIGINT stop the Tasks too, kKeepTasksSignal does not.
 enum class StopKind { kStopTasks, kKeepTasks };
 
@@ -77,6 +74,8 @@ class Supervisor {
   };
 
   Part& Find(absl::string_view name);
+  // credentials runs and has said that it is ready.
+  bool CanAskForTokens() const;
   absl::Status StartDue();
   absl::Status StartPart(Part& part);
   void PrepareCredentials(SpawnOptions* spawn, UniqueFd* child_end);

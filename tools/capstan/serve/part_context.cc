@@ -38,6 +38,8 @@ namespace capstan::serve {
 namespace {
 
 constexpr absl::Duration kFlushDenialsEvery = absl::Minutes(1);
+// Beside the signals, which are all above it.
+constexpr int kIdentityExpired = 0;
 
 log::Level LevelOf(cli::v1::PlatformConfig::LogLevel level) {
   switch (level) {
@@ -52,7 +54,7 @@ log::Level LevelOf(cli::v1::PlatformConfig::LogLevel level) {
   }
 }
 
-// Signals taken, for one thread that waits for them.
+// Reasons to stop, for one thread that waits for them: signals, or kIdentityExpired.
 class SignalQueue {
  public:
   void Add(int signal) {
@@ -213,13 +215,15 @@ absl::Status PartContext::Parts::JoinPlatform(const ServeOptions& options) {
                                                   auth_random.get());
   renewer = std::make_unique<auth::SvidRenewer>(
       identity, auth_strand.get(), auth_random.get(),
-      auth::RenewOver(identity_stub.get(), auth_strand.get()), [this](const absl::Status& renewed) {
+      auth::RenewOver(identity_stub.get(), auth_strand.get()),
+      [this](const absl::Status& renewed) {
         if (renewed.ok()) {
           logger->Info("SVID renewed", {{"not_after", identity->Get()->not_after}});
         } else {
           logger->Warning("SVID not renewed", {{"error", renewed}});
         }
-      });
+      },
+      [this] { signals.Add(kIdentityExpired); });
   // Nodes have no people to decide about.
   const bool watches_policy = part != dev::kNodeAgent;
   auth_strand->Post([this, watches_policy] {
@@ -282,12 +286,19 @@ absl::Status PartContext::ServeMetrics(std::function<absl::Status()> ready) {
   return absl::OkStatus();
 }
 
-int PartContext::WaitForSignal() {
+absl::StatusOr<int> PartContext::WaitForSignal() {
   parts_->logger->Info("serving");
   const int signal = parts_->signals.Wait();
-  parts_->logger->Info("stopping", {{"signal", signal}});
   // Asks the part's server, which its owner is about to drain.
   parts_->endpoint_server.reset();
+  if (signal == kIdentityExpired) {
+    const absl::Status expired =
+        status::Error(absl::StatusCode::kUnauthenticated, "NO_IDENTITY",
+                      "the SVID has expired and was not renewed; a new join token is needed");
+    parts_->logger->Error("stopping", {{"error", expired}});
+    return expired;
+  }
+  parts_->logger->Info("stopping", {{"signal", signal}});
   return signal;
 }
 

@@ -79,9 +79,10 @@ class PartContext {
   // Serves /metrics, /healthz and /readyz; `ready` is asked on a thread of its own, after the
   // policy (if the part watches one) is in force.
   absl::Status ServeMetrics(std::function<absl::Status()> ready);
-  // Logs that it serves, and blocks until a signal; its number. Then /readyz is gone, so that
-  // `ready` is not called any more.
-  int WaitForSignal();
+  // Logs that it serves, and blocks until a signal; its number. UNAUTHENTICATED with reason
+  // NO_IDENTITY if the SVID expired instead: drain, then end with it. In both cases /readyz is gone
+  // afterwards, so that `ready` is not called any more.
+  absl::StatusOr<int> WaitForSignal();
 
  private:
   struct Parts;

@@ -28,9 +28,9 @@ absl::Status ServeClusterManager(const ServeOptions& options, const Clock* clock
   deps.seed = context->NewSeed();
   CAPSTAN_ASSIGN_OR_RETURN(const auto server, cluster_manager::Server::Create(config, deps));
   CAPSTAN_RETURN_IF_ERROR(context->ServeMetrics([] { return absl::OkStatus(); }));
-  context->WaitForSignal();
+  const absl::Status stopped = context->WaitForSignal().status();
   server->Drain(kDrain);
-  return absl::OkStatus();
+  return stopped;
 }
 
 }  // namespace capstan::serve

@@ -40,9 +40,9 @@ absl::Status ServeCredentials(const ServeOptions& options, const Clock* clock) {
   CAPSTAN_ASSIGN_OR_RETURN(const auto server, credentials::Server::Create(config, deps));
   CAPSTAN_RETURN_IF_ERROR(server->Start());
   CAPSTAN_RETURN_IF_ERROR(context->ServeMetrics([&server] { return server->Ready(); }));
-  context->WaitForSignal();
+  const absl::Status stopped = context->WaitForSignal().status();
   server->Drain(clock->Read().boot + kDrain);
-  return absl::OkStatus();
+  return stopped;
 }
 
 }  // namespace capstan::serve

@@ -41,9 +41,9 @@ absl::Status ServeExecutor(const ServeOptions& options, const Clock* clock) {
   deps.seed = context->NewSeed();
   CAPSTAN_ASSIGN_OR_RETURN(const auto server, executor::Server::Create(config, deps));
   CAPSTAN_RETURN_IF_ERROR(context->ServeMetrics([&server] { return server->Ready(); }));
-  context->WaitForSignal();
+  const absl::Status stopped = context->WaitForSignal().status();
   server->Drain(kDrain);
-  return absl::OkStatus();
+  return stopped;
 }
 
 }  // namespace capstan::serve

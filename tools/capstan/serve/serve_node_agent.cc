@@ -47,10 +47,12 @@ absl::Status ServeNodeAgent(const ServeOptions& options, const Clock* clock) {
   deps.seed = context->NewSeed();
   CAPSTAN_ASSIGN_OR_RETURN(const auto server, node_agent::Server::Create(config, deps));
   CAPSTAN_RETURN_IF_ERROR(context->ServeMetrics([&server] { return server->Ready(); }));
-  if (context->WaitForSignal() == dev::kStopTasksSignal) {
+  const absl::StatusOr<int> signal = context->WaitForSignal();
+  if (signal.ok() && *signal == dev::kStopTasksSignal) {
     return server->Drain(kStopTasksBound, node_agent::StopTasks::kYes);
   }
-  return server->Drain(kDrain, node_agent::StopTasks::kNo);
+  const absl::Status drained = server->Drain(kDrain, node_agent::StopTasks::kNo);
+  return signal.ok() ? drained : signal.status();
 }
 
 }  // namespace capstan::serve

@@ -22,9 +22,9 @@ absl::Status ServeTelemetry(const ServeOptions& options, const Clock* clock) {
   deps.credentials = context->server_credentials();
   CAPSTAN_ASSIGN_OR_RETURN(const auto server, telemetry::Server::Create(config, deps));
   CAPSTAN_RETURN_IF_ERROR(context->ServeMetrics([] { return absl::OkStatus(); }));
-  context->WaitForSignal();
+  const absl::Status stopped = context->WaitForSignal().status();
   server->Drain(kDrain);
-  return absl::OkStatus();
+  return stopped;
 }
 
 }  // namespace capstan::serve

@@ -1,0 +1,54 @@
+#include "tools/capstan/dev/platform_config.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "libs/safe_path/safe_path.h"
+#include "libs/status/error.h"
+
+namespace capstan::dev {
+namespace {
+
+using ::testing::ElementsAre;
+
+class PlatformConfigTest : public ::testing::Test {
+ protected:
+  absl::Status Install(const std::string& text) {
+    const std::string file = absl::StrCat(folder_, "platform.yaml");
+    const absl::Status written = WriteFileAtomically(file, text, 0600);
+    return written.ok() ? InstallPlatformConfig(file, folder_) : written;
+  }
+
+  const std::string folder_ = ::testing::TempDir();
+};
+
+TEST_F(PlatformConfigTest, WhatIsInstalledIsRead) {
+  ASSERT_TRUE(Install("credentials: {svid_ttl: 30s}\nfencing: {suspect_after: 10s}").ok());
+  const auto config = ReadPlatformConfig(folder_);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->credentials().svid_ttl().seconds(), 30);
+  EXPECT_EQ(config->fencing().suspect_after().seconds(), 10);
+}
+
+TEST_F(PlatformConfigTest, ValuesOutOfRangeAreNamedTogether) {
+  const absl::Status refused = Install(
+      "credentials: {svid_ttl: 29s, task_svid_ttl: 721h, person_svid_ttl: 0s}\n"
+      "fencing: {suspect_after: 3s, min_fence_after: 1ms, replace_margin: 0s}\n"
+      "node_agent: {shared_paths: [relative]}");
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  std::vector<std::string> fields;
+  for (const status::FieldViolation& violation : status::GetFieldViolations(refused)) {
+    fields.push_back(violation.field);
+  }
+  EXPECT_THAT(fields, ElementsAre("credentials.svid_ttl", "credentials.task_svid_ttl",
+                                  "credentials.person_svid_ttl", "fencing.suspect_after",
+                                  "fencing.min_fence_after", "fencing.replace_margin",
+                                  "node_agent.shared_paths[0]"));
+}
+
+}  // namespace
+}  // namespace capstan::dev

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "integration/platform/terminal.h"
 #include "integration/platform/test_platform.h"
 
 namespace capstan::integration {
@@ -83,6 +84,18 @@ TEST_F(LifecycleTest, AnInterruptedDemoLeavesNothingBehind) {
     EXPECT_EQ(Finish(std::move(demo)), kInterrupted) << Shown();
     ExpectNothingLeft();
   }
+}
+
+TEST_F(LifecycleTest, InATerminalTheDemoHasColourAndCtrlCEndsIt) {
+  const auto demo = Terminal::Start(
+      platform_->CommandLine({"dev", "demo", "--example", platform_->CopyOfExample()}),
+      {"PATH=/usr/bin:/bin", "HOME=" + platform_->folder(), "LANG=C.UTF-8", "TERM=xterm-256color"});
+  ASSERT_NE(demo, nullptr);
+  EXPECT_TRUE(demo->AwaitText("step 100/", absl::Seconds(60))) << demo->shown();
+  EXPECT_THAT(demo->shown(), HasSubstr("\x1b["));
+  demo->Type("\x03");
+  EXPECT_EQ(demo->Finish(absl::Seconds(60)), kInterrupted) << demo->shown();
+  ExpectNothingLeft();
 }
 
 TEST_F(LifecycleTest, KeptTasksAreAdoptedByTheNextPlatform) {

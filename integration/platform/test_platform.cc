@@ -154,7 +154,7 @@ std::vector<std::string> TestPlatform::CommandLine(
   return line;
 }
 
-CommandResult TestPlatform::Capstan(std::vector<std::string> arguments) {
+CommandResult TestPlatform::Capstan(const std::vector<std::string>& arguments) {
   const std::string out = absl::StrCat(folder_, "/out-", ++files_);
   dev::SpawnOptions spawn;
   spawn.argv = {"/bin/sh", "-c", "exec \"$@\" 2>\"$0\"", out + "-err"};

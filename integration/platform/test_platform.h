@@ -75,7 +75,7 @@ class TestPlatform {
   void Down(std::vector<std::string> arguments = {});
 
   // Runs `capstan --data-dir … <arguments>` to its end.
-  CommandResult Capstan(std::vector<std::string> arguments);
+  CommandResult Capstan(const std::vector<std::string>& arguments);
   // As Capstan, and the test fails unless it exits with 0; standard output.
   std::string MustCapstan(std::vector<std::string> arguments);
   // A command line for dev::Child::Spawn, for what is to go on beside the test.

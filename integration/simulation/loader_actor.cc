@@ -30,7 +30,7 @@ void LoaderActor::Submit(data_loader::Step step, std::function<void()> stored) {
 }
 
 void LoaderActor::OpenOutput(const pb::OpenOutputRequest& request,
-                             Reply<pb::OpenOutputResponse> reply) {
+                             const Reply<pb::OpenOutputResponse>& reply) {
   if (mutants_->output_not_opened) {
     // The newest checkpoint, read without raising the generation above the first.
     pb::OpenOutputRequest first = request;
@@ -79,7 +79,7 @@ void LoaderActor::CommitOutput(const pb::CommitOutputRequest& request,
         });
 }
 
-void LoaderActor::ReleasePins(const std::string& holder, Reply<bool> reply) {
+void LoaderActor::ReleasePins(const std::string& holder, const Reply<bool>& reply) {
   Submit(core_->ReleasePins(holder), [reply] { reply(true); });
 }
 

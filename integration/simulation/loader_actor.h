@@ -23,10 +23,10 @@ class LoaderActor final : public Process {
   using Reply = std::function<void(absl::StatusOr<T>)>;
 
   void OpenOutput(const capstan::dataloader::v1::OpenOutputRequest& request,
-                  Reply<capstan::dataloader::v1::OpenOutputResponse> reply);
+                  const Reply<capstan::dataloader::v1::OpenOutputResponse>& reply);
   void CommitOutput(const capstan::dataloader::v1::CommitOutputRequest& request,
                     Reply<capstan::dataloader::v1::CommitOutputResponse> reply);
-  void ReleasePins(const std::string& holder, Reply<bool> reply);
+  void ReleasePins(const std::string& holder, const Reply<bool>& reply);
 
   const Disk& disk() const { return disk_; }
 

@@ -15,9 +15,9 @@ absl::Duration Network::Delay() {
   return world_->random().Between(absl::Microseconds(200), slowest_);
 }
 
-void Network::Dial(Process* lower, Process* upper, LowerEnd lower_end,
-                   std::function<UpperEnd(std::shared_ptr<Pipe>)> accept,
-                   std::function<void(std::shared_ptr<Pipe>)> done) {
+void Network::Dial(Process* lower, Process* upper, const LowerEnd& lower_end,
+                   const std::function<UpperEnd(std::shared_ptr<Pipe>)>& accept,
+                   const std::function<void(std::shared_ptr<Pipe>)>& done) {
   const int64_t lower_life = lower->life();
   const bool reached = Passes(lower->name(), upper->name()) && Passes(upper->name(), lower->name());
   if (!reached) {

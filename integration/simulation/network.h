@@ -67,9 +67,9 @@ class Network {
 
   // The lower side dials. `accept` runs on the upper side, if it is reached: it returns its end, or
   // an end without functions to refuse. `done` runs on the lower side: null if it failed.
-  void Dial(Process* lower, Process* upper, LowerEnd lower_end,
-            std::function<UpperEnd(std::shared_ptr<Pipe>)> accept,
-            std::function<void(std::shared_ptr<Pipe>)> done);
+  void Dial(Process* lower, Process* upper, const LowerEnd& lower_end,
+            const std::function<UpperEnd(std::shared_ptr<Pipe>)>& accept,
+            const std::function<void(std::shared_ptr<Pipe>)>& done);
 
   // A call with a deadline of 10 s: `serve` runs on `to`, perhaps late or twice; `reply` may be
   // called in the same life later. `done` runs once on `from`.

@@ -183,7 +183,7 @@ void SchedulerActor::CarryOut(const scheduler::Effect& effect, int64_t revision)
 void SchedulerActor::ReleasePins(const std::string& job_uid, int64_t generation) {
   network_->Call<bool>(
       this, loader_,
-      [this, holder = absl::StrCat(job_uid, "/", generation)](auto reply) {
+      [this, holder = absl::StrCat(job_uid, "/", generation)](const auto& reply) {
         loader_->ReleasePins(holder, reply);
       },
       [this, epoch = epoch_, job_uid, generation](absl::StatusOr<bool> done) {

@@ -18,9 +18,9 @@ constexpr absl::Duration kDeadline = absl::Seconds(20);
 
 }  // namespace
 
-EventShipper::EventShipper(std::shared_ptr<grpc::Channel> telemetry, Strand* strand,
-                           const log::Logger* logger, Options options)
-    : stub_(StreamService::NewStub(std::move(telemetry))),
+EventShipper::EventShipper(const std::shared_ptr<grpc::Channel>& telemetry, Strand* strand,
+                           const log::Logger* logger, const Options& options)
+    : stub_(StreamService::NewStub(telemetry)),
       strand_(strand),
       logger_(logger),
       producer_(absl::StrCat(options.producer, "@", options.incarnation)) {}

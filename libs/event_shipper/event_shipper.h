@@ -46,8 +46,8 @@ class EventShipper {
   };
 
   // `strand` and `logger` must outlive it.
-  EventShipper(std::shared_ptr<grpc::Channel> telemetry, Strand* strand, const log::Logger* logger,
-               Options options);
+  EventShipper(const std::shared_ptr<grpc::Channel>& telemetry, Strand* strand,
+               const log::Logger* logger, const Options& options);
   EventShipper(const EventShipper&) = delete;
   EventShipper& operator=(const EventShipper&) = delete;
 

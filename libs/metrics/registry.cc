@@ -83,11 +83,11 @@ Gauge Registry::AddGauge(absl::string_view name, absl::string_view help, const L
 }
 
 Histogram Registry::AddHistogram(absl::string_view name, absl::string_view help,
-                                 std::vector<double> upper_bounds, const Labels& labels) {
+                                 const std::vector<double>& upper_bounds, const Labels& labels) {
   const std::string full_name = FullName(name);
   RequireValid(full_name, /*is_counter=*/false);
   auto& family = Register(prometheus::BuildHistogram(), full_name, help, *registry_);
-  return Histogram(&family.Add(labels, std::move(upper_bounds)));
+  return Histogram(&family.Add(labels, upper_bounds));
 }
 
 std::string Registry::RenderText() const {

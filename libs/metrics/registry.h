@@ -78,7 +78,7 @@ class Registry {
   Gauge AddGauge(absl::string_view name, absl::string_view help, const Labels& labels = {});
   // E.g. `round_duration_seconds`.
   Histogram AddHistogram(absl::string_view name, absl::string_view help,
-                         std::vector<double> upper_bounds = LatencyBuckets(),
+                         const std::vector<double>& upper_bounds = LatencyBuckets(),
                          const Labels& labels = {});
 
   // Everything in the text exposition format of Prometheus, version 0.0.4.

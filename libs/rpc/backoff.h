@@ -19,7 +19,9 @@ struct BackoffConfig {
 class Backoff {
  public:
   // `random` must outlive it and belong to the same strand.
-  Backoff(Random* random, BackoffConfig config = {}) : random_(random), config_(config) { Reset(); }
+  explicit Backoff(Random* random, BackoffConfig config = {}) : random_(random), config_(config) {
+    Reset();
+  }
 
   absl::Duration Next();
   // After success.

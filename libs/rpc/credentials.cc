@@ -21,7 +21,6 @@ namespace capstan::rpc {
 namespace {
 
 using ::grpc::experimental::CertificateProviderInterface;
-using ::grpc::experimental::CertificateVerifier;
 using ::grpc::experimental::ExternalCertificateVerifier;
 using ::grpc::experimental::FileWatcherCertificateProvider;
 using ::grpc::experimental::TlsChannelCredentialsOptions;

@@ -35,8 +35,9 @@ class Finish {
 template <typename T>
 absl::AnyInvocable<void(absl::StatusOr<T>)> RespondWith(T* response, Finish finish) {
   return [response, finish = std::move(finish)](absl::StatusOr<T> result) mutable {
+    const absl::Status status = result.status();
     if (result.ok()) *response = *std::move(result);
-    finish(result.status());
+    finish(status);
   };
 }
 

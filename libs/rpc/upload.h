@@ -111,8 +111,9 @@ class Upload final : public std::enable_shared_from_this<Upload<Request, Respons
     absl::MutexLock lock(&mutex_);
     if (finished_) return;
     finished_ = true;
+    const grpc::Status status = ToGrpcStatus(result.status());
     if (result.ok()) *response_ = *std::move(result);
-    reactor_->Finish(ToGrpcStatus(result.status()));
+    reactor_->Finish(status);
   }
 
   // Runs `task` on the strand; a strand that stops ends the call.

@@ -36,7 +36,7 @@ absl::Status Error(absl::StatusCode code, absl::string_view reason, absl::string
   google::rpc::ErrorInfo info;
   info.set_reason(std::string(reason));
   info.set_domain(kDomain);
-  for (auto& [key, value] : metadata) (*info.mutable_metadata())[key] = value;
+  for (auto& [key, value] : metadata) (*info.mutable_metadata())[key] = std::move(value);
   SetPayload(status, kErrorInfoUrl, info);
   return status;
 }

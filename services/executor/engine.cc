@@ -37,7 +37,7 @@ Engine::Engine(CoreConfig config, const Deps& deps, Random random)
       scheduler_(deps.scheduler),
       logger_(deps.logger),
       registry_(deps.registry),
-      random_(std::move(random)),
+      random_(random),
       reconnect_(strand_, &random_, [this] { Dial(); },
                  {.initial = absl::Milliseconds(100), .max = absl::Seconds(3)}),
       gauges_(registry_ == nullptr ? nullptr : std::make_unique<Gauges>(registry_)),
@@ -47,7 +47,7 @@ Engine::~Engine() { Stop(); }
 
 Engine::Loop::Hooks Engine::MakeHooks(CoreConfig config) {
   Loop::Hooks hooks;
-  hooks.load = [config](const std::vector<store::KeyValue>& records, Now now) {
+  hooks.load = [config = std::move(config)](const std::vector<store::KeyValue>& records, Now now) {
     return ExecutorCore::Load(config, records, now);
   };
   hooks.loaded = [this] { OnLoaded(); };

@@ -23,7 +23,7 @@ constexpr std::array<const char*, 7> kStages = {"none",    "preparing", "prepare
 Engine::Engine(Options options, const Deps& deps, Random random)
     : options_(std::move(options)),
       deps_(deps),
-      random_(std::move(random)),
+      random_(random),
       reconnect_(deps_.strand, &random_, [this] { Dial(); },
                  {.initial = absl::Milliseconds(100), .max = absl::Seconds(3)}),
       identities_(deps_.strand, deps_.identity, &random_, deps_.logger, deps_.registry),

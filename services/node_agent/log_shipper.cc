@@ -11,7 +11,6 @@
 
 namespace capstan::node_agent {
 
-using capstan::nodeagent::record::v1::Cursor;
 using session::TaskId;
 
 LogShipper::LogShipper(Options options, Strand* strand, Strand* files, store::Store* store,

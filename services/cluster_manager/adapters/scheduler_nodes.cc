@@ -15,7 +15,7 @@ constexpr char kAllClusters[] = "clusters/-";
 
 }  // namespace
 
-SchedulerNodes::SchedulerNodes(std::shared_ptr<grpc::Channel> channel, Strand* strand,
+SchedulerNodes::SchedulerNodes(const std::shared_ptr<grpc::Channel>& channel, Strand* strand,
                                Random random, log::Logger* logger)
     : stub_(pb::NodeService::NewStub(channel)),
       strand_(strand),
@@ -38,7 +38,7 @@ void SchedulerNodes::Connect() {
   request.set_parent(kAllClusters);
   const std::weak_ptr<char> alive = alive_;
   rpc::SessionCallbacks<pb::WatchNodesResponse> callbacks;
-  callbacks.on_message = [this, alive](pb::WatchNodesResponse response) {
+  callbacks.on_message = [this, alive](const pb::WatchNodesResponse& response) {
     if (!alive.expired()) Took(response);
   };
   callbacks.on_closed = [this, alive](const absl::Status& why) {

@@ -20,7 +20,7 @@ namespace capstan::cluster_manager {
 class SchedulerNodes final : public NodeRegistry {
  public:
   // `strand` and `logger` must outlive it.
-  SchedulerNodes(std::shared_ptr<grpc::Channel> channel, Strand* strand, Random random,
+  SchedulerNodes(const std::shared_ptr<grpc::Channel>& channel, Strand* strand, Random random,
                  log::Logger* logger);
   ~SchedulerNodes() override;
 

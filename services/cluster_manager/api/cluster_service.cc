@@ -6,6 +6,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "libs/resource/name.h"
+#include "libs/rpc/finish.h"
 #include "libs/rpc/unary.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
@@ -97,11 +98,7 @@ grpc::ServerUnaryReactor* ClusterService::GetCluster(grpc::CallbackServerContext
                         absl::StatusOr<pb::Cluster> cluster = ToCluster(found->kvs.front());
                         if (!cluster.ok()) return finish(cluster.status());
                         AddVerdicts(store_, *std::move(cluster), found->revision,
-                                    [response, finish = std::move(finish)](
-                                        absl::StatusOr<pb::Cluster> filled) mutable {
-                                      if (filled.ok()) *response = *std::move(filled);
-                                      finish(filled.status());
-                                    });
+                                    rpc::RespondWith(response, std::move(finish)));
                       });
       });
 }

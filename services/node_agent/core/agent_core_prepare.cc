@@ -19,7 +19,6 @@
 
 namespace capstan::node_agent {
 
-using capstan::type::v1::DesiredTask;
 using capstan::type::v1::TaskEnd;
 using session::TaskId;
 using TaskRecord = AgentCore::TaskRecord;

@@ -81,7 +81,7 @@ class DataLoaderSource::Load : public std::enable_shared_from_this<Load> {
     pb::GetDataLoadRequest request;
     request.set_name(name);
     rpc::SessionCallbacks<pb::DataLoad> callbacks;
-    callbacks.on_message = [self = shared_from_this()](pb::DataLoad load) {
+    callbacks.on_message = [self = shared_from_this()](const pb::DataLoad& load) {
       if (!self->stopped_) self->Show(load);
     };
     callbacks.on_closed = [self = shared_from_this()](const absl::Status&) {
@@ -172,9 +172,9 @@ class DataLoaderSource::Release : public std::enable_shared_from_this<Release> {
   bool stopped_ = false;
 };
 
-DataLoaderSource::DataLoaderSource(std::shared_ptr<grpc::Channel> channel, Strand* strand,
+DataLoaderSource::DataLoaderSource(const std::shared_ptr<grpc::Channel>& channel, Strand* strand,
                                    Random random, const log::Logger* logger)
-    : stub_(pb::DataLoadService::NewStub(std::move(channel))),
+    : stub_(pb::DataLoadService::NewStub(channel)),
       strand_(strand),
       random_(random),
       logger_(logger) {}

@@ -23,7 +23,7 @@ namespace capstan::scheduler {
 class DataLoaderSource final : public DataSource {
  public:
   // All must outlive it, and the strand must have stopped, or run what was posted, before it goes.
-  DataLoaderSource(std::shared_ptr<grpc::Channel> channel, Strand* strand, Random random,
+  DataLoaderSource(const std::shared_ptr<grpc::Channel>& channel, Strand* strand, Random random,
                    const log::Logger* logger);
   ~DataLoaderSource() override;
 

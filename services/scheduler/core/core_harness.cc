@@ -262,7 +262,7 @@ void FakeExecutor::Take(const std::vector<Effect>& effects) {
   if (!changed.empty() && session_ != 0) Observe(changed, false, false);
 }
 
-void FakeExecutor::Observe(std::vector<std::string> keys, bool nodes, bool sync_complete) {
+void FakeExecutor::Observe(const std::vector<std::string>& keys, bool nodes, bool sync_complete) {
   if (session_ == 0) return;
   ObservationsReceived event;
   event.session = session_;

@@ -114,7 +114,7 @@ class FakeExecutor {
   std::vector<std::string> Keys() const;
 
  private:
-  void Observe(std::vector<std::string> keys, bool nodes, bool sync_complete);
+  void Observe(const std::vector<std::string>& keys, bool nodes, bool sync_complete);
   capstan::type::v1::NodeObservation NodeReport(int index) const;
 
   const std::string cluster_;

@@ -7,8 +7,8 @@
 namespace capstan::scheduler::round {
 
 ClassIndex::ClassIndex(const NodeRows* rows, Request request,
-                       std::shared_ptr<const Admitted> admitted, Plane plane)
-    : rows_(rows), request_(std::move(request)), admitted_(std::move(admitted)), plane_(plane) {
+                       std::shared_ptr<const Standings> standings, Plane plane)
+    : rows_(rows), request_(std::move(request)), standings_(std::move(standings)), plane_(plane) {
   for (const Quantity& quantity : request_) {
     inverse_.push_back(1.0 / static_cast<double>(quantity.amount));
   }
@@ -32,7 +32,7 @@ void ClassIndex::Sync() {
 }
 
 int ClassIndex::FitOf(int position) const {
-  if ((*admitted_)[position] == 0) return 0;
+  if ((*standings_)[position] != Standing::kAdmitted) return 0;
   int64_t fit = kMaxFit;
   for (size_t i = 0; i < request_.size(); ++i) {
     const int64_t amount = request_[i].amount;

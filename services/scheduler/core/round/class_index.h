@@ -9,8 +9,10 @@
 
 namespace capstan::scheduler::round {
 
-// By position: whether the node admits tasks under some constraints, room aside.
-using Admitted = std::vector<uint8_t>;
+// Whether a node takes tasks under some constraints, room aside, and what is first in the way.
+enum class Standing : uint8_t { kAdmitted, kSelector, kTaint, kUnschedulable };
+// By position.
+using Standings = std::vector<Standing>;
 
 // How many tasks of one class each node takes, and which node is best. Exact: Sync() catches up
 // with what changed since the last time, so that answers depend on the rows alone and not on
@@ -24,7 +26,7 @@ class ClassIndex {
   static constexpr int kMaxFit = 65535;
 
   // `rows` outlives this.
-  ClassIndex(const NodeRows* rows, Request request, std::shared_ptr<const Admitted> admitted,
+  ClassIndex(const NodeRows* rows, Request request, std::shared_ptr<const Standings> standings,
              Plane plane);
 
   // To be called before anything below whenever rows may have changed. O(nodes changed since).
@@ -58,7 +60,7 @@ class ClassIndex {
   Request request_;
   // 1 / amount.
   std::vector<double> inverse_;
-  std::shared_ptr<const Admitted> admitted_;
+  std::shared_ptr<const Standings> standings_;
   Plane plane_;
   uint64_t synced_ = 0;
   std::vector<uint16_t> fits_;

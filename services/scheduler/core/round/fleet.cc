@@ -116,11 +116,13 @@ absl::StatusOr<ShapeId> Fleet::InternShape(GangShape shape) {
   if (!shape.groups[0].required.has_value()) shape.groups[0].required = Level::kCluster;
   shape.demand.clear();
   shape.min_tasks = 0;
+  shape.is_elastic = false;
   for (size_t g = 0; g < shape.groups.size(); ++g) {
     if (!shape.is_leaf(static_cast<int>(g))) continue;
     const GangShape::Group& leaf = shape.groups[g];
     shape.demand = Sum(shape.demand, classes_[leaf.task_class].request, leaf.min);
     shape.min_tasks += leaf.min;
+    shape.is_elastic = shape.is_elastic || leaf.max > leaf.min;
   }
   const auto [found, is_new] =
       shape_ids_.try_emplace(ShapeKey(shape), static_cast<uint32_t>(shapes_.size()));

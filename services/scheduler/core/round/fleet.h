@@ -66,6 +66,7 @@ struct GangShape {
   std::vector<std::vector<int>> children;  // by group
   Request demand;                          // of all minima
   int64_t min_tasks = 0;
+  bool is_elastic = false;  // some leaf may have more than its minimum
 
   bool is_leaf(int group) const { return children[group].empty(); }
 };

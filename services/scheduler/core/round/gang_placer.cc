@@ -30,16 +30,27 @@ std::vector<int> LeavesBelow(const GangShape& shape, int group) {
 }
 
 absl::optional<std::vector<TaskRun>> GangPlacer::Place(const GangShape& shape, Plane plane) {
+  return PlaceInOrders(shape, plane, absl::nullopt);
+}
+
+absl::optional<std::vector<TaskRun>> GangPlacer::PlaceIn(const GangShape& shape, Range domain,
+                                                         Plane plane) {
+  return PlaceInOrders(shape, plane, domain);
+}
+
+absl::optional<std::vector<TaskRun>> GangPlacer::PlaceInOrders(const GangShape& shape, Plane plane,
+                                                               absl::optional<Range> domain) {
   shape_ = &shape;
   plane_ = plane;
   trials_ = 0;
   taken_.clear();
-  if (!MayFit(shape, 0, Everything(), plane)) return absl::nullopt;
+  if (!MayFit(shape, 0, domain.value_or(Everything()), plane)) return absl::nullopt;
   const Mark start = Here();
   const int orders = LeavesBelow(shape, 0).size() > 1 ? 2 : 1;
   for (int order = 0; order < orders; ++order) {
     largest_first_ = order == 1;
-    if (PlaceGroup(0, Everything())) return TakeRuns();
+    const bool placed = domain.has_value() ? PlaceWithin(0, *domain) : PlaceGroup(0, Everything());
+    if (placed) return TakeRuns();
     UndoTo(start);
   }
   return absl::nullopt;

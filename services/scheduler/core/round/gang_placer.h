@@ -27,6 +27,9 @@ class GangPlacer {
   // The place taken in the workspace, or absl::nullopt with the workspace as it was.
   absl::optional<std::vector<TaskRun>> Place(const GangShape& shape, Plane plane);
 
+  // Likewise, within a domain of the root's level.
+  absl::optional<std::vector<TaskRun>> PlaceIn(const GangShape& shape, Range domain, Plane plane);
+
   // Takes places for more tasks of the elastic groups of a gang that has `runs`, within the domains
   // it is in and as far as there is room. `limit` is the most tasks of one leaf, by group.
   std::vector<TaskRun> Grow(const GangShape& shape, absl::Span<const TaskRun> runs, Plane plane,
@@ -51,6 +54,8 @@ class GangPlacer {
     size_t taken;
   };
 
+  absl::optional<std::vector<TaskRun>> PlaceInOrders(const GangShape& shape, Plane plane,
+                                                     absl::optional<Range> domain);
   std::vector<Need> NeedsOf(const GangShape& shape, int group) const;
   // The domains of the level within the range that may hold the group, least leftover first.
   std::vector<Range> Candidates(int group, Level level, Range range);

@@ -11,7 +11,7 @@ void Workspace::Load(std::shared_ptr<const Snapshot> snapshot) {
   if (old == nullptr || old->node_version != snapshot_->node_version ||
       old->dimensions != snapshot_->dimensions) {
     journal_.clear();
-    admitted_.clear();
+    standings_.clear();
     now_.clear();
     rows_.Reset(*snapshot_);
     return;
@@ -28,19 +28,28 @@ void Workspace::Load(std::shared_ptr<const Snapshot> snapshot) {
   });
 }
 
-const std::shared_ptr<const Admitted>& Workspace::AdmissionOf(ConstraintsId id) {
-  if (admitted_.size() <= id) admitted_.resize(id + 1);
-  if (admitted_[id] == nullptr) {
-    auto admitted = std::make_shared<Admitted>(rows_.size());
+const std::shared_ptr<const Standings>& Workspace::StandingsOf(ConstraintsId id) {
+  if (standings_.size() <= id) standings_.resize(id + 1);
+  if (standings_[id] == nullptr) {
+    const Constraints& constraints = snapshot_->constraints[id];
+    auto standings = std::make_shared<Standings>(rows_.size());
     for (int p = 0; p < rows_.size(); ++p) {
-      (*admitted)[p] = rows_.schedulable(p) && Admit(rows_.traits(p), snapshot_->constraints[id]) ==
-                                                   Admission::kAdmitted
-                           ? 1
-                           : 0;
+      Standing& standing = (*standings)[p];
+      switch (Admit(rows_.traits(p), constraints)) {
+        case Admission::kSelector:
+          standing = Standing::kSelector;
+          break;
+        case Admission::kTaint:
+          standing = Standing::kTaint;
+          break;
+        case Admission::kAdmitted:
+          standing = rows_.schedulable(p) ? Standing::kAdmitted : Standing::kUnschedulable;
+          break;
+      }
     }
-    admitted_[id] = std::move(admitted);
+    standings_[id] = std::move(standings);
   }
-  return admitted_[id];
+  return standings_[id];
 }
 
 const ClassIndex& Workspace::Index(ClassId id, Plane plane) {
@@ -50,7 +59,7 @@ const ClassIndex& Workspace::Index(ClassId id, Plane plane) {
   if (index == nullptr) {
     const TaskClass& task_class = snapshot_->classes[id];
     index = std::make_unique<ClassIndex>(&rows_, task_class.request,
-                                         AdmissionOf(task_class.constraints), plane);
+                                         StandingsOf(task_class.constraints), plane);
   } else {
     index->Sync();
   }

@@ -28,7 +28,7 @@ class Workspace {
 
   // True to the rows until they change again.
   const ClassIndex& Index(ClassId id, Plane plane);
-  const Admitted& AdmittedUnder(ConstraintsId id) { return *AdmissionOf(id); }
+  const Standings& StandingsUnder(ConstraintsId id) { return *StandingsOf(id); }
 
   // Takes room for `count` tasks; gives it, if `count` is below 0. With kBeyondReservation it also
   // counts against the bounds.
@@ -50,13 +50,14 @@ class Workspace {
     Plane plane;
   };
 
-  const std::shared_ptr<const Admitted>& AdmissionOf(ConstraintsId id);
+  const std::shared_ptr<const Standings>& StandingsOf(ConstraintsId id);
   void Apply(const Entry& entry, int64_t sign);
 
   std::shared_ptr<const Snapshot> snapshot_;
   NodeRows rows_;
   std::vector<Entry> journal_;
-  std::vector<std::shared_ptr<const Admitted>> admitted_;
+  // By constraints.
+  std::vector<std::shared_ptr<const Standings>> standings_;
   // By class.
   std::vector<std::unique_ptr<ClassIndex>> now_;
   std::vector<std::unique_ptr<ClassIndex>> beyond_;

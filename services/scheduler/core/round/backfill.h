@@ -1,0 +1,47 @@
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_BACKFILL_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_BACKFILL_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "services/scheduler/core/round/gang_placer.h"
+#include "services/scheduler/core/round/workspace.h"
+
+namespace capstan::scheduler::round {
+
+// Room that will be free when the first gang in order that does not fit now can start.
+struct Reservation {
+  GangIndex gang = 0;
+  // When it can at the latest, if every gang ends by what it declared.
+  absl::Time start;
+  // Whether the end of a gang that declared none, or has overrun, was assumed to get there.
+  bool assumed = false;
+  std::vector<TaskRun> runs;
+};
+
+// What a gang that holds a place leaves, and when.
+struct Departure {
+  absl::Time end;
+  bool assumed = false;
+  GangIndex gang = 0;
+  const GangShape* shape = nullptr;
+  std::shared_ptr<const std::vector<TaskRun>> runs;
+};
+
+// `gang`'s expected end: started + declared; `started` + `assumed_duration` if it declared nothing;
+// and once that is past, as long again as it has run already. A gang told to go ends now.
+Departure DepartureOf(const Snapshot& snapshot, GangIndex gang, absl::Time now,
+                      absl::Duration assumed_duration);
+
+// EASY backfill: finds the earliest of the departures after which the gang fits, and bounds
+// Plane::kBeyondReservation so that what is placed there cannot take what it will need. The
+// workspace's free amounts are as before. absl::nullopt if it does not fit after all have gone.
+// O((holders' runs + log(holders) · placing the gang)).
+absl::optional<Reservation> Reserve(Workspace& workspace, GangPlacer& placer, GangIndex gang,
+                                    std::vector<Departure> departures, absl::Time now);
+
+}  // namespace capstan::scheduler::round
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_BACKFILL_H_

@@ -1,0 +1,346 @@
+#include "services/scheduler/core/round/preemption.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+namespace capstan::scheduler::round {
+namespace {
+
+struct Candidate {
+  GangIndex gang = 0;
+  QueueId queue = 0;
+  int32_t priority = 0;
+  int64_t cost = 0;
+  const GangShape* shape = nullptr;
+  std::shared_ptr<const std::vector<TaskRun>> runs;
+  // All that it holds.
+  Request held;
+  // Tasks of the preemptor that its end alone makes room for in the domain at hand.
+  int64_t gain = 0;
+  // Whether what it holds counts as free.
+  bool is_out = false;
+};
+
+// Whether a gang fits if and only if one domain of the root's level takes enough tasks in all.
+bool IsCountable(const GangShape& shape) {
+  const std::vector<int> leaves = LeavesBelow(shape, 0);
+  for (int leaf : leaves) {
+    if (shape.groups[leaf].task_class != shape.groups[leaves[0]].task_class) return false;
+  }
+  for (size_t g = 1; g < shape.groups.size(); ++g) {
+    if (shape.groups[g].required.has_value()) return false;
+  }
+  return true;
+}
+
+class VictimSearch {
+ public:
+  VictimSearch(Workspace& workspace, GangPlacer& placer, const Budgets& budgets,
+               const PreemptionLimits& limits, GangIndex preemptor, absl::Time now)
+      : workspace_(workspace),
+        placer_(placer),
+        limits_(limits),
+        preemptor_(preemptor),
+        now_(now),
+        budgets_(budgets),
+        queue_(workspace.snapshot().gangs[preemptor].queue),
+        shape_(*workspace.snapshot().shapes[workspace.snapshot().gangs[preemptor].shape]),
+        countable_(IsCountable(shape_)),
+        class_(shape_.groups[LeavesBelow(shape_, 0).front()].task_class) {}
+
+  absl::optional<Preemption> Run(const absl::flat_hash_set<GangIndex>& excluded, Plane plane);
+
+ private:
+  using Victims = std::vector<size_t>;
+
+  void Collect(const absl::flat_hash_set<GangIndex>& excluded);
+  std::vector<std::vector<size_t>> CandidatesByDomain(Level level) const;
+  void SearchDomain(Range domain, std::vector<size_t> candidates);
+  void TryAlone(const std::vector<size_t>& candidates);
+  // Takes back, in this order, whoever is not needed, until none can be.
+  void Reprieve(const std::vector<size_t>& order);
+  // Adds (1) or removes (-1) what a candidate holds to what is free.
+  void Move(Candidate& candidate, int sign);
+  bool Fits();
+  void Offer(Victims victims);
+  std::tuple<int32_t, int64_t, size_t, Victims> Rank(const Victims& victims) const;
+  absl::optional<Preemption> Conclude();
+
+  Workspace& workspace_;
+  GangPlacer& placer_;
+  const PreemptionLimits& limits_;
+  const GangIndex preemptor_;
+  const absl::Time now_;
+  Budgets budgets_;
+  const QueueId queue_;
+  const GangShape& shape_;
+  const bool countable_;
+  const ClassId class_;
+  Plane plane_ = Plane::kNow;
+  std::vector<Candidate> candidates_;
+  Range domain_;
+  // Tasks of class_ that fit into domain_; of countable gangs only.
+  int64_t total_ = 0;
+  int64_t tried_tasks_ = 0;
+  absl::optional<Victims> best_;
+  Range best_domain_;
+};
+
+void VictimSearch::Collect(const absl::flat_hash_set<GangIndex>& excluded) {
+  const Snapshot& snapshot = workspace_.snapshot();
+  for (size_t h = 0; h < snapshot.holders.size(); ++h) {
+    const GangIndex gang = snapshot.holders[h];
+    if (excluded.contains(gang) || !MayEvict(snapshot, budgets_, limits_, preemptor_, gang, now_)) {
+      continue;
+    }
+    const Gang& entry = snapshot.gangs[gang];
+    Candidate candidate;
+    candidate.gang = gang;
+    candidate.queue = entry.queue;
+    candidate.priority = entry.priority;
+    candidate.cost = LostWork(snapshot, gang, now_);
+    candidate.shape = snapshot.shapes[entry.shape].get();
+    candidate.runs = entry.runs;
+    ResourceVector held{};
+    for (const TaskRun& run : *entry.runs) {
+      AddTo(held, workspace_.task_class(candidate.shape->groups[run.group].task_class).request,
+            run.count);
+    }
+    for (int d = 0; d < kMaxDimensions; ++d) {
+      if (held[d] > 0) candidate.held.push_back({static_cast<Dimension>(d), held[d]});
+    }
+    candidates_.push_back(std::move(candidate));
+  }
+  std::sort(candidates_.begin(), candidates_.end(),
+            [](const Candidate& a, const Candidate& b) { return a.gang < b.gang; });
+}
+
+std::vector<std::vector<size_t>> VictimSearch::CandidatesByDomain(Level level) const {
+  const NodeRows& rows = workspace_.rows();
+  std::vector<std::vector<size_t>> by_domain(rows.domains(level).size());
+  for (size_t c = 0; c < candidates_.size(); ++c) {
+    for (const TaskRun& run : *candidates_[c].runs) {
+      const int position = rows.position(run.node);
+      const int domain = position < 0 ? -1 : rows.domain_of(level, position);
+      if (domain < 0) continue;
+      if (by_domain[domain].empty() || by_domain[domain].back() != c) {
+        by_domain[domain].push_back(c);
+      }
+    }
+  }
+  // A queue's limit may be what is in the way, and then its gangs count wherever they are.
+  if (budgets_.Refuses(queue_, shape_.demand).has_value()) {
+    for (std::vector<size_t>& candidates : by_domain) {
+      for (size_t c = 0; c < candidates_.size(); ++c) {
+        if (candidates_[c].queue == queue_) candidates.push_back(c);
+      }
+    }
+  }
+  for (std::vector<size_t>& candidates : by_domain) {
+    std::sort(candidates.begin(), candidates.end());
+    candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+  }
+  return by_domain;
+}
+
+void VictimSearch::Move(Candidate& candidate, int sign) {
+  candidate.is_out = sign > 0;
+  budgets_.Charge(candidate.queue, candidate.held, -sign);
+  if (!countable_) {
+    workspace_.Give(*candidate.shape, *candidate.runs, sign);
+    return;
+  }
+  const NodeRows& rows = workspace_.rows();
+  for (const TaskRun& run : *candidate.runs) {
+    const int position = rows.position(run.node);
+    if (position < 0) continue;
+    if (position < domain_.first || position >= domain_.last) {
+      workspace_.Give(*candidate.shape, {&run, 1}, sign);
+      continue;
+    }
+    const int before = workspace_.Index(class_, plane_).fit(position);
+    workspace_.Give(*candidate.shape, {&run, 1}, sign);
+    total_ += workspace_.Index(class_, plane_).fit(position) - before;
+  }
+}
+
+bool VictimSearch::Fits() {
+  if (budgets_.Refuses(queue_, shape_.demand).has_value()) return false;
+  if (countable_) return total_ >= shape_.min_tasks;
+  if (!placer_.MayFit(shape_, 0, domain_, plane_)) return false;
+  tried_tasks_ += shape_.min_tasks;
+  const size_t mark = workspace_.Mark();
+  const bool placed = placer_.PlaceIn(shape_, domain_, plane_).has_value();
+  workspace_.UndoTo(mark);
+  return placed;
+}
+
+std::tuple<int32_t, int64_t, size_t, VictimSearch::Victims> VictimSearch::Rank(
+    const Victims& victims) const {
+  int32_t priority = std::numeric_limits<int32_t>::min();
+  int64_t cost = 0;
+  for (size_t victim : victims) {
+    priority = std::max(priority, candidates_[victim].priority);
+    cost += candidates_[victim].cost;
+  }
+  return {priority, cost, victims.size(), victims};
+}
+
+void VictimSearch::Offer(Victims victims) {
+  std::sort(victims.begin(), victims.end());
+  if (best_.has_value() && Rank(*best_) <= Rank(victims)) return;
+  best_ = std::move(victims);
+  best_domain_ = domain_;
+}
+
+void VictimSearch::TryAlone(const std::vector<size_t>& candidates) {
+  const int64_t before = total_;
+  for (size_t c : candidates) {
+    Move(candidates_[c], 1);
+    candidates_[c].gain = total_ - before;
+    if (Fits()) Offer({c});
+    Move(candidates_[c], -1);
+  }
+}
+
+void VictimSearch::Reprieve(const std::vector<size_t>& order) {
+  Victims victims = order;
+  bool changed = true;
+  while (changed && tried_tasks_ <= limits_.max_tried_tasks) {
+    changed = false;
+    Victims kept;
+    for (size_t c : victims) {
+      Move(candidates_[c], -1);
+      if (Fits()) {
+        changed = true;
+        continue;
+      }
+      Move(candidates_[c], 1);
+      kept.push_back(c);
+      if (tried_tasks_ > limits_.max_tried_tasks) break;
+    }
+    victims = std::move(kept);
+    // Whatever fits goes on fitting when more is free: one pass is enough.
+    if (countable_) break;
+  }
+  if (tried_tasks_ <= limits_.max_tried_tasks) Offer(std::move(victims));
+}
+
+void VictimSearch::SearchDomain(Range domain, std::vector<size_t> candidates) {
+  domain_ = domain;
+  const size_t mark = workspace_.Mark();
+  if (countable_) {
+    total_ = workspace_.Index(class_, plane_).TotalIn(domain);
+    TryAlone(candidates);
+  }
+  const auto release_all = [this, &candidates] {
+    for (size_t c : candidates) {
+      if (!candidates_[c].is_out) Move(candidates_[c], 1);
+    }
+  };
+  release_all();
+  if (Fits()) {
+    // The dearest are taken back first; by themselves, then for what each would make room for.
+    std::sort(candidates.begin(), candidates.end(), [this](size_t a, size_t b) {
+      const Candidate& x = candidates_[a];
+      const Candidate& y = candidates_[b];
+      return std::tie(y.priority, y.cost, a) < std::tie(x.priority, x.cost, b);
+    });
+    Reprieve(candidates);
+    if (countable_) {
+      std::sort(candidates.begin(), candidates.end(), [this](size_t a, size_t b) {
+        const Candidate& x = candidates_[a];
+        const Candidate& y = candidates_[b];
+        if (x.priority != y.priority) return x.priority > y.priority;
+        const auto x_rate = static_cast<__int128>(x.cost) * y.gain;
+        const auto y_rate = static_cast<__int128>(y.cost) * x.gain;
+        return x_rate != y_rate ? x_rate > y_rate : a < b;
+      });
+      release_all();
+      Reprieve(candidates);
+    }
+  }
+  for (size_t c : candidates) {
+    if (candidates_[c].is_out) Move(candidates_[c], -1);
+  }
+  workspace_.UndoTo(mark);
+}
+
+absl::optional<Preemption> VictimSearch::Conclude() {
+  if (!best_.has_value() || best_->empty()) return absl::nullopt;
+  const size_t mark = workspace_.Mark();
+  Preemption preemption;
+  preemption.preemptor = preemptor_;
+  for (size_t victim : *best_) {
+    const Candidate& candidate = candidates_[victim];
+    workspace_.Give(*candidate.shape, *candidate.runs, 1);
+    preemption.victims.push_back(candidate.gang);
+    preemption.cost += candidate.cost;
+  }
+  const auto placed = placer_.PlaceIn(shape_, best_domain_, plane_);
+  workspace_.UndoTo(mark);
+  if (!placed.has_value()) return absl::nullopt;
+  preemption.runs = *placed;
+  return preemption;
+}
+
+absl::optional<Preemption> VictimSearch::Run(const absl::flat_hash_set<GangIndex>& excluded,
+                                             Plane plane) {
+  plane_ = plane;
+  Collect(excluded);
+  if (candidates_.empty()) return absl::nullopt;
+  const Level level = shape_.groups[0].required.value_or(Level::kCluster);
+  std::vector<std::vector<size_t>> by_domain = CandidatesByDomain(level);
+  for (size_t d = 0; d < by_domain.size(); ++d) {
+    if (by_domain[d].empty()) continue;
+    SearchDomain(workspace_.rows().domains(level)[d], std::move(by_domain[d]));
+    if (tried_tasks_ > limits_.max_tried_tasks) break;
+  }
+  return Conclude();
+}
+
+}  // namespace
+
+int64_t LostWork(const Snapshot& snapshot, GangIndex gang, absl::Time now) {
+  // Beyond these bounds gangs cost the same; sums stay far below 2^63.
+  constexpr int64_t kMostWeight = 64'000;
+  constexpr int64_t kMostSeconds = 10'000'000;
+  const Gang& entry = snapshot.gangs[gang];
+  const GangShape& shape = *snapshot.shapes[entry.shape];
+  const int64_t lost = absl::ToInt64Seconds(now - std::max(entry.started, entry.checkpointed));
+  const int64_t seconds = std::clamp<int64_t>(lost, 1, kMostSeconds);
+  int64_t cost = 0;
+  for (const TaskRun& run : *entry.runs) {
+    int64_t cores = 0;
+    int64_t accelerators = 0;
+    for (const Quantity& q : snapshot.classes[shape.groups[run.group].task_class].request) {
+      if (q.dimension == kCpuMillis) cores = q.amount;
+      if (q.dimension > kMemoryBytes) accelerators += std::min(q.amount, kMostWeight) * 1000;
+    }
+    const int64_t weight =
+        std::clamp<int64_t>(accelerators > 0 ? accelerators : cores, 1, kMostWeight);
+    cost += weight * run.count * seconds;
+  }
+  return std::max<int64_t>(cost, 1);
+}
+
+bool MayEvict(const Snapshot& snapshot, const Budgets& budgets, const PreemptionLimits& limits,
+              GangIndex preemptor, GangIndex victim, absl::Time now) {
+  const Gang& wants = snapshot.gangs[preemptor];
+  const Gang& holds = snapshot.gangs[victim];
+  if (holds.state != GangState::kRunning || !holds.preemptible) return false;
+  if (now - holds.started < limits.min_runtime) return false;
+  if (holds.queue == wants.queue) return holds.priority < wants.priority;
+  return budgets.may_reclaim(wants.queue) && budgets.above_guarantee(holds.queue);
+}
+
+absl::optional<Preemption> FindVictims(Workspace& workspace, GangPlacer& placer,
+                                       const Budgets& budgets, const PreemptionLimits& limits,
+                                       const absl::flat_hash_set<GangIndex>& excluded,
+                                       GangIndex preemptor, absl::Time now, Plane plane) {
+  return VictimSearch(workspace, placer, budgets, limits, preemptor, now).Run(excluded, plane);
+}
+
+}  // namespace capstan::scheduler::round

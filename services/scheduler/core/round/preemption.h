@@ -1,0 +1,59 @@
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_PREEMPTION_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_PREEMPTION_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "services/scheduler/core/round/budgets.h"
+#include "services/scheduler/core/round/gang_placer.h"
+#include "services/scheduler/core/round/workspace.h"
+
+namespace capstan::scheduler::round {
+
+// Gangs that end so that one of higher standing starts. Whole gangs; without any one of them the
+// preemptor would not fit.
+struct Preemption {
+  GangIndex preemptor = 0;
+  // By index.
+  std::vector<GangIndex> victims;
+  // Where it goes once they have ended.
+  std::vector<TaskRun> runs;
+  // Sum of LostWork.
+  int64_t cost = 0;
+
+  friend bool operator==(const Preemption&, const Preemption&) = default;
+};
+
+struct PreemptionLimits {
+  // A gang that has run for less is no victim.
+  absl::Duration min_runtime = absl::ZeroDuration();
+  // Task placements that may be tried for one preemptor; where a minimal set is not certain
+  // within them, none is named.
+  int64_t max_tried_tasks = 4'000'000;
+};
+
+// Work that ends with the gang: seconds since its last checkpoint, times its accelerators in
+// thousandths, or where it has none its cores in thousandths. At least 1.
+int64_t LostWork(const Snapshot& snapshot, GangIndex gang, absl::Time now);
+
+// Whether `victim` may end for `preemptor`: in its own queue by priority, in another by guarantee.
+bool MayEvict(const Snapshot& snapshot, const Budgets& budgets, const PreemptionLimits& limits,
+              GangIndex preemptor, GangIndex victim, absl::Time now);
+
+// The cheapest set of victims found that makes room, and quota, for the gang: lowest highest
+// priority, then least lost work, then fewest. Minimal by inclusion: for gangs whose groups are of
+// one class under one level by monotony, for others by trying each victim. absl::nullopt if there
+// is none. `excluded` are gangs that cannot be victims any more. The workspace is as before.
+//
+// O(runs of all candidates · log) for the former.
+absl::optional<Preemption> FindVictims(Workspace& workspace, GangPlacer& placer,
+                                       const Budgets& budgets, const PreemptionLimits& limits,
+                                       const absl::flat_hash_set<GangIndex>& excluded,
+                                       GangIndex preemptor, absl::Time now, Plane plane);
+
+}  // namespace capstan::scheduler::round
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_PREEMPTION_H_

@@ -230,7 +230,7 @@ std::vector<TaskId> Machine::Live() const {
 bool Machine::KillShim() {
   const std::vector<TaskId> live = Live();
   if (live.empty()) return false;
-  const TaskId id = live[world_->random().Below(live.size())];
+  const TaskId& id = live[world_->random().Below(live.size())];
   Task& task = tasks_[id];
   task.shim_alive = false;
   task.shim_stopped = false;
@@ -245,7 +245,7 @@ bool Machine::KillShim() {
 bool Machine::StopShim(absl::Duration how_long) {
   const std::vector<TaskId> live = Live();
   if (live.empty()) return false;
-  const TaskId id = live[world_->random().Below(live.size())];
+  const TaskId& id = live[world_->random().Below(live.size())];
   tasks_[id].shim_stopped = true;
   world_->After(how_long, [this, id] {
     Task* task = Find(id);

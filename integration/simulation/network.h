@@ -75,7 +75,7 @@ class Network {
   // called in the same life later. `done` runs once on `from`.
   template <typename T>
   void Call(Process* from, Process* to,
-            std::function<void(std::function<void(absl::StatusOr<T>)> reply)> serve,
+            const std::function<void(std::function<void(absl::StatusOr<T>)> reply)>& serve,
             std::function<void(absl::StatusOr<T>)> done) {
     auto finished = std::make_shared<bool>(false);
     const int64_t from_life = from->life();

@@ -82,6 +82,13 @@ void Walk(const TreeUsage& usage, const Resources& capacity, int leaf, const Res
       if (!found(Exceeded(usage, i, r, limit, growth[r], reason))) return;
     }
   }
+  // Reserves may add up to more than the fleet has: what lies in one must be there all the same.
+  for (int r = 0; r < count; ++r) {
+    const int64_t used = usage.used(QueueTree::kRoot)[r];
+    if (request[r] == 0 || growth[r] > 0 || used + request[r] <= capacity[r]) continue;
+    const Reason reason = capacity[r] == 0 ? Reason::kUnknownResource : Reason::kCapacity;
+    if (!found({QueueTree::kRoot, reason, r, capacity[r], used, request[r], 0})) return;
+  }
   for (int r = count; r < kMaxResources; ++r) {
     if (request[r] == 0) continue;
     QuotaRefusal refusal = Stopped(QueueTree::kRoot, Reason::kUnknownResource);
@@ -110,6 +117,13 @@ absl::optional<QuotaRefusal> CheckStart(const TreeUsage& usage, const Resources&
     return false;
   });
   return first;
+}
+
+bool FitsLimits(const TreeUsage& usage, const Resources& capacity, int leaf,
+                const Resources& request) {
+  bool fits = true;
+  Walk(usage, capacity, leaf, request, [&fits](const QuotaRefusal&) { return fits = false; });
+  return fits;
 }
 
 std::vector<QuotaRefusal> ExplainStart(const TreeUsage& usage, const Resources& capacity, int leaf,

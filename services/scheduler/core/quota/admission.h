@@ -63,6 +63,10 @@ absl::optional<QuotaRefusal> CheckSubmission(const QueueTree& tree, int leaf);
 absl::optional<QuotaRefusal> CheckStart(const TreeUsage& usage, const Resources& capacity, int leaf,
                                         const Resources& request);
 
+// As CheckStart, of the limits alone: whatever is held or drained.
+bool FitsLimits(const TreeUsage& usage, const Resources& capacity, int leaf,
+                const Resources& request);
+
 // All refusals: every stop, and each level and resource that has too little. From the leaf upwards.
 std::vector<QuotaRefusal> ExplainStart(const TreeUsage& usage, const Resources& capacity, int leaf,
                                        const Resources& request);

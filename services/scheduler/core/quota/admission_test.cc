@@ -65,6 +65,20 @@ TEST(AdmissionTest, WhatIsNotLentStaysFreeForItsQueue) {
   EXPECT_EQ(CheckStart(usage, Gpus(10), other, Gpus(1))->reason, Reason::kCapacity);
 }
 
+// Guarantees may be more than a fleet that shrank; nobody is let in beyond what is there.
+TEST(AdmissionTest, ReservesBeyondTheFleetDoNotOvercommitIt) {
+  const Quota keeps = {Limit::Of(10), Limit(), Limit::Of(0)};
+  const QueueTree tree({Queue("a", "", keeps), Queue("b", "", keeps)}, {});
+  TreeUsage usage(tree);
+  const int a = *tree.Find("a"), b = *tree.Find("b");
+  EXPECT_FALSE(CheckStart(usage, Gpus(12), a, Gpus(10)).has_value());
+  usage.Add(a, Gpus(10));
+  EXPECT_FALSE(CheckStart(usage, Gpus(12), b, Gpus(2)).has_value());
+  const absl::optional<QuotaRefusal> refusal = CheckStart(usage, Gpus(12), b, Gpus(3));
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(*refusal, (QuotaRefusal{QueueTree::kRoot, Reason::kCapacity, 0, 12, 10, 3, 0}));
+}
+
 TEST(AdmissionTest, StopsNameTheUppermostQueue) {
   QueueSpec held = Queue("held"), inner = Queue("inner", "held"), leaf = Queue("leaf", "inner");
   held.stops.hold = true;

@@ -11,4 +11,10 @@ void SetDeadline(grpc::ClientContext& context, absl::Duration from_now) {
                    gpr_time_from_nanos(absl::ToInt64Nanoseconds(from_now), GPR_TIMESPAN)));
 }
 
+void Apply(const CallOptions& options, grpc::ClientContext& context) {
+  SetDeadline(context, options.deadline);
+  context.set_wait_for_ready(options.wait_for_ready);
+  for (const auto& [key, value] : options.metadata) context.AddMetadata(key, value);
+}
+
 }  // namespace capstan::rpc

@@ -3,7 +3,9 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -21,7 +23,12 @@ struct CallOptions {
   absl::Duration deadline = absl::Seconds(10);
   // True: wait for a connection up to the deadline instead of failing with UNAVAILABLE at once.
   bool wait_for_ready = false;
+  // Sent with the call; keys in lower case. For servers that are not ours: etcd's tokens.
+  std::vector<std::pair<std::string, std::string>> metadata{};
 };
+
+// Puts the options into a call's context.
+void Apply(const CallOptions& options, grpc::ClientContext& context);
 
 // A unary call under way. Keeping it is optional: without it the call goes on all the same.
 class PendingCall {
@@ -56,8 +63,7 @@ PendingCall CallUnary(Stub* stub,
     Done done;
   };
   auto state = std::make_shared<State>(std::move(request), std::move(done));
-  SetDeadline(state->context, options.deadline);
-  state->context.set_wait_for_ready(options.wait_for_ready);
+  Apply(options, state->context);
   Async* async = stub->async();
   (async->*method)(&state->context, &state->request, &state->response,
                    [state, remote = strand->remote()](const grpc::Status& status) {

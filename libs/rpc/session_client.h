@@ -8,6 +8,7 @@
 #include "absl/synchronization/mutex.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/support/client_callback.h"
+#include "libs/rpc/call.h"
 #include "libs/rpc/session.h"
 #include "libs/rpc/status_conversion.h"
 #include "libs/strand/strand.h"
@@ -24,7 +25,8 @@ class ClientSession final : public Session<Down, Up> {
   template <typename Async>
   static void Start(std::shared_ptr<ClientSession> self, Async* async,
                     void (Async::*method)(grpc::ClientContext*, grpc::ClientBidiReactor<Up, Down>*),
-                    SessionCallbacks<Down> callbacks) {
+                    const CallOptions& options, SessionCallbacks<Down> callbacks) {
+    Apply(options, self->context_);
     auto* reactor = new Reactor(self);
     {
       absl::MutexLock lock(&self->mutex_);
@@ -92,15 +94,17 @@ class ClientSession final : public Session<Down, Up> {
 //   &ExecutorSession::StubInterface::async_interface::Connect,
 //                               strand_, {.on_message = …, .on_closed = …});
 //
-// Without a connection, on_closed gets UNAVAILABLE. Sessions have no deadline: keepalive finds a
-// dead peer within 40 s. The session may be dropped, but goes on until Finish.
+// Without a connection, on_closed gets UNAVAILABLE. Sessions have no deadline unless `options` says
+// so: keepalive finds a dead peer within 40 s. The session may be dropped, but goes on until
+// Finish.
 template <typename Stub, typename Async, typename Up, typename Down>
 std::shared_ptr<Session<Down, Up>> OpenSession(
     Stub* stub, void (Async::*method)(grpc::ClientContext*, grpc::ClientBidiReactor<Up, Down>*),
-    Strand* strand, SessionCallbacks<Down> callbacks) {
+    Strand* strand, SessionCallbacks<Down> callbacks,
+    const CallOptions& options = {.deadline = absl::InfiniteDuration()}) {
   auto session = std::make_shared<ClientSession<Up, Down>>(strand);
   Async* async = stub->async();
-  ClientSession<Up, Down>::Start(session, async, method, std::move(callbacks));
+  ClientSession<Up, Down>::Start(session, async, method, options, std::move(callbacks));
   return session;
 }
 

@@ -52,7 +52,8 @@ class CommitQueue {
  public:
   struct Options {
     size_t max_ops = kMaxTxnOps;
-    size_t max_bytes = kMaxTxnBytes;
+    // Of keys and values. etcd counts what frames them, too.
+    size_t max_bytes = kMaxTxnBytes - (16 << 10);
     // Submissions waiting beyond which congested() says so. Nothing is refused: by the time it
     // persists, the engine's state has already changed.
     size_t congested_at = 4096;

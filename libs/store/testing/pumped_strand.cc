@@ -6,6 +6,7 @@ namespace capstan::store {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(60);
+constexpr absl::Duration kSlice = absl::Milliseconds(20);
 
 }  // namespace
 
@@ -70,6 +71,21 @@ bool PumpedStrand::RunUntil(absl::FunctionRef<bool()> done) {
     absl::MutexLock lock(&mutex_);
     const auto posted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !queue_.empty(); };
     if (!mutex_.AwaitWithDeadline(absl::Condition(&posted), deadline)) return false;
+  }
+}
+
+void PumpedStrand::RunFor(absl::Duration real) {
+  const absl::Time end = absl::Now() + real;
+  while (absl::Now() < end) {
+    Advance(kSlice);
+    const absl::Time slice_end = std::min(end, absl::Now() + kSlice);
+    while (absl::Now() < slice_end) {
+      RunReady();
+      absl::MutexLock lock(&mutex_);
+      const auto posted = [this]()
+                              ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !queue_.empty(); };
+      mutex_.AwaitWithDeadline(absl::Condition(&posted), slice_end);
+    }
   }
 }
 

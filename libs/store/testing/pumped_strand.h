@@ -25,6 +25,9 @@ class PumpedStrand final : public Strand {
 
   // Runs tasks as they come until `done` holds; false if that takes longer than 60 s of real time.
   bool RunUntil(absl::FunctionRef<bool()> done);
+  // Runs tasks as they come for so long of real time, with the simulated clock going along: for
+  // servers outside, which have no other.
+  void RunFor(absl::Duration real);
   // Runs what is queued now and what that posts.
   void RunReady();
   // Moves the clock, running each timer at its time, and what is queued.

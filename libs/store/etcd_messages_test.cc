@@ -1,0 +1,150 @@
+#include "libs/store/etcd_messages.h"
+
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "libs/status/error.h"
+#include "libs/store/etcd_errors.h"
+
+namespace capstan::store {
+namespace {
+
+constexpr char kFence[] = "/fence";
+
+TEST(EtcdMessagesTest, WhatChangesSomethingIsFenced) {
+  const TxnRequest request{.compares = {{.key = "/a", .number = 3}}, .then = {Put{"/a", "1"}}};
+  const auto encoded = ToEtcd(request, kFence, {});
+  ASSERT_TRUE(encoded.ok()) << encoded.status();
+  ASSERT_EQ(encoded->compare_size(), 2);
+  EXPECT_EQ(encoded->compare(0).key(), kFence);
+  EXPECT_EQ(encoded->compare(0).target(), etcdserverpb::Compare::VERSION);
+  EXPECT_EQ(encoded->compare(0).version(), 0);
+  EXPECT_EQ(encoded->compare(1).key(), "/a");
+  EXPECT_EQ(encoded->success(0).request_put().value(), "1");
+}
+
+TEST(EtcdMessagesTest, WhatOnlyReadsIsNotFencedButAlwaysRead) {
+  const TxnRequest compare_only{.compares = {{.key = "/a", .number = 3}}};
+  const auto encoded = ToEtcd(compare_only, kFence, {});
+  ASSERT_TRUE(encoded.ok());
+  EXPECT_EQ(encoded->compare_size(), 1);
+  // Without an operation etcd would answer from what one member has.
+  ASSERT_EQ(encoded->success_size(), 1);
+  ASSERT_EQ(encoded->failure_size(), 1);
+  EXPECT_TRUE(encoded->success(0).request_range().count_only());
+  EXPECT_FALSE(encoded->success(0).request_range().key().empty());
+  etcdserverpb::TxnResponse response;
+  response.mutable_header()->set_revision(8);
+  response.set_succeeded(true);
+  response.add_responses()->mutable_response_range();
+  const auto result = FromEtcd(response, compare_only, {});
+  ASSERT_TRUE(result.has_value());
+  EXPECT_TRUE(result->ranges.empty());
+  EXPECT_EQ(result->revision, 8);
+}
+
+TEST(EtcdMessagesTest, AChangeInBothBranchesIsWrappedSoThatTheFenceStopsBoth) {
+  const TxnRequest request{.compares = {{.key = "/a", .number = 3}},
+                           .then = {Put{"/a", "1"}},
+                           .otherwise = {Delete{"/a", ""}}};
+  const auto encoded = ToEtcd(request, kFence, {});
+  ASSERT_TRUE(encoded.ok());
+  ASSERT_EQ(encoded->compare_size(), 1);
+  EXPECT_EQ(encoded->compare(0).key(), kFence);
+  EXPECT_EQ(encoded->failure_size(), 0);
+  ASSERT_EQ(encoded->success_size(), 1);
+  EXPECT_EQ(encoded->success(0).request_txn().failure_size(), 1);
+
+  etcdserverpb::TxnResponse response;
+  response.set_succeeded(true);
+  auto* inner = response.add_responses()->mutable_response_txn();
+  inner->add_responses()->mutable_response_delete_range()->set_deleted(1);
+  const auto result = FromEtcd(response, request, {});
+  ASSERT_TRUE(result.has_value());
+  EXPECT_FALSE(result->succeeded);
+  EXPECT_EQ(result->deleted, 1);
+}
+
+TEST(EtcdMessagesTest, ComparesOfValuesKnowWhatIsAbsent) {
+  using Target = Compare::Target;
+  using Op = Compare::Op;
+  const auto compare = [](Op op, const std::string& value) {
+    return TxnRequest{.compares = {{"/a", Target::kValue, op, 0, value}}};
+  };
+  // Those that hold of an absent key in our words and not in etcd's.
+  EXPECT_EQ(KeysToLookUp(compare(Op::kEqual, "")).size(), 1u);
+  EXPECT_EQ(KeysToLookUp(compare(Op::kNotEqual, "x")).size(), 1u);
+  EXPECT_EQ(KeysToLookUp(compare(Op::kLess, "x")).size(), 1u);
+  EXPECT_TRUE(KeysToLookUp(compare(Op::kEqual, "x")).empty());
+  EXPECT_TRUE(KeysToLookUp(compare(Op::kGreater, "x")).empty());
+
+  const TxnRequest request = compare(Op::kNotEqual, "x");
+  const auto absent = ToEtcd(request, kFence, {{"/a", false}});
+  ASSERT_TRUE(absent.ok());
+  EXPECT_EQ(absent->compare(0).result(), etcdserverpb::Compare::EQUAL);
+  EXPECT_EQ(absent->success(0).request_txn().compare_size(), 0);
+  const auto there = ToEtcd(request, kFence, {{"/a", true}});
+  ASSERT_TRUE(there.ok());
+  EXPECT_EQ(there->compare(0).result(), etcdserverpb::Compare::GREATER);
+  EXPECT_EQ(there->success(0).request_txn().compare(0).value(), "x");
+
+  etcdserverpb::TxnResponse moved;
+  EXPECT_FALSE(FromEtcd(moved, request, {{"/a", true}}).has_value());
+}
+
+TEST(EtcdMessagesTest, EtcdsOwnLimitsAreRespected) {
+  TxnRequest many;
+  for (size_t i = 0; i < kMaxTxnOps; ++i) many.then.push_back(Put{absl::StrCat("/", i), ""});
+  EXPECT_TRUE(ToEtcd(many, kFence, {}).ok());
+  many.otherwise.push_back(Put{"/x", ""});
+  EXPECT_EQ(ToEtcd(many, kFence, {}).status().code(), absl::StatusCode::kInvalidArgument);
+
+  // 1.5 MiB of keys and values are more with what frames them.
+  TxnRequest large{.then = {Put{"/a", std::string(kMaxValueBytes, 'v')}}};
+  large.then.push_back(Put{"/b", std::string(kMaxTxnBytes - kMaxValueBytes - 4, 'v')});
+  const absl::Status refused = ToEtcd(large, kFence, {}).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(refused.message().find("1572864"), std::string::npos) << refused;
+}
+
+TEST(EtcdErrorsTest, SayWhatIsKnownOfACall) {
+  const struct {
+    absl::Status error;
+    EtcdOutcome outcome;
+    std::string reason;
+  } kCases[] = {
+      {absl::OutOfRangeError("etcdserver: mvcc: required revision has been compacted"),
+       EtcdOutcome::kAnswered, kReasonCompacted},
+      {absl::OutOfRangeError("etcdserver: mvcc: required revision is a future revision"),
+       EtcdOutcome::kAnswered, kReasonFuture},
+      {absl::NotFoundError("etcdserver: requested lease not found"), EtcdOutcome::kAnswered,
+       kReasonNoLease},
+      {absl::ResourceExhaustedError("etcdserver: mvcc: database space exceeded"),
+       EtcdOutcome::kAnswered, kReasonNoSpace},
+      {absl::ResourceExhaustedError("etcdserver: too many requests"), EtcdOutcome::kNotExecuted,
+       ""},
+      {absl::ResourceExhaustedError("Received message larger than max"), EtcdOutcome::kUnknown, ""},
+      {absl::UnauthenticatedError("etcdserver: invalid auth token"), EtcdOutcome::kUnauthenticated,
+       ""},
+      {absl::InvalidArgumentError("etcdserver: revision of auth store is old"),
+       EtcdOutcome::kUnauthenticated, ""},
+      {absl::InvalidArgumentError("etcdserver: request is too large"), EtcdOutcome::kAnswered, ""},
+      {absl::UnavailableError("etcdserver: no leader"), EtcdOutcome::kNotExecuted, ""},
+      {absl::UnavailableError("failed to connect to all addresses; last error: …"),
+       EtcdOutcome::kNotExecuted, ""},
+      {absl::UnavailableError("etcdserver: request timed out"), EtcdOutcome::kUnknown, ""},
+      {absl::UnavailableError("etcdserver: leader changed"), EtcdOutcome::kUnknown, ""},
+      {absl::UnavailableError("Socket closed"), EtcdOutcome::kUnknown, ""},
+      {absl::DeadlineExceededError("Deadline Exceeded"), EtcdOutcome::kUnknown, ""},
+      {absl::UnknownError("raft: stopped"), EtcdOutcome::kUnknown, ""},
+  };
+  for (const auto& test : kCases) {
+    EXPECT_EQ(ClassifyEtcdError(test.error), test.outcome) << test.error;
+    EXPECT_EQ(status::Reason(TranslateEtcdError(test.error)), test.reason) << test.error;
+  }
+}
+
+}  // namespace
+}  // namespace capstan::store

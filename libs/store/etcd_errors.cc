@@ -72,7 +72,13 @@ absl::Status TranslateEtcdError(const absl::Status& error) {
 absl::Status OutcomeUnknownError(const absl::Status& last) {
   return status::Error(
       absl::StatusCode::kUnavailable, kReasonOutcomeUnknown,
-      absl::StrCat("whether the transaction took effect is not known: ", last.message()));
+      absl::StrCat("whether the transaction took effect is not known: ", last.message()),
+      {{"settled", "false"}});
+}
+
+absl::Status SettledError(const absl::Status& unknown) {
+  return status::Error(unknown.code(), kReasonOutcomeUnknown, unknown.message(),
+                       {{"settled", "true"}});
 }
 
 absl::Status UnreachableError(const absl::Status& last) {

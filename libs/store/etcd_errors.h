@@ -6,8 +6,8 @@
 
 namespace capstan::store {
 
-// UNAVAILABLE: nobody knows yet, or can find out, whether a transaction took effect; but if it did
-// not, it never will.
+// UNAVAILABLE: nobody knows whether a transaction took effect. With metadata `settled` = `true` it
+// will not any more if it did not yet.
 inline constexpr char kReasonOutcomeUnknown[] = "OUTCOME_UNKNOWN";
 // UNAVAILABLE: no member answered in time.
 inline constexpr char kReasonUnreachable[] = "STORE_UNREACHABLE";
@@ -37,6 +37,8 @@ EtcdOutcome ClassifyEtcdError(const absl::Status& error);
 absl::Status TranslateEtcdError(const absl::Status& error);
 
 absl::Status OutcomeUnknownError(const absl::Status& last);
+// The same error, once it is sure that nothing will take effect any more.
+absl::Status SettledError(const absl::Status& unknown);
 absl::Status UnreachableError(const absl::Status& last);
 absl::Status OverloadedError(size_t waiting);
 

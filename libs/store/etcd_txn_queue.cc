@@ -35,7 +35,7 @@ void EtcdTxnQueue::Submit(TxnRequest request, Callback<TxnResult> done) {
 void EtcdTxnQueue::Close() {
   for (Waiting& waiting : std::exchange(queue_, {})) waiting.done(ClosedError());
   // The fence may never be put: the one whose outcome is unknown is told now.
-  if (!unknown_.ok()) TellUnknown();
+  if (!unknown_.ok()) TellUnknown(/*settled=*/false);
 }
 
 void EtcdTxnQueue::Next() {
@@ -93,12 +93,12 @@ void EtcdTxnQueue::Send() {
           return self->Answer(response.status());
         }
         self->unknown_ = response.status();
-        if (self->client_->closed()) return self->TellUnknown();
+        if (self->client_->closed()) return self->TellUnknown(/*settled=*/false);
         // Its caller waits for the fence, but not for ever.
         self->tell_timer_ = self->client_->strand()->RunAt(
             self->client_->Now() + self->client_->options().call_timeout, [self] {
               self->tell_timer_ = 0;
-              self->TellUnknown();
+              self->TellUnknown(/*settled=*/false);
             });
         self->Fence();
       });
@@ -111,9 +111,9 @@ void EtcdTxnQueue::Answer(absl::StatusOr<TxnResult> result) {
   Next();
 }
 
-void EtcdTxnQueue::TellUnknown() {
+void EtcdTxnQueue::TellUnknown(bool settled) {
   if (current_.has_value() && current_->done != nullptr) {
-    std::exchange(current_->done, nullptr)(unknown_);
+    std::exchange(current_->done, nullptr)(settled ? SettledError(unknown_) : unknown_);
   }
 }
 
@@ -142,7 +142,7 @@ void EtcdTxnQueue::PutFence(LeaseId next_session) {
         if (self->tell_timer_ != 0) {
           self->client_->strand()->Cancel(std::exchange(self->tell_timer_, 0));
         }
-        self->TellUnknown();
+        self->TellUnknown(/*settled=*/true);
         self->unknown_ = absl::OkStatus();
         self->current_.reset();
         self->Next();

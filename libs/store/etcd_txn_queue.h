@@ -54,7 +54,7 @@ class EtcdTxnQueue : public std::enable_shared_from_this<EtcdTxnQueue> {
   void Fence();
   void PutFence(LeaseId next_session);
   void FenceAgain(const absl::Status& why);
-  void TellUnknown();
+  void TellUnknown(bool settled);
 
   const std::shared_ptr<EtcdClient> client_;
   LeaseId session_;

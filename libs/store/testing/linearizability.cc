@@ -9,9 +9,13 @@ namespace {
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
+bool IsUnknown(const RegisterOperation& op) {
+  return op.returned_at == kNever || op.settled_unknown;
+}
+
 // Whether the register may answer so in `state`; sets the state that follows.
 bool Step(const RegisterOperation& op, const std::string& state, std::string* next) {
-  const bool unknown = op.returned_at == kNever;
+  const bool unknown = IsUnknown(op);
   *next = state;
   switch (op.kind) {
     case RegisterOperation::Kind::kRead:
@@ -40,13 +44,13 @@ class Search {
     int64_t first_return = kNever;
     bool all_known_done = true;
     for (size_t i = 0; i < history_.size(); ++i) {
-      if (done_[i] || history_[i].returned_at == kNever) continue;
+      if (done_[i] || IsUnknown(history_[i])) continue;
       all_known_done = false;
       first_return = std::min(first_return, history_[i].returned_at);
     }
     if (all_known_done) return true;
     for (size_t i = 0; i < history_.size(); ++i) {
-      if (done_[i] || history_[i].called_at > first_return) continue;
+      if (done_[i] || history_[i].called_at > first_return || IsTooLate(history_[i])) continue;
       std::string next;
       if (!Step(history_[i], state, &next)) continue;
       done_[i] = true;
@@ -57,6 +61,15 @@ class Search {
   }
 
  private:
+  // Whether something took effect already that was called after it had returned.
+  bool IsTooLate(const RegisterOperation& op) const {
+    if (!op.settled_unknown) return false;
+    for (size_t i = 0; i < history_.size(); ++i) {
+      if (done_[i] && history_[i].called_at > op.returned_at) return true;
+    }
+    return false;
+  }
+
   const std::vector<RegisterOperation>& history_;
   std::vector<bool> done_;
   std::set<std::pair<std::vector<bool>, std::string>> visited_;

@@ -22,6 +22,8 @@ struct RegisterOperation {
   // kCompareAndSet: what was to be written, and whether it was.
   std::string desired{};
   bool succeeded = false;
+  // The outcome is not known, but if it took effect, then before it returned.
+  bool settled_unknown = false;
 };
 
 // Whether some order of the operations, in which each takes effect between its call and its return,

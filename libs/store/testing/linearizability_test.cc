@@ -55,5 +55,15 @@ TEST(LinearizabilityTest, UnknownOutcomesMayOrMayNotHaveHappened) {
   EXPECT_FALSE(IsLinearizable({Write(4, kNever, "a"), Read(2, 3, "a")}));
 }
 
+TEST(LinearizabilityTest, ASettledUnknownOutcomeHappenedBeforeItsReturnOrNever) {
+  RegisterOperation settled = Write(1, 4, "a");
+  settled.settled_unknown = true;
+  EXPECT_TRUE(IsLinearizable({settled, Read(5, 6, "")}));
+  EXPECT_TRUE(IsLinearizable({settled, Read(2, 3, ""), Read(5, 6, "a")}));
+  EXPECT_FALSE(IsLinearizable({settled, Read(5, 6, ""), Read(7, 8, "a")}));
+  EXPECT_TRUE(IsLinearizable({settled, Write(2, 7, "b"), Read(5, 6, "b"), Read(8, 9, "b")}));
+  EXPECT_FALSE(IsLinearizable({settled, Write(5, 6, "b"), Read(7, 8, "a")}));
+}
+
 }  // namespace
 }  // namespace capstan::store

@@ -1,0 +1,38 @@
+// An independent judge of whole rounds, for tests and for benchmarks outside the timed part.
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_ROUND_ORACLE_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_ROUND_ORACLE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "services/scheduler/core/round/placement_check.h"
+#include "services/scheduler/core/round/round.h"
+
+namespace capstan::scheduler::round {
+
+// Whether tasks of one class in all leaves, under the root's level alone, fit into `free`: by
+// counting domain by domain. Only for shapes for which CanCount.
+bool CountsToFit(const Snapshot& snapshot, const GangShape& shape,
+                 absl::Span<const ResourceVector> free);
+bool CanCount(const GangShape& shape);
+
+// FAILED_PRECONDITION naming the first rule that the proposal breaks: everything it starts, makes
+// room for and grows is whole, admitted, within its topology and within what is free, all of it
+// together; victims ran, are named once, and make the room. With `minimal`, no victim of a gang
+// that CanCount could have stayed, and none were named for a gang that would have fitted. With
+// `complete`, no gang that CanCount waits for room that there is. Quotas are checked by the caller.
+struct RoundChecks {
+  bool minimal = true;
+  bool complete = true;
+};
+absl::Status CheckRound(const Snapshot& snapshot, absl::Span<const GangIndex> order,
+                        const Proposal& proposal, const RoundChecks& checks);
+
+// The proposal in words that are equal for equal proposals.
+std::string Describe(const Proposal& proposal);
+
+}  // namespace capstan::scheduler::round
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_ROUND_ORACLE_H_

@@ -22,6 +22,9 @@ class ExecutorActor final : public Process {
   // An agent dials.
   Network::UpperEnd Accept(const std::string& node, std::shared_ptr<Pipe> pipe);
 
+  // While it is down: its disk is replaced by an empty one.
+  void LoseStore() { disk_ = Disk(); }
+
   const executor::ExecutorCore* core() const { return core_.get(); }
   const Disk& disk() const { return disk_; }
 

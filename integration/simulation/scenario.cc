@@ -88,7 +88,7 @@ void Scenario::FireFault() {
   Random& random = world_.random();
   Process* process = fleet_.processes()[random.Below(fleet_.processes().size())];
   const absl::Duration how_long = HowLong();
-  switch (random.Below(14)) {
+  switch (random.Below(15)) {
     case 0:
     case 1:
       world_.Fault("crash");
@@ -168,11 +168,20 @@ void Scenario::FireFault() {
       world_.After(how_long, [this, i] { fleet_.agents()[i]->Start(); });
       return;
     }
-    case 10:
+    case 10: {
+      if (!random.OneIn(2)) return;
+      world_.Fault("executor store lost");
+      ExecutorActor* executor = fleet_.executors()[random.Below(fleet_.executors().size())].get();
+      executor->Crash();
+      executor->LoseStore();
+      world_.After(how_long, [executor] { executor->Start(); });
+      return;
+    }
+    case 11:
       if (BusyMachine()->KillShim()) world_.Fault("shim kill");
       return;
-    case 11:
     case 12:
+    case 13:
       if (BusyMachine()->StopShim(how_long)) world_.Fault("shim stop");
       return;
     default:

@@ -169,6 +169,13 @@ void ExecutorCore::JournalNode(const std::string& node) {
   journal_[entry.record.sequence()] = Entry{absl::nullopt, node};
 }
 
+void ExecutorCore::JournalReturn(const std::string& node) {
+  JournalNode(node);
+  NodeEntry& entry = nodes_[node];
+  entry.record.set_return_sequence(entry.record.sequence());
+  persist_.Put(NodeKey(node), entry.record);
+}
+
 void ExecutorCore::EndHere(const TaskId& id, TaskEnd::Cause cause, const std::string& message,
                            Now now) {
   TaskEntry entry = *tasks_.Find(id);

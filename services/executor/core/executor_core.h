@@ -146,6 +146,8 @@ class ExecutorCore {
   // Stores an observation under a new sequence.
   void JournalTask(const session::TaskId& id);
   void JournalNode(const std::string& node);
+  // The same for a Node that is to be renewed once the scheduler has acknowledged this report.
+  void JournalReturn(const std::string& node);
   // Ends a Task by decision of the executor: no process of it can exist.
   void EndHere(const session::TaskId& id, capstan::type::v1::TaskEnd::Cause cause,
                const std::string& message, Now now);

@@ -165,9 +165,7 @@ void ExecutorCore::HeardNode(const std::string& node, Now now) {
   it->second.last_heard = now.boot;
   if (!it->second.silent()) return;
   it->second.record.mutable_observation()->set_silent(false);
-  JournalNode(node);
-  it->second.record.set_return_sequence(it->second.record.sequence());
-  persist_.Put(NodeKey(node), it->second.record);
+  JournalReturn(node);
 }
 
 void ExecutorCore::FindSilentNodes(Now now) {
@@ -197,7 +195,6 @@ void ExecutorCore::OnAgentObservations(SessionId session, Agent& agent,
   for (const auto& observation : observations.nodes()) {
     if (observation.node() != node) continue;
     const auto [it, added] = nodes_.try_emplace(node);
-    if (added) it->second.last_heard = now.boot;
     capstan::type::v1::NodeObservation next = observation;
     next.set_silent(it->second.silent());
     if (!added && session::SerializeDeterministic(next) ==
@@ -205,7 +202,14 @@ void ExecutorCore::OnAgentObservations(SessionId session, Agent& agent,
       continue;
     }
     *it->second.record.mutable_observation() = std::move(next);
-    JournalNode(node);
+    if (added) {
+      // The scheduler may count it as silent since a store of ours was lost.
+      it->second.last_heard = now.boot;
+      it->second.record.set_withheld(true);
+      JournalReturn(node);
+    } else {
+      JournalNode(node);
+    }
   }
   for (const TaskObservation& task : observations.tasks()) {
     if (!session::CheckTaskKey(task.key()).ok()) {

@@ -45,6 +45,7 @@ TEST(ExecutorCoreTest, AnswersNoAgentBeforeARenewalOfThisLifeWasAnswered) {
   EXPECT_EQ(AgeIn(bench.RenewAgent(10)), absl::nullopt);
   bench.Advance(absl::Seconds(2));
   bench.AnswerRenewal(1, 1, 5);
+  bench.Acknowledge(1, bench.core_->nodes().at("n1").record.sequence(), {"n1"});
   bench.Advance(absl::Seconds(1));
   // Sent three seconds ago, answered one second ago: the former counts.
   EXPECT_EQ(AgeIn(bench.RenewAgent(10)), absl::Seconds(3));
@@ -52,6 +53,22 @@ TEST(ExecutorCoreTest, AnswersNoAgentBeforeARenewalOfThisLifeWasAnswered) {
   bench.Apply(UpConnected{2});
   bench.ConnectAgent(11, "n1");
   EXPECT_EQ(AgeIn(bench.RenewAgent(11)), absl::nullopt);
+}
+
+// As after the executor's store was lost: the scheduler counts the Node as silent meanwhile.
+TEST(ExecutorCoreTest, UnknownNodeIsRenewedOnlyAfterItsFirstReportIsAcknowledged) {
+  Bench bench;
+  bench.Apply(UpConnected{1});
+  bench.AnswerRenewal(1, 1, 5);
+  bench.ConnectAgent(10, "n1");
+  EXPECT_EQ(AgeIn(bench.RenewAgent(10)), absl::nullopt);
+  bench.Restart();
+  bench.Apply(UpConnected{2});
+  bench.AnswerRenewal(2, 1, 5);
+  bench.ConnectAgent(11, "n1");
+  EXPECT_EQ(AgeIn(bench.RenewAgent(11)), absl::nullopt);
+  bench.Acknowledge(2, bench.core_->nodes().at("n1").record.sequence(), {"n1"});
+  EXPECT_TRUE(AgeIn(bench.RenewAgent(11)).has_value());
 }
 
 TEST(ExecutorCoreTest, SilentNodeIsRenewedOnlyAfterItsReturnIsAcknowledged) {

@@ -10,6 +10,7 @@
 namespace capstan::executor {
 
 // What the executor keeps of one Node. A Node is
+//   unknown    -- first heard                 -->  returning: reported, withheld from renewal
 //   heard      -- not heard for suspect_after -->  silent: reported, withheld from renewal
 //   silent     -- heard again                 -->  returning: reported, still withheld
 //   returning  -- scheduler acknowledged      -->  heard

@@ -75,6 +75,16 @@ TEST_F(LifecycleTest, TheDemoSucceedsIntoAFileTwice) {
   }
 }
 
+TEST_F(LifecycleTest, AKeptDemoRunsOnUntilItIsStopped) {
+  const CommandResult demo =
+      platform_->Capstan({"dev", "demo", "--keep", "--example", platform_->CopyOfExample()});
+  EXPECT_EQ(demo.exit_code, 0) << demo.out << demo.err;
+  EXPECT_THAT(platform_->MustCapstan({"dev", "status"}), HasSubstr("READY"));
+  EXPECT_THAT(platform_->MustCapstan({"job", "list"}), HasSubstr("SUCCEEDED"));
+  platform_->MustCapstan({"dev", "down"});
+  ExpectNothingLeft();
+}
+
 TEST_F(LifecycleTest, AnInterruptedDemoLeavesNothingBehind) {
   const std::string example = platform_->CopyOfExample();
   for (const char* stage : {"starting the platform", "submitting", "RUNNING", "step 500/"}) {

@@ -21,7 +21,27 @@ ClassIndex::ClassIndex(const NodeRows* rows, Request request,
   for (size_t b = 0; b < masks_.size(); ++b) {
     masks_[b] = MaskOf(Clip(static_cast<int>(b), {0, rows_->size()}));
   }
+  supers_.resize((masks_.size() + kBlocksPerSuper - 1) / kBlocksPerSuper);
+  for (size_t s = 0; s < supers_.size(); ++s) SumUpSuper(static_cast<int>(s));
   synced_ = rows_->sequence();
+}
+
+void ClassIndex::SumUpSuper(int super) {
+  const size_t first = static_cast<size_t>(super) * kBlocksPerSuper;
+  const size_t last = std::min(first + kBlocksPerSuper, masks_.size());
+  supers_[super] = 0;
+  for (size_t b = first; b < last; ++b) supers_[super] |= masks_[b];
+}
+
+int ClassIndex::NextBlock(int block, int last, uint64_t wanted) const {
+  while (block <= last && (masks_[block] & wanted) == 0) {
+    ++block;
+    while (block % kBlocksPerSuper == 0 && block <= last &&
+           (supers_[block / kBlocksPerSuper] & wanted) == 0) {
+      block += kBlocksPerSuper;
+    }
+  }
+  return std::min(block, last + 1);
 }
 
 void ClassIndex::Sync() {
@@ -68,7 +88,10 @@ void ClassIndex::Refresh(int position) {
   total_ += fit - old;
   fits_[position] = static_cast<uint16_t>(fit);
   const int block = position / kBlock;
-  masks_[block] = MaskOf(Clip(block, {0, rows_->size()}));
+  const uint64_t mask = MaskOf(Clip(block, {0, rows_->size()}));
+  if (mask == masks_[block]) return;
+  masks_[block] = mask;
+  SumUpSuper(block / kBlocksPerSuper);
 }
 
 int64_t ClassIndex::TotalIn(Range range) const {
@@ -84,8 +107,9 @@ int ClassIndex::TightestIn(Range range, int64_t want) const {
   uint64_t wanted = ~uint64_t{0} << floor;
   int best = -1;
   int best_fit = kMaxFit + 1;
-  for (int b = range.first / kBlock; b <= (range.last - 1) / kBlock; ++b) {
-    if ((masks_[b] & wanted) == 0) continue;
+  const int last = (range.last - 1) / kBlock;
+  for (int b = NextBlock(range.first / kBlock, last, wanted); b <= last;
+       b = NextBlock(b + 1, last, wanted)) {
     const Range part = Clip(b, range);
     for (int p = part.first; p < part.last; ++p) {
       if (fits_[p] >= want && fits_[p] < best_fit) {
@@ -105,8 +129,9 @@ int ClassIndex::RoomiestIn(Range range) const {
   uint64_t wanted = ~uint64_t{1};
   int best = -1;
   int best_fit = 0;
-  for (int b = range.first / kBlock; b <= (range.last - 1) / kBlock; ++b) {
-    if ((masks_[b] & wanted) == 0) continue;
+  const int last = (range.last - 1) / kBlock;
+  for (int b = NextBlock(range.first / kBlock, last, wanted); b <= last;
+       b = NextBlock(b + 1, last, wanted)) {
     const Range part = Clip(b, range);
     for (int p = part.first; p < part.last; ++p) {
       if (fits_[p] > best_fit) {

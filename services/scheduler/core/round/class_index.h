@@ -19,7 +19,8 @@ using Standings = std::vector<Standing>;
 // history.
 //
 // Each node's *fit* (tasks that it takes) is a number of 16 bits; each block of 32 nodes has a mask
-// of the fits in it, where all above 62 share a bit. A search reads a mask a block, then one block.
+// of the fits in it, where all above 62 share a bit, and each 16 blocks have one of theirs. A
+// search reads masks, then one block.
 class ClassIndex {
  public:
   // Most tasks that one node is counted for.
@@ -47,10 +48,14 @@ class ClassIndex {
 
  private:
   static constexpr int kBlock = 32;
+  static constexpr int kBlocksPerSuper = 16;
   static constexpr int kTopLevel = 63;
 
   int FitOf(int position) const;
   void Refresh(int position);
+  void SumUpSuper(int super);
+  // The first block from `block` to `last` with a fit that `wanted` names; `last` + 1 if none has.
+  int NextBlock(int block, int last, uint64_t wanted) const;
   uint64_t MaskOf(Range range) const;
   Range Clip(int block, Range range) const;
   int TightestIn(Range range, int64_t want) const;
@@ -64,7 +69,9 @@ class ClassIndex {
   Plane plane_;
   uint64_t synced_ = 0;
   std::vector<uint16_t> fits_;
+  // By block, and of 16 blocks at a time.
   std::vector<uint64_t> masks_;
+  std::vector<uint64_t> supers_;
   int64_t total_ = 0;
 };
 

@@ -50,6 +50,31 @@ absl::Status CheckGroups(const GangShape& shape, size_t class_count) {
   return absl::OkStatus();
 }
 
+// Fills in `leaves` and `needs`: a parent comes before its groups, so from the last to the first.
+void SumUp(GangShape& shape) {
+  shape.leaves.assign(shape.groups.size(), {});
+  shape.needs.assign(shape.groups.size(), {});
+  for (int g = static_cast<int>(shape.groups.size()) - 1; g >= 0; --g) {
+    if (shape.is_leaf(g)) shape.leaves[g] = {g};
+    for (int child : shape.children[g]) {
+      shape.leaves[g].insert(shape.leaves[g].end(), shape.leaves[child].begin(),
+                             shape.leaves[child].end());
+    }
+    for (int leaf : shape.leaves[g]) {
+      const GangShape::Group& group = shape.groups[leaf];
+      std::vector<GangShape::Need>& needs = shape.needs[g];
+      const auto same = std::find_if(
+          needs.begin(), needs.end(),
+          [&group](const GangShape::Need& need) { return need.task_class == group.task_class; });
+      if (same == needs.end()) {
+        needs.push_back({group.task_class, group.min});
+      } else {
+        same->count += group.min;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 NodeIndex Fleet::AddNode(NodeTraits traits) {
@@ -113,6 +138,7 @@ absl::StatusOr<ShapeId> Fleet::InternShape(GangShape shape) {
     }
   }
   CAPSTAN_RETURN_IF_ERROR(CheckGroups(shape, classes_.size()));
+  SumUp(shape);
   if (!shape.groups[0].required.has_value()) shape.groups[0].required = Level::kCluster;
   shape.demand.clear();
   shape.min_tasks = 0;

@@ -62,8 +62,16 @@ struct GangShape {
   };
   std::vector<Group> groups;
 
+  // Tasks of one class that a group wants at least.
+  struct Need {
+    ClassId task_class = 0;
+    int64_t count = 0;
+  };
+
   // Filled in by Fleet::InternShape.
   std::vector<std::vector<int>> children;  // by group
+  std::vector<std::vector<int>> leaves;    // by group: those below it, itself if it is one, by rank
+  std::vector<std::vector<Need>> needs;    // by group: of all leaves below, each class once
   Request demand;                          // of all minima
   int64_t min_tasks = 0;
   bool is_elastic = false;  // some leaf may have more than its minimum

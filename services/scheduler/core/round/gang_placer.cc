@@ -7,11 +7,6 @@
 namespace capstan::scheduler::round {
 namespace {
 
-void AddLeavesBelow(const GangShape& shape, int group, std::vector<int>& leaves) {
-  if (shape.is_leaf(group)) leaves.push_back(group);
-  for (int child : shape.children[group]) AddLeavesBelow(shape, child, leaves);
-}
-
 int LevelOf(const absl::optional<Level>& level) {
   return level.has_value() ? static_cast<int>(*level) : -1;
 }
@@ -22,12 +17,6 @@ bool Larger(const Request& a, const Request& b) {
 }
 
 }  // namespace
-
-std::vector<int> LeavesBelow(const GangShape& shape, int group) {
-  std::vector<int> leaves;
-  AddLeavesBelow(shape, group, leaves);
-  return leaves;
-}
 
 absl::optional<std::vector<TaskRun>> GangPlacer::Place(const GangShape& shape, Plane plane) {
   return PlaceInOrders(shape, plane, absl::nullopt);
@@ -46,7 +35,7 @@ absl::optional<std::vector<TaskRun>> GangPlacer::PlaceInOrders(const GangShape& 
   taken_.clear();
   if (!MayFit(shape, 0, domain.value_or(Everything()), plane)) return absl::nullopt;
   const Mark start = Here();
-  const int orders = LeavesBelow(shape, 0).size() > 1 ? 2 : 1;
+  const int orders = shape.leaves[0].size() > 1 ? 2 : 1;
   for (int order = 0; order < orders; ++order) {
     largest_first_ = order == 1;
     const bool placed = domain.has_value() ? PlaceWithin(0, *domain) : PlaceGroup(0, Everything());
@@ -57,8 +46,10 @@ absl::optional<std::vector<TaskRun>> GangPlacer::PlaceInOrders(const GangShape& 
 }
 
 std::vector<TaskRun> GangPlacer::TakeRuns() {
-  std::stable_sort(taken_.begin(), taken_.end(),
-                   [](const Taken& a, const Taken& b) { return a.group < b.group; });
+  const auto by_group = [](const Taken& a, const Taken& b) { return a.group < b.group; };
+  if (!std::is_sorted(taken_.begin(), taken_.end(), by_group)) {
+    std::stable_sort(taken_.begin(), taken_.end(), by_group);
+  }
   std::vector<TaskRun> runs;
   runs.reserve(taken_.size());
   for (const Taken& taken : taken_) {
@@ -68,39 +59,25 @@ std::vector<TaskRun> GangPlacer::TakeRuns() {
   return runs;
 }
 
-std::vector<GangPlacer::Need> GangPlacer::NeedsOf(const GangShape& shape, int group) const {
-  std::vector<Need> needs;
-  for (int leaf : LeavesBelow(shape, group)) {
-    const GangShape::Group& g = shape.groups[leaf];
-    const auto same =
-        std::find_if(needs.begin(), needs.end(), [&g](Need n) { return n.id == g.task_class; });
-    if (same == needs.end()) {
-      needs.push_back({g.task_class, g.min});
-    } else {
-      same->count += g.min;
-    }
-  }
-  return needs;
-}
-
 bool GangPlacer::MayFit(const GangShape& shape, int group, Range range, Plane plane) {
-  for (const Need& need : NeedsOf(shape, group)) {
-    if (workspace_->Index(need.id, plane).TotalIn(range) < need.count) return false;
+  for (const GangShape::Need& need : shape.needs[group]) {
+    if (workspace_->Index(need.task_class, plane).TotalIn(range) < need.count) return false;
   }
   return true;
 }
 
 std::vector<Range> GangPlacer::Candidates(int group, Level level, Range range) {
   const NodeRows& rows = workspace_->rows();
-  const std::vector<Need> needs = NeedsOf(*shape_, group);
+  const std::vector<GangShape::Need>& needs = shape_->needs[group];
   std::vector<std::pair<int64_t, Range>> found;
   const std::vector<Range>& domains = rows.domains(level);
   auto domain = std::lower_bound(domains.begin(), domains.end(), range.first,
                                  [](const Range& d, int first) { return d.first < first; });
   for (; domain != domains.end() && domain->last <= range.last; ++domain) {
     int64_t leftover = 0;
-    for (const Need& need : needs) {
-      const int64_t spare = workspace_->Index(need.id, plane_).TotalIn(*domain) - need.count;
+    for (const GangShape::Need& need : needs) {
+      const int64_t spare =
+          workspace_->Index(need.task_class, plane_).TotalIn(*domain) - need.count;
       if (spare < 0) {
         leftover = -1;
         break;
@@ -247,7 +224,7 @@ std::vector<int> GangPlacer::ChildrenInOrder(int group) const {
   if (!largest_first_) return children;
   std::vector<Request> largest(shape_->groups.size());
   for (int child : children) {
-    for (int leaf : LeavesBelow(*shape_, child)) {
+    for (int leaf : shape_->leaves[child]) {
       const Request& request = workspace_->task_class(shape_->groups[leaf].task_class).request;
       if (Larger(request, largest[child])) largest[child] = request;
     }
@@ -264,7 +241,7 @@ Range GangPlacer::DomainFor(const GangShape& shape, int leaf,
   for (int group = leaf; group >= 0; group = shape.groups[group].parent) {
     const absl::optional<Level>& required = shape.groups[group].required;
     if (!required.has_value()) continue;
-    for (int below : LeavesBelow(shape, group)) {
+    for (int below : shape.leaves[group]) {
       const auto run = std::find_if(runs.begin(), runs.end(),
                                     [below](const TaskRun& r) { return r.group == below; });
       if (run == runs.end()) continue;
@@ -286,7 +263,7 @@ std::vector<TaskRun> GangPlacer::Grow(const GangShape& shape, absl::Span<const T
   taken_.clear();
   std::vector<TaskRun> all(runs.begin(), runs.end());
   std::vector<TaskRun> more;
-  for (int leaf : LeavesBelow(shape, 0)) {
+  for (int leaf : shape.leaves[0]) {
     int64_t has = 0;
     for (const TaskRun& run : all) has += run.group == leaf ? run.count : 0;
     const int64_t room = std::min<int64_t>(shape.groups[leaf].max - has, limit[leaf]);

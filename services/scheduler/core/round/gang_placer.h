@@ -40,10 +40,6 @@ class GangPlacer {
   bool MayFit(const GangShape& shape, int group, Range range, Plane plane);
 
  private:
-  struct Need {
-    ClassId id;
-    int64_t count;
-  };
   struct Taken {
     int position;
     int group;
@@ -56,7 +52,6 @@ class GangPlacer {
 
   absl::optional<std::vector<TaskRun>> PlaceInOrders(const GangShape& shape, Plane plane,
                                                      absl::optional<Range> domain);
-  std::vector<Need> NeedsOf(const GangShape& shape, int group) const;
   // The domains of the level within the range that may hold the group, least leftover first.
   std::vector<Range> Candidates(int group, Level level, Range range);
   bool PlaceGroup(int group, Range range);
@@ -85,9 +80,6 @@ class GangPlacer {
   int trials_ = 0;
   std::vector<Taken> taken_;
 };
-
-// The leaves below the group, the group itself if it is one, in rank order.
-std::vector<int> LeavesBelow(const GangShape& shape, int group);
 
 }  // namespace capstan::scheduler::round
 

@@ -155,7 +155,7 @@ TEST_F(GangPlacerTest, ASeedChoosesAmongEquals) {
 // Whether the leaves fit at all, by trying every node for every task in turn.
 bool Exists(const GangShape& shape, const Snapshot& snapshot) {
   std::vector<int> tasks;
-  for (int leaf : LeavesBelow(shape, 0)) tasks.insert(tasks.end(), shape.groups[leaf].min, leaf);
+  for (int leaf : shape.leaves[0]) tasks.insert(tasks.end(), shape.groups[leaf].min, leaf);
   std::vector<TaskRun> runs;
   std::function<bool(size_t)> place = [&](size_t next) {
     if (next == tasks.size()) return FreeLedger(snapshot).Place(shape, runs).ok();

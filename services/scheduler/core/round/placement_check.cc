@@ -86,16 +86,17 @@ absl::Status FreeLedger::CheckTopology(const GangShape& shape,
 }
 
 absl::Status FreeLedger::TakeRoom(const GangShape& shape, absl::Span<const TaskRun> runs) {
-  std::vector<ResourceVector> left = free_;
   for (const TaskRun& run : runs) {
-    const Request& request = snapshot_.classes[shape.groups[run.group].task_class].request;
-    for (const Quantity& quantity : request) {
-      int64_t& amount = left[run.node][quantity.dimension];
-      amount -= quantity.amount * run.count;
-      if (amount < 0) return Broken(absl::StrCat("node ", run.node, " is over-committed"));
+    AddTo(free_[run.node], snapshot_.classes[shape.groups[run.group].task_class].request,
+          -int64_t{run.count});
+  }
+  for (const TaskRun& run : runs) {
+    for (const Quantity& q : snapshot_.classes[shape.groups[run.group].task_class].request) {
+      if (free_[run.node][q.dimension] >= 0) continue;
+      Release(shape, runs);
+      return Broken(absl::StrCat("node ", run.node, " is over-committed"));
     }
   }
-  free_ = std::move(left);
   return absl::OkStatus();
 }
 

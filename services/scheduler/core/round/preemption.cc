@@ -25,10 +25,7 @@ struct Candidate {
 
 // Whether a gang fits if and only if one domain of the root's level takes enough tasks in all.
 bool IsCountable(const GangShape& shape) {
-  const std::vector<int> leaves = LeavesBelow(shape, 0);
-  for (int leaf : leaves) {
-    if (shape.groups[leaf].task_class != shape.groups[leaves[0]].task_class) return false;
-  }
+  if (shape.needs[0].size() != 1) return false;
   for (size_t g = 1; g < shape.groups.size(); ++g) {
     if (shape.groups[g].required.has_value()) return false;
   }
@@ -48,7 +45,7 @@ class VictimSearch {
         queue_(workspace.snapshot().gangs[preemptor].queue),
         shape_(*workspace.snapshot().shapes[workspace.snapshot().gangs[preemptor].shape]),
         countable_(IsCountable(shape_)),
-        class_(shape_.groups[LeavesBelow(shape_, 0).front()].task_class) {}
+        class_(shape_.needs[0].front().task_class) {}
 
   absl::optional<Preemption> Run(const absl::flat_hash_set<GangIndex>& excluded, Plane plane);
 

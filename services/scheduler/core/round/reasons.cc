@@ -15,14 +15,6 @@ struct Shortage {
   int64_t best = 0;
 };
 
-std::map<ClassId, int64_t> WantedBelow(const GangShape& shape, int group) {
-  std::map<ClassId, int64_t> wanted;
-  for (int leaf : LeavesBelow(shape, group)) {
-    wanted[shape.groups[leaf].task_class] += shape.groups[leaf].min;
-  }
-  return wanted;
-}
-
 // Tasks of the class that the nodes of a range would hold if nothing ran, cordoned ones included.
 int64_t FitWhenEmpty(Workspace& workspace, ClassId id, Range range) {
   const TaskClass& task_class = workspace.task_class(id);
@@ -44,7 +36,7 @@ int64_t FitWhenEmpty(Workspace& workspace, ClassId id, Range range) {
 template <typename FitIn>
 absl::optional<Shortage> FindShortage(Workspace& workspace, const GangShape& shape, int group,
                                       Level level, FitIn fit_in) {
-  for (const auto& [id, wanted] : WantedBelow(shape, group)) {
+  for (const auto& [id, wanted] : shape.needs[group]) {
     int64_t best = 0;
     for (const Range& domain : workspace.rows().domains(level)) {
       best = std::max(best, fit_in(id, domain));
@@ -122,7 +114,7 @@ Reason WhyNot(Workspace& workspace, const GangShape& shape, Plane plane) {
     reason.obstacle = Obstacle::kPacking;
     reason.level = shape.groups[0].required;
     reason.wanted = shape.min_tasks;
-    CountNodes(workspace, shape.groups[LeavesBelow(shape, 0).front()].task_class, plane, reason);
+    CountNodes(workspace, shape.groups[shape.leaves[0].front()].task_class, plane, reason);
   }
   if (plane == Plane::kBeyondReservation) {
     const size_t mark = workspace.Mark();

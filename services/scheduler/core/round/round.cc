@@ -196,7 +196,7 @@ void Round::GrowOne(GangIndex gang, const std::vector<TaskRun>& runs) {
   Start growth;
   growth.gang = gang;
   std::vector<TaskRun> all = runs;
-  for (int leaf : LeavesBelow(shape, 0)) {
+  for (int leaf : shape.leaves[0]) {
     const Request& request = workspace_.task_class(shape.groups[leaf].task_class).request;
     std::vector<int64_t> limit(shape.groups.size(), 0);
     limit[leaf] = input_.budgets.Times(entry.queue, request, shape.groups[leaf].max);

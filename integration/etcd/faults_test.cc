@@ -29,9 +29,9 @@ namespace capstan::store {
 namespace {
 
 constexpr int kCallers = 4;
-constexpr int kOperations = 50;
-// A fault for each, and its end.
-constexpr int kCallsBetweenFaults = 25;
+constexpr int kFaults = 4;
+// Between faults, while there is one, and while it ends.
+constexpr int kCalls = 20;
 constexpr absl::Duration kPatience = absl::Seconds(30);
 
 // A store on a strand of its own.
@@ -151,27 +151,24 @@ class EtcdFaultsTest : public testing::Test {
 
   // One member fails, and is well again after a while of calls; once in four times another one
   // fails meanwhile, so that nothing can be done.
-  static void Fault(Random* random, int calls_before, History* history) {
-    const int first = static_cast<int>(random->Below(3));
+  static void Fault(Random* random, History* history) {
+    std::vector<int> members = {static_cast<int>(random->Below(3))};
     const bool two = random->OneIn(4);
-    const int second = (first + 1) % 3;
+    if (two) members.push_back((members[0] + 1) % 3);
     const bool kill = random->OneIn(2);
-    const auto fail = [&](int member) { kill ? etcd_->Kill(member) : etcd_->Stop(member); };
-    fail(first);
-    if (two) fail(second);
-    history->AwaitCalls(calls_before + kCallsBetweenFaults,
-                        two ? absl::Milliseconds(500) : absl::Milliseconds(2500));
-    for (const int member : {first, second}) {
-      if (member == second && !two) continue;
+    for (const int member : members) kill ? etcd_->Kill(member) : etcd_->Stop(member);
+    history->Allow(kCalls);
+    history->Await(two ? absl::Milliseconds(500) : absl::Milliseconds(2500));
+    for (const int member : members) {
       if (!kill) {
         etcd_->Continue(member);
       } else {
         ASSERT_TRUE(etcd_->Begin(member).ok());
       }
     }
+    history->Allow(kCalls);
     if (!kill) return;
-    for (const int member : {first, second}) {
-      if (member == second && !two) continue;
+    for (const int member : members) {
       const absl::Status ready = etcd_->WaitReady(member);
       ASSERT_TRUE(ready.ok()) << ready;
     }
@@ -194,16 +191,16 @@ TEST_F(EtcdFaultsTest, HistoriesAreLinearisableWhileMembersDieAndStop) {
     History history;
     std::vector<std::thread> callers;
     for (int c = 0; c < kCallers; ++c) {
-      callers.emplace_back([&, c] {
-        history.RunCaller(store.get(), root, seed * 100 + static_cast<uint64_t>(c), kOperations);
-      });
+      callers.emplace_back(
+          [&, c] { history.RunCaller(store.get(), root, seed * 100 + static_cast<uint64_t>(c)); });
     }
     Random random(seed);
-    for (int calls = kCallsBetweenFaults; calls < kCallers * kOperations;
-         calls += 3 * kCallsBetweenFaults) {
-      history.AwaitCalls(calls, kPatience);
-      Fault(&random, calls, &history);
+    for (int i = 0; i < kFaults; ++i) {
+      history.Allow(kCalls);
+      history.Await(kPatience);
+      Fault(&random, &history);
     }
+    history.End();
     for (std::thread& caller : callers) caller.join();
     EXPECT_EQ(history.Contradiction(), "") << "seed " << seed;
 
@@ -225,7 +222,7 @@ TEST_F(EtcdFaultsTest, HistoriesAreLinearisableWhileMembersDieAndStop) {
     total.settled += counts.settled;
     total.unknown += counts.unknown;
     // Failures cost some calls, not the store.
-    EXPECT_GT(counts.answered, kCallers * kOperations / 2) << "seed " << seed;
+    EXPECT_GT(counts.answered, 2 * kFaults * kCalls) << "seed " << seed;
   }
   std::printf("%d histories: %d calls answered, %d refused, %d settled, %d unknown\n",
               CAPSTAN_HISTORIES, total.answered, total.refused, total.settled, total.unknown);

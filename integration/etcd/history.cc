@@ -29,13 +29,42 @@ bool IsSettled(const absl::Status& status) {
 
 }  // namespace
 
-void History::RunCaller(Store* store, const std::string& root, uint64_t seed, int operations) {
+void History::Allow(int calls) {
+  absl::MutexLock lock(&mutex_);
+  allowed_ += calls;
+}
+
+void History::Await(absl::Duration patience) {
+  absl::MutexLock lock(&mutex_);
+  const auto all = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return done_ >= allowed_; };
+  mutex_.AwaitWithTimeout(absl::Condition(&all), patience);
+}
+
+void History::End() {
+  absl::MutexLock lock(&mutex_);
+  ended_ = true;
+}
+
+bool History::Begin(int64_t* called_at) {
+  absl::MutexLock lock(&mutex_);
+  const auto next = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return begun_ < allowed_ || ended_;
+  };
+  mutex_.Await(absl::Condition(&next));
+  if (begun_ >= allowed_) return false;
+  ++begun_;
+  *called_at = ++clock_;
+  return true;
+}
+
+void History::RunCaller(Store* store, const std::string& root, uint64_t seed) {
   Random random(seed);
   std::string last_seen;
-  for (int i = 0; i < operations; ++i) {
+  RegisterOperation begun;
+  for (int i = 0; Begin(&begun.called_at); ++i) {
     const std::string key = absl::StrCat(root, random.Below(3));
     const std::string fresh = absl::StrCat(seed, "-", i);
-    RegisterOperation op;
+    RegisterOperation op = begun;
     op.kind = static_cast<Kind>(random.Below(3));
     TxnRequest txn;
     if (op.kind == Kind::kWrite) {
@@ -50,7 +79,6 @@ void History::RunCaller(Store* store, const std::string& root, uint64_t seed, in
     absl::Notification done;
     absl::Status status;
     int64_t revision = 0;
-    op.called_at = Tick();
     if (op.kind == Kind::kRead) {
       store->Range({.key = key}, [&](absl::StatusOr<RangeResult> result) {
         status = result.status();
@@ -79,7 +107,7 @@ void History::RunCaller(Store* store, const std::string& root, uint64_t seed, in
 void History::Note(const std::string& key, RegisterOperation op, const absl::Status& status,
                    int64_t revision) {
   absl::MutexLock lock(&mutex_);
-  ++calls_;
+  ++done_;
   op.returned_at = ++clock_;
   if (status.ok()) {
     ++counts_.answered;
@@ -96,12 +124,6 @@ void History::Note(const std::string& key, RegisterOperation op, const absl::Sta
     op.returned_at = std::numeric_limits<int64_t>::max();
   }
   by_key_[key].push_back(std::move(op));
-}
-
-void History::AwaitCalls(int calls, absl::Duration patience) {
-  absl::MutexLock lock(&mutex_);
-  const auto reached = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return calls_ >= calls; };
-  mutex_.AwaitWithTimeout(absl::Condition(&reached), patience);
 }
 
 std::string History::Contradiction() const {

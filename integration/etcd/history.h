@@ -29,11 +29,16 @@ class History {
   };
 
   // One caller: reads, writes and compare-and-sets on three keys below `root`, one after another,
-  // blocking until each is answered.
-  void RunCaller(Store* store, const std::string& root, uint64_t seed, int operations);
+  // blocking until each is answered, as long as there are calls to make.
+  void RunCaller(Store* store, const std::string& root, uint64_t seed);
 
-  // Waits until so many calls have been answered somehow, but not longer than `patience`.
-  void AwaitCalls(int calls, absl::Duration patience);
+  // So many more calls may be made, by all callers together.
+  void Allow(int calls);
+  // Waits until all calls allowed so far have been answered somehow, but not longer than
+  // `patience`.
+  void Await(absl::Duration patience);
+  // Lets the callers end.
+  void End();
 
   // Why no order of the calls explains what the callers saw; "" if one does.
   std::string Contradiction() const;
@@ -50,16 +55,17 @@ class History {
     std::string key;
   };
 
-  int64_t Tick() {
-    absl::MutexLock lock(&mutex_);
-    return ++clock_;
-  }
+  // Waits for a call to make; false if there will be none. `called_at` gets the time.
+  bool Begin(int64_t* called_at);
   void Note(const std::string& key, RegisterOperation op, const absl::Status& status,
             int64_t revision);
 
   mutable absl::Mutex mutex_;
   int64_t clock_ ABSL_GUARDED_BY(mutex_) = 0;
-  int calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  int allowed_ ABSL_GUARDED_BY(mutex_) = 0;
+  int begun_ ABSL_GUARDED_BY(mutex_) = 0;
+  int done_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   Counts counts_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::vector<RegisterOperation>> by_key_ ABSL_GUARDED_BY(mutex_);
   std::vector<Revision> revisions_ ABSL_GUARDED_BY(mutex_);

@@ -114,6 +114,8 @@ void EtcdClient::Suspect(size_t endpoint) {
 }
 
 absl::Status EtcdClient::CheckCluster(const etcdserverpb::ResponseHeader& header) {
+  // Some answers have no header.
+  if (header.cluster_id() == 0) return absl::OkStatus();
   if (cluster_id_ == 0) cluster_id_ = header.cluster_id();
   if (cluster_id_ == header.cluster_id()) return absl::OkStatus();
   replaced_ = status::Error(

@@ -53,12 +53,12 @@ class EtcdMaintenance::Inspection : public std::enable_shared_from_this<Inspecti
           }
           EtcdMember member;
           member.endpoint = self->endpoints_[self->members_.size()];
+          member.id = status->header().member_id();
           member.version = status->version();
-          member.leads = status->leader() == status->header().member_id();
+          member.leads = status->leader() == member.id;
           member.disk_bytes = status->dbsize();
           member.used_bytes = status->dbsizeinuse();
           member.quota_bytes = status->dbsizequota();
-          self->ids_.push_back(status->header().member_id());
           self->members_.push_back(std::move(member));
           self->Next();
         });
@@ -74,8 +74,8 @@ class EtcdMaintenance::Inspection : public std::enable_shared_from_this<Inspecti
           if (!alarms.ok()) return self->done_(alarms.status());
           for (const etcdserverpb::AlarmMember& alarm : alarms->alarms()) {
             if (alarm.alarm() != etcdserverpb::NOSPACE) continue;
-            for (size_t i = 0; i < self->ids_.size(); ++i) {
-              if (self->ids_[i] == alarm.memberid()) self->members_[i].no_space = true;
+            for (EtcdMember& member : self->members_) {
+              if (member.id == alarm.memberid()) member.no_space = true;
             }
           }
           self->done_(std::move(self->members_));
@@ -86,7 +86,6 @@ class EtcdMaintenance::Inspection : public std::enable_shared_from_this<Inspecti
   const std::vector<std::string> endpoints_;
   Callback<std::vector<EtcdMember>> done_;
   std::vector<EtcdMember> members_;
-  std::vector<uint64_t> ids_;
 };
 
 class EtcdMaintenance::Reclaiming : public std::enable_shared_from_this<Reclaiming> {
@@ -151,13 +150,24 @@ class EtcdMaintenance::Reclaiming : public std::enable_shared_from_this<Reclaimi
                                                " bytes of its quota of ", member.quota_bytes)));
       }
     }
+    for (const EtcdMember& member : members) {
+      if (member.no_space) alarmed_.push_back(member.id);
+    }
+    LiftNext();
+  }
+
+  void LiftNext() {
+    if (alarmed_.empty()) return done_(absl::OkStatus());
     etcdserverpb::AlarmRequest request;
     request.set_action(etcdserverpb::AlarmRequest::DEACTIVATE);
     request.set_alarm(etcdserverpb::NOSPACE);
+    request.set_memberid(alarmed_.back());
+    alarmed_.pop_back();
     clients_[0]->Call<etcdserverpb::Maintenance>(
         &MaintenanceCalls::Alarm, request, EtcdClient::Repeat::kAlways, clients_[0]->CallDeadline(),
         [self = shared_from_this()](absl::StatusOr<etcdserverpb::AlarmResponse> lifted) {
-          self->done_(lifted.status());
+          if (!lifted.ok()) return self->done_(lifted.status());
+          self->LiftNext();
         });
   }
 
@@ -165,6 +175,7 @@ class EtcdMaintenance::Reclaiming : public std::enable_shared_from_this<Reclaimi
   const std::vector<std::string> endpoints_;
   DoneCallback done_;
   std::vector<size_t> order_;
+  std::vector<uint64_t> alarmed_;
 };
 
 void EtcdMaintenance::Inspect(Callback<std::vector<EtcdMember>> done) {

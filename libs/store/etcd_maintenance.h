@@ -18,6 +18,7 @@ class EtcdClient;
 // What one member says of itself.
 struct EtcdMember {
   std::string endpoint{};
+  uint64_t id = 0;
   std::string version{};
   bool leads = false;
   // On disk, and of that in use; what lies between is given back by Reclaim.

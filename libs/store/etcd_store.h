@@ -33,10 +33,11 @@ class EtcdStore final : public Store {
  public:
   using Opened = absl::AnyInvocable<void(absl::StatusOr<std::unique_ptr<EtcdStore>>)>;
 
-  // Connects, checks the version, and finds or stores the incarnation: a new one, above the old,
-  // if the keys are found in another cluster than the one they were written to, which is what a
-  // restored backup looks like. `done` runs on `strand`, which must outlive the store, also while
-  // the store is being opened. INVALID_ARGUMENT, STORE_TOO_OLD, STORE_UNREACHABLE.
+  // Connects, checks the version if the user may see it (root), and finds or stores the
+  // incarnation: a new one, above the old, if the keys are found in another cluster than the one
+  // they were written to, which is what a restored backup looks like. `done` runs on `strand`,
+  // which must outlive the store, also while the store is being opened. INVALID_ARGUMENT,
+  // STORE_TOO_OLD, STORE_UNREACHABLE.
   static void Open(EtcdOptions options, Strand* strand, Opened done);
   // On the strand, or after it has stopped. Does not wait for the transaction under way, which gets
   // its own answer; all others get STORE_CLOSED.

@@ -176,9 +176,9 @@ CommandResult TestPlatform::Capstan(const std::vector<std::string>& arguments) {
   return result;
 }
 
-std::string TestPlatform::MustCapstan(std::vector<std::string> arguments) {
+std::string TestPlatform::MustCapstan(const std::vector<std::string>& arguments) {
   const std::string line = absl::StrJoin(arguments, " ");
-  CommandResult result = Capstan(std::move(arguments));
+  CommandResult result = Capstan(arguments);
   EXPECT_EQ(result.exit_code, 0) << "capstan " << line << "\n" << result.out << result.err;
   return std::move(result.out);
 }
@@ -187,7 +187,7 @@ void TestPlatform::Up() { MustCapstan({"dev", "up", "--detach", "--config", conf
 
 void TestPlatform::Down(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {"dev", "down"});
-  MustCapstan(std::move(arguments));
+  MustCapstan(arguments);
   for (const dev::PartSpec& part : dev::AllParts()) {
     EXPECT_FALSE(Part(part.name).has_value()) << part.name << " still runs";
   }

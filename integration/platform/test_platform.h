@@ -77,7 +77,7 @@ class TestPlatform {
   // Runs `capstan --data-dir … <arguments>` to its end.
   CommandResult Capstan(const std::vector<std::string>& arguments);
   // As Capstan, and the test fails unless it exits with 0; standard output.
-  std::string MustCapstan(std::vector<std::string> arguments);
+  std::string MustCapstan(const std::vector<std::string>& arguments);
   // A command line for dev::Child::Spawn, for what is to go on beside the test.
   std::vector<std::string> CommandLine(const std::vector<std::string>& arguments) const;
 

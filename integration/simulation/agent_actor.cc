@@ -100,7 +100,9 @@ void AgentActor::Answer(const TaskId& id, node_agent::Ticket ticket, absl::Statu
 void AgentActor::AnswerSoon(const TaskId& id, node_agent::Ticket ticket, absl::Status status,
                             node_agent::Answer answer) {
   Later(world().random().Between(absl::Milliseconds(1), absl::Milliseconds(30)),
-        [this, id, ticket, status, answer] { Answer(id, ticket, status, answer); });
+        [this, id, ticket, status = std::move(status), answer = std::move(answer)] {
+          Answer(id, ticket, status, answer);
+        });
 }
 
 void AgentActor::CarryOut(const node_agent::Effect& effect) {
@@ -122,7 +124,7 @@ void AgentActor::CarryOut(const node_agent::Effect& effect) {
     request.set_job_uid(open->id.job_uid);
     request.set_generation(open->id.generation);
     network_->Call<dl::OpenOutputResponse>(
-        this, loader_, [this, request](auto reply) { loader_->OpenOutput(request, reply); },
+        this, loader_, [this, request](const auto& reply) { loader_->OpenOutput(request, reply); },
         [this, id = open->id, ticket = open->ticket](absl::StatusOr<dl::OpenOutputResponse> done) {
           OpenedOutput opened;
           if (done.ok()) {
@@ -165,7 +167,8 @@ void AgentActor::CarryOut(const node_agent::Effect& effect) {
     request.set_rank(final->rank);
     request.set_final(true);
     network_->Call<dl::CommitOutputResponse>(
-        this, loader_, [this, request](auto reply) { loader_->CommitOutput(request, reply); },
+        this, loader_,
+        [this, request](auto reply) { loader_->CommitOutput(request, std::move(reply)); },
         [this, id = final->id, ticket = final->ticket](
             absl::StatusOr<dl::CommitOutputResponse> done) { Answer(id, ticket, done.status()); });
   } else if (const auto* checkpoint = std::get_if<CommitCheckpoint>(&effect)) {
@@ -176,7 +179,8 @@ void AgentActor::CarryOut(const node_agent::Effect& effect) {
     request.set_rank(checkpoint->rank);
     request.set_checkpoint_step(checkpoint->step);
     network_->Call<dl::CommitOutputResponse>(
-        this, loader_, [this, request](auto reply) { loader_->CommitOutput(request, reply); },
+        this, loader_,
+        [this, request](auto reply) { loader_->CommitOutput(request, std::move(reply)); },
         [this, asked = checkpoint->request](absl::StatusOr<dl::CommitOutputResponse> done) {
           machine_->CheckpointAnswered(asked, done.status());
         });
@@ -187,7 +191,7 @@ void AgentActor::CarryOut(const node_agent::Effect& effect) {
   } else if (const auto* pins = std::get_if<ReleasePins>(&effect)) {
     network_->Call<bool>(
         this, loader_,
-        [this, holder = pins->holder](auto reply) { loader_->ReleasePins(holder, reply); },
+        [this, holder = pins->holder](const auto& reply) { loader_->ReleasePins(holder, reply); },
         [this, id = pins->id, ticket = pins->ticket](absl::StatusOr<bool> done) {
           Answer(id, ticket, done.status());
         });
@@ -212,7 +216,7 @@ void AgentActor::Dial() {
     Redial();
   };
   network_->Dial(
-      this, executor_, std::move(end),
+      this, executor_, end,
       [this](std::shared_ptr<Pipe> pipe) { return executor_->Accept(node_, std::move(pipe)); },
       [this, session](std::shared_ptr<Pipe> pipe) {
         if (pipe == nullptr) return Redial();

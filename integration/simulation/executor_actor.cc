@@ -102,7 +102,7 @@ void ExecutorActor::Dial() {
     Redial();
   };
   network_->Dial(
-      this, scheduler, std::move(end),
+      this, scheduler, end,
       [scheduler](std::shared_ptr<Pipe> pipe) { return scheduler->Accept(std::move(pipe)); },
       [this, session](std::shared_ptr<Pipe> pipe) {
         if (pipe == nullptr) return Redial();

@@ -266,7 +266,7 @@ class Reader {
             !absl::Base64Unescape(node.text, &value)) {
           return wrong();
         }
-        return Store(slot, std::move(value), &Reflection::SetString, &Reflection::AddString);
+        return Store(slot, value, &Reflection::SetString, &Reflection::AddString);
       }
       case FieldDescriptor::CPPTYPE_BOOL:
         if (node.quoted || (node.text != "true" && node.text != "false")) return wrong();

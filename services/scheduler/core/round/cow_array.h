@@ -51,7 +51,7 @@ class CowView {
   // comparison for each 2,048 items.
   template <typename Visit>
   void VisitChanges(const CowView& older, Visit visit) const {
-    using namespace cow_internal;  // NOLINT(build/namespaces): constants of this file
+    using namespace cow_internal;  // NOLINT(google-build-using-namespace)
     for (size_t b = 0; b < root_.size(); ++b) {
       const Branch<T>* const old = b < older.root_.size() ? older.root_[b].get() : nullptr;
       if (root_[b].get() == old) continue;
@@ -88,7 +88,7 @@ class CowArray {
 
   // The item at `i`, to be changed; valid until the next call of anything here.
   T& Mutable(size_t i) {
-    using namespace cow_internal;  // NOLINT(build/namespaces): constants of this file
+    using namespace cow_internal;  // NOLINT(google-build-using-namespace)
     std::shared_ptr<Branch<T>>& branch = view_.root_[i >> kRootShift];
     if (branch->edit != view_.edit_) {
       branch = std::make_shared<Branch<T>>(*branch);
@@ -103,7 +103,7 @@ class CowArray {
   }
 
   void PushBack(T item) {
-    using namespace cow_internal;  // NOLINT(build/namespaces): constants of this file
+    using namespace cow_internal;  // NOLINT(google-build-using-namespace)
     const size_t i = view_.size_;
     if ((i >> kRootShift) == view_.root_.size()) {
       view_.root_.push_back(std::make_shared<Branch<T>>());

@@ -22,7 +22,7 @@ NodeIndex FleetFixture::AddNode(const std::string& cluster, const std::string& r
   return fleet_.AddNode(Traits(cluster, rack, host, cpu_millis, gpus));
 }
 
-ClassId FleetFixture::Class(int64_t cpu_millis, int64_t gpus, Constraints constraints) {
+ClassId FleetFixture::Class(int64_t cpu_millis, int64_t gpus, const Constraints& constraints) {
   return fleet_.InternClass(constraints, {{kCpuMillis, cpu_millis}, {gpu_, gpus}});
 }
 

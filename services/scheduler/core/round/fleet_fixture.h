@@ -19,7 +19,7 @@ class FleetFixture {
                     int64_t cpu_millis, int64_t gpus) const;
   NodeIndex AddNode(const std::string& cluster, const std::string& rack, const std::string& host,
                     int64_t cpu_millis, int64_t gpus);
-  ClassId Class(int64_t cpu_millis, int64_t gpus, Constraints constraints = {});
+  ClassId Class(int64_t cpu_millis, int64_t gpus, const Constraints& constraints = {});
   // One group; all in one domain of the level.
   ShapeId Flat(ClassId task_class, int min, int max, absl::optional<Level> required = {},
                absl::optional<Level> preferred = {});

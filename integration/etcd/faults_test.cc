@@ -14,16 +14,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "integration/etcd/history.h"
+#include "integration/etcd/open_store.h"
 #include "integration/etcd/test_store.h"
 #include "libs/random/random.h"
 #include "libs/status/error.h"
-#include "libs/store/etcd_store.h"
 #include "libs/store/store.h"
-#include "libs/strand/thread_strand.h"
-#include "libs/time/system_clock.h"
 #include "tools/testenv/etcd_server.h"
 
 namespace capstan::store {
@@ -34,50 +31,6 @@ constexpr int kFaults = 4;
 // Between faults, while there is one, and while it ends.
 constexpr int kCalls = 20;
 constexpr absl::Duration kPatience = absl::Seconds(30);
-
-// A store on a strand of its own.
-class OpenStore {
- public:
-  explicit OpenStore(EtcdOptions options) : strand_("store", &clock_) {
-    absl::Notification done;
-    EtcdStore::Open(std::move(options), &strand_,
-                    [&](absl::StatusOr<std::unique_ptr<EtcdStore>> opened) {
-                      EXPECT_TRUE(opened.ok()) << opened.status();
-                      if (opened.ok()) store_ = *std::move(opened);
-                      done.Notify();
-                    });
-    done.WaitForNotification();
-  }
-  ~OpenStore() { strand_.Stop(); }
-
-  Store* get() { return store_.get(); }
-  ThreadStrand* strand() { return &strand_; }
-
-  absl::StatusOr<TxnResult> Txn(TxnRequest request) {
-    return Await<TxnResult>([&](auto done) { store_->Txn(std::move(request), std::move(done)); });
-  }
-  absl::StatusOr<RangeResult> Range(RangeRequest request) {
-    return Await<RangeResult>(
-        [&](auto done) { store_->Range(std::move(request), std::move(done)); });
-  }
-
-  template <typename T, typename F>
-  absl::StatusOr<T> Await(F call) {
-    absl::StatusOr<T> result = absl::UnknownError("not answered");
-    absl::Notification done;
-    call([&](absl::StatusOr<T> got) {
-      result = std::move(got);
-      done.Notify();
-    });
-    done.WaitForNotification();
-    return result;
-  }
-
- private:
-  SystemClock clock_;
-  ThreadStrand strand_;
-  std::unique_ptr<EtcdStore> store_;
-};
 
 // Follows a range for as long as it lives, and never loses its place.
 class Follower {

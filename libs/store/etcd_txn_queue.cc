@@ -96,7 +96,7 @@ void EtcdTxnQueue::Send() {
         if (self->client_->closed()) return self->TellUnknown(/*settled=*/false);
         // Its caller waits for the fence, but not for ever.
         self->tell_timer_ = self->client_->strand()->RunAt(
-            self->client_->Now() + self->client_->options().call_timeout, [self] {
+            self->current_->until + self->client_->options().attempt_timeout, [self] {
               self->tell_timer_ = 0;
               self->TellUnknown(/*settled=*/false);
             });
@@ -150,12 +150,13 @@ void EtcdTxnQueue::PutFence(LeaseId next_session) {
 }
 
 void EtcdTxnQueue::FenceAgain(const absl::Status& why) {
-  // What has waited for too long, and with a full store everything, was not sent.
+  // What has waited for too long, and with a full store everything, was not sent. The error is that
+  // of the fence, after which nothing was done either.
   const bool full = status::Reason(why) == kReasonNoSpace;
   std::deque<Waiting> kept;
   for (Waiting& waiting : std::exchange(queue_, {})) {
     if (full || client_->Now() >= waiting.until) {
-      waiting.done(full ? why : UnreachableError(why));
+      waiting.done(why);
     } else {
       kept.push_back(std::move(waiting));
     }

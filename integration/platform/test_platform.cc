@@ -32,7 +32,6 @@ namespace {
 constexpr char kProgram[] = "tools/capstan/capstan";
 constexpr char kWitness[] = "integration/platform/witness";
 constexpr int kTickMs = 100;
-constexpr size_t kMaxOutput = 16 << 20;
 constexpr size_t kShownOfALog = 4000;
 
 std::string ReadFileOrEmpty(const std::string& path) {

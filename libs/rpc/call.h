@@ -54,7 +54,7 @@ template <typename Stub, typename Async, typename Request, typename Response, ty
 PendingCall CallUnary(Stub* stub,
                       void (Async::*method)(grpc::ClientContext*, const Request*, Response*,
                                             std::function<void(grpc::Status)>),
-                      Request request, CallOptions options, Strand* strand, Done done) {
+                      Request request, const CallOptions& options, Strand* strand, Done done) {
   struct State {
     State(Request&& request, Done&& done) : request(std::move(request)), done(std::move(done)) {}
     grpc::ClientContext context;

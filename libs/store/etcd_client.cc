@@ -28,11 +28,9 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials(const EtcdOptions& options
   return grpc::experimental::TlsCredentials(tls);
 }
 
-}  // namespace
-
-std::shared_ptr<grpc::Channel> EtcdClient::Dial(const EtcdOptions& options,
-                                                const std::string& endpoint) {
-  rpc::KeepCallbackThreads();
+// A channel to one member, with the settings that go with etcd's own.
+std::shared_ptr<grpc::Channel> Dial(const EtcdOptions& options, const std::string& endpoint,
+                                    const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   grpc::ChannelArguments args;
   args.SetMaxReceiveMessageSize(kMaxAnswerBytes);
   args.SetMaxSendMessageSize(-1);
@@ -49,13 +47,17 @@ std::shared_ptr<grpc::Channel> EtcdClient::Dial(const EtcdOptions& options,
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   args.SetServiceConfigJSON("{}");
   if (!options.server_name.empty()) args.SetSslTargetNameOverride(options.server_name);
-  return grpc::CreateCustomChannel(endpoint, Credentials(options), args);
+  return grpc::CreateCustomChannel(endpoint, credentials, args);
 }
+
+}  // namespace
 
 EtcdClient::EtcdClient(EtcdOptions options, Strand* strand)
     : options_(std::move(options)), strand_(strand), random_(options_.random_seed) {
+  rpc::KeepCallbackThreads();
+  const std::shared_ptr<grpc::ChannelCredentials> credentials = Credentials(options_);
   for (const std::string& address : options_.endpoints) {
-    const std::shared_ptr<grpc::Channel> channel = Dial(options_, address);
+    const std::shared_ptr<grpc::Channel> channel = Dial(options_, address, credentials);
     endpoints_.push_back({etcdserverpb::KV::NewStub(channel), etcdserverpb::Watch::NewStub(channel),
                           etcdserverpb::Lease::NewStub(channel),
                           etcdserverpb::Maintenance::NewStub(channel),

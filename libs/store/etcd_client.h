@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "grpcpp/channel.h"
 #include "libs/random/random.h"
 #include "libs/rpc/backoff.h"
 #include "libs/rpc/call.h"
@@ -81,10 +80,6 @@ class EtcdClient : public std::enable_shared_from_this<EtcdClient> {
   Random* random() { return &random_; }
   BootTime Now() const { return strand_->clock().Read().boot; }
   BootTime CallDeadline() const { return Now() + options_.call_timeout; }
-
-  // A channel to one member, with the settings that go with etcd's own.
-  static std::shared_ptr<grpc::Channel> Dial(const EtcdOptions& options,
-                                             const std::string& endpoint);
 
  private:
   // A call until its end, to whoever closes the client.

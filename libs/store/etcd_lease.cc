@@ -42,7 +42,7 @@ class KeepAlive : public std::enable_shared_from_this<KeepAlive> {
     options.deadline = std::max(absl::Milliseconds(10), std::min(client_->options().attempt_timeout,
                                                                  until_ - client_->Now()));
     rpc::SessionCallbacks<Answer> callbacks;
-    callbacks.on_message = [self = shared_from_this()](Answer answer) {
+    callbacks.on_message = [self = shared_from_this()](const Answer& answer) {
       self->session_->Finish(absl::OkStatus());
       if (!std::exchange(self->answered_, true)) self->Finish(answer);
     };

@@ -68,9 +68,9 @@ void EtcdWatcher::Open() {
     self->endpoint_ = self->client_->current();
     self->events_.clear();
     rpc::SessionCallbacks<Response> callbacks;
-    callbacks.on_message = [self, number](Response response) {
+    callbacks.on_message = [self, number](const Response& response) {
       if (self->cancelled_ || number != self->stream_number_) return;
-      self->OnMessage(std::move(response));
+      self->OnMessage(response);
     };
     callbacks.on_closed = [self, number](const absl::Status& why) {
       if (self->cancelled_ || number != self->stream_number_) return;
@@ -90,7 +90,7 @@ void EtcdWatcher::Open() {
   });
 }
 
-void EtcdWatcher::OnMessage(Response response) {
+void EtcdWatcher::OnMessage(const Response& response) {
   const absl::Status same = client_->CheckCluster(response.header());
   if (!same.ok()) return End(same);
   if (response.compact_revision() != 0) {

@@ -45,7 +45,7 @@ class EtcdWatcher : public std::enable_shared_from_this<EtcdWatcher> {
   void Look();
   void Found(int64_t revision);
   void Open();
-  void OnMessage(Response response);
+  void OnMessage(const Response& response);
   void OnCancelled(const Response& response);
   // The stream is gone: a new one, after a while.
   void Lost(const absl::Status& why);

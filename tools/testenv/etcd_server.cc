@@ -20,6 +20,8 @@ namespace {
 
 // From the runfiles' root, where Bazel starts tests.
 constexpr char kBinary[] = "tools/testenv/bin/etcd";
+// Of a program that is started from elsewhere, as benchmarks are.
+constexpr char kRunfiles[] = ".runfiles/capstan/";
 constexpr absl::Duration kPatience = absl::Seconds(30);
 // etcd's own proportion.
 constexpr int kHeartbeatsPerElection = 10;
@@ -49,6 +51,11 @@ absl::StatusOr<std::unique_ptr<EtcdServer>> EtcdServer::Start(Options options) {
 
 absl::Status EtcdServer::Prepare() {
   binary_ = std::filesystem::absolute(kBinary).string();
+  if (::access(binary_.c_str(), X_OK) != 0) {
+    std::error_code error;
+    const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+    binary_ = absl::StrCat(program, kRunfiles, kBinary);
+  }
   if (::access(binary_.c_str(), X_OK) != 0) {
     return absl::NotFoundError(
         absl::StrCat(binary_,

@@ -74,6 +74,7 @@ void SchedulerCore::On(const LeadershipGained& event) {
     next_submit_sequence_ = std::max(next_submit_sequence_, job.spec.submit_sequence() + 1);
     if (job.live()) {
       usage_.Update(uid, &job);
+      queue_book_.SetLive(job);
       WatchGang(job);
       Advance(&job);
       continue;
@@ -84,8 +85,7 @@ void SchedulerCore::On(const LeadershipGained& event) {
     } else if (job.state.reason() == "BACK_OFF") {
       retry_at_[uid] = now_.boot + ToDuration(job.state.back_off());
     } else {
-      waiting_.insert(OrderOf(job));
-      fresh_.insert(OrderOf(job));
+      Await(job);
     }
   }
 }
@@ -143,6 +143,11 @@ absl::Status SchedulerCore::CheckNewJob(const CreateJob& event, const std::strin
       std::find(projects.begin(), projects.end(), event.project) == projects.end()) {
     return FieldError("job.spec.queue",
                       absl::StrCat("`", event.spec.queue(), "` does not admit ", event.project));
+  }
+  if (HasQueuesBelow(model_, queue->first)) {
+    return FieldError("job.spec.queue",
+                      absl::StrCat("`", event.spec.queue(),
+                                   "` has Queues below it and takes no Jobs; choose one of them"));
   }
   if (model_.FindJobByName(name) != nullptr) {
     return status::Error(absl::StatusCode::kAlreadyExists, "JOB_EXISTS",
@@ -259,14 +264,23 @@ void SchedulerCore::On(const CreateQueue& event) {
                                   absl::StrCat(name, " exists already"), {{"queue", name}})});
     return;
   }
+  if (const absl::Status status = CheckNewQueue(model_, event.queue_id, event.queue);
+      !status.ok()) {
+    replies_.push_back(ReplyQueue{event.call, status});
+    return;
+  }
   rec::QueueRecord& record = model_.queues[event.queue_id];
   record.set_schema_version(1);
+  // What the new Queue does not lend, or its weight, changes what others may have.
+  queues_changed_ = room_changed_ = true;
   capstan::scheduler::v1::Queue& queue = *record.mutable_queue();
   queue.set_name(name);
   queue.set_uid(event.uid);
   queue.set_etag(EtagOf(1));
   queue.set_weight(event.queue.weight() == 0 ? 100 : event.queue.weight());
   *queue.mutable_projects() = event.queue.projects();
+  queue.set_parent(event.queue.parent());
+  *queue.mutable_quotas() = event.queue.quotas();
   *queue.mutable_create_time() = ToProto(now_.wall);
   Write write;
   write.puts.push_back(PutQueue(event.queue_id, record));

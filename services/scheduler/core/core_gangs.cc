@@ -48,13 +48,19 @@ bool NeedsData(const JobEntry& job) {
 
 void SchedulerCore::Enqueue(JobEntry* job) {
   SetState(job, Job::STATE_QUEUED, "WAITING", "waits to be placed");
-  waiting_.insert(OrderOf(*job));
-  fresh_.insert(OrderOf(*job));
+  Await(*job);
+}
+
+void SchedulerCore::Await(const JobEntry& job) {
+  waiting_.insert(OrderOf(job));
+  fresh_.insert(OrderOf(job));
+  queue_book_.AddWaiting(job);
 }
 
 void SchedulerCore::Dequeue(const JobEntry& job) {
   waiting_.erase(OrderOf(job));
   fresh_.erase(OrderOf(job));
+  queue_book_.RemoveWaiting(job);
   retry_at_.erase(job.uid());
 }
 
@@ -77,39 +83,87 @@ void SchedulerCore::Round() {
   std::vector<NodeCapacity> nodes;
   for (const NodeStanding& standing : standings) nodes.push_back(standing.capacity);
 
+  const Resources capacity = PrepareQueues(nodes);
   // In a round room only shrinks: what did not fit once does not fit again.
   std::set<std::string> unfit;
-  const std::set<OrderKey> todo = room_changed_ ? waiting_ : fresh_;
-  for (const OrderKey& key : todo) {
-    if (StepFull()) return;  // the flags stay set: NextDeadline asks for the rest
-    JobEntry* job = FindJob(std::get<2>(key));
-    const GangRequest request = GangRequest::From(*job);
-    const std::string shape = request.Shape();
-    absl::optional<GangPlacement> placement;
-    if (unfit.count(shape) == 0) placement = placer_->Place(request, nodes);
-    fresh_.erase(key);
-    if (!placement) {
-      unfit.insert(shape);
-      if (job->state.reason() != "INSUFFICIENT_RESOURCES") {
-        SetState(job, Job::STATE_QUEUED, "INSUFFICIENT_RESOURCES", RoomInWords(*job, standings));
+  std::vector<const JobEntry*> placed, left;
+  {
+    QueueOrder order = queue_book_.Order(/*fresh_only=*/!room_changed_, capacity);
+    while (order.has_next() && !StepFull()) {
+      const JobEntry* job = FindJob(queue_book_.UidOf(order.next_gang()));
+      if (TryNext(order, capacity, &standings, &nodes, &unfit)) {
+        placed.push_back(job);
+        order.Start();
+      } else {
+        left.push_back(job);
+        order.Skip();
       }
-      continue;
     }
-    Place(job, nodes, *placement);
-    for (size_t rank = 0; rank < placement->size(); ++rank) {
-      const int at = (*placement)[rank];
-      const int group = GroupOf(job->spec.spec(), static_cast<int>(rank)).first;
-      nodes[at].free.Subtract(request.groups[group].each);
-      if (standings[at].unisolated) nodes[at].only_submitter = request.submitter;
-      standings[at].capacity = nodes[at];
+    // With work left over the flags stay set: NextDeadline asks for the rest.
+    if (!order.has_next()) room_changed_ = false;
+  }
+  for (const JobEntry* job : placed) {
+    Dequeue(*job);
+    queue_book_.SetLive(*job);
+  }
+  for (const JobEntry* job : left) {
+    fresh_.erase(OrderOf(*job));
+    queue_book_.SetTried(*job);
+  }
+}
+
+Resources SchedulerCore::PrepareQueues(const std::vector<NodeCapacity>& nodes) {
+  std::set<std::string> accelerators;
+  for (const auto& [id, node] : model_.nodes) {
+    for (const auto& [name, count] : node.observation().allocatable().accelerators()) {
+      accelerators.insert(name);
     }
   }
-  room_changed_ = false;
+  if (queues_changed_ || accelerators != queue_book_.accelerators()) {
+    queue_book_.SetTree(model_.queues, accelerators);
+    queues_changed_ = false;
+  }
+  std::vector<Amounts> free;
+  for (const NodeCapacity& node : nodes) {
+    if (node.eligible) free.push_back(node.free);
+  }
+  return queue_book_.Capacity(free);
+}
+
+bool SchedulerCore::TryNext(const QueueOrder& order, const Resources& capacity,
+                            std::vector<NodeStanding>* standings, std::vector<NodeCapacity>* nodes,
+                            std::set<std::string>* unfit) {
+  JobEntry* job = FindJob(queue_book_.UidOf(order.next_gang()));
+  if (const absl::optional<std::string> limit = queue_book_.Refusal(order, capacity)) {
+    if (job->state.reason() != "QUEUE_LIMIT" || job->state.message() != *limit) {
+      SetState(job, Job::STATE_QUEUED, "QUEUE_LIMIT", *limit);
+    }
+    return false;
+  }
+  const GangRequest request = GangRequest::From(*job);
+  const std::string shape = request.Shape();
+  absl::optional<GangPlacement> placement;
+  if (unfit->count(shape) == 0) placement = placer_->Place(request, *nodes);
+  if (!placement) {
+    unfit->insert(shape);
+    if (job->state.reason() != "INSUFFICIENT_RESOURCES") {
+      SetState(job, Job::STATE_QUEUED, "INSUFFICIENT_RESOURCES", RoomInWords(*job, *standings));
+    }
+    return false;
+  }
+  Place(job, *nodes, *placement);
+  for (size_t rank = 0; rank < placement->size(); ++rank) {
+    const int at = (*placement)[rank];
+    const int group = GroupOf(job->spec.spec(), static_cast<int>(rank)).first;
+    (*nodes)[at].free.Subtract(request.groups[group].each);
+    if ((*standings)[at].unisolated) (*nodes)[at].only_submitter = request.submitter;
+    (*standings)[at].capacity = (*nodes)[at];
+  }
+  return true;
 }
 
 void SchedulerCore::Place(JobEntry* job, const std::vector<NodeCapacity>& nodes,
                           const GangPlacement& placement) {
-  Dequeue(*job);
   std::vector<std::string> ids;
   ids.reserve(placement.size());
   for (int at : placement) ids.push_back(nodes[at].id.node);

@@ -279,6 +279,10 @@ void ExplainQueued(const JobEntry& job, const std::vector<NodeStanding>& nodes,
                                       absl::UTCTimeZone())));
     return;
   }
+  if (job.state.reason() == "QUEUE_LIMIT") {
+    response->set_summary(job.state.message());
+    return;
+  }
   ExplainRoom(job, nodes, response);
 }
 

@@ -129,7 +129,9 @@ void SchedulerCore::TellTask(const JobEntry& job, int rank) {
 void SchedulerCore::UpdateUsage() {
   for (const auto& [uid, dirty] : dirty_jobs_) {
     const JobEntry* job = FindJob(uid);
-    if (job->gang) usage_.Update(uid, job);
+    if (!job->gang) continue;
+    usage_.Update(uid, job);
+    queue_book_.SetLive(*job);
   }
 }
 

@@ -19,6 +19,9 @@
 #include "services/scheduler/core/leases.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/placer.h"
+#include "services/scheduler/core/queue_book.h"
+#include "services/scheduler/core/quota/queue_order.h"
+#include "services/scheduler/core/quota/resources.h"
 #include "services/scheduler/core/retry.h"
 #include "services/scheduler/core/usage.h"
 
@@ -127,6 +130,13 @@ class SchedulerCore {
   void On(const Tick& event);
   void Round();
   void Place(JobEntry* job, const std::vector<NodeCapacity>& nodes, const GangPlacement& placement);
+  // What the Round needs of Nodes and Queues; the capacity that shares are of.
+  Resources PrepareQueues(const std::vector<NodeCapacity>& nodes);
+  // Tries the order's next gang; true if it was placed on the Nodes, which then have less room.
+  bool TryNext(const QueueOrder& order, const Resources& capacity,
+               std::vector<NodeStanding>* standings, std::vector<NodeCapacity>* nodes,
+               std::set<std::string>* unfit);
+  void Await(const JobEntry& job);
   void Enqueue(JobEntry* job);
   void Dequeue(const JobEntry& job);
   void BackOff(JobEntry* job, absl::Duration wait, const std::string& why);
@@ -171,6 +181,8 @@ class SchedulerCore {
   capstan::type::v1::FencingToken token_;
   LeaseTable leases_;
   NodeUsage usage_;
+  QueueBook queue_book_;
+  bool queues_changed_ = true;  // since queue_book_ was told
   int64_t next_submit_sequence_ = 1;
   std::multimap<absl::Time, std::string> requests_by_time_;  // keys
   std::map<std::string, Session> sessions_;                  // by cluster, after Hello

@@ -313,6 +313,23 @@ void ValidateQueue(absl::string_view queue_id, const capstan::scheduler::v1::Que
                 absl::StrCat("is `", queue_id, "`; expected [a-z]([a-z0-9-]{0,61}[a-z0-9])?"));
   }
   if (queue.weight() != 0) CheckRange("queue.weight", queue.weight(), 1, 1'000'000, errors);
+  absl::string_view parent = queue.parent();
+  if (!parent.empty() &&
+      (!absl::ConsumePrefix(&parent, "queues/") || !resource::IsValidId(parent))) {
+    errors->Add("queue.parent", absl::StrCat("is `", queue.parent(), "`; expected queues/{queue}"));
+  }
+  std::set<std::string> resources;
+  for (int i = 0; i < queue.quotas_size(); ++i) {
+    const std::string& name = queue.quotas(i).resource();
+    const std::string path = absl::StrCat("queue.quotas[", i, "].resource");
+    if (!IsAcceleratorName(name)) {
+      errors->Add(path, absl::StrCat("is `", name,
+                                     "`; expected cpu, memory or a type of accelerator, e.g. "
+                                     "nvidia.com/h100"));
+    } else if (!resources.insert(name).second) {
+      errors->Add(path, absl::StrCat("`", name, "` has a quota already"));
+    }
+  }
   for (int i = 0; i < queue.projects_size(); ++i) {
     absl::string_view project = queue.projects(i);
     if (!absl::ConsumePrefix(&project, "projects/") || !resource::IsValidId(project)) {

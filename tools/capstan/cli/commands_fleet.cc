@@ -40,10 +40,24 @@ void AddFleetCommands(CLI::App& app, Act* act) {
   auto queue_options = std::make_shared<CreateQueueOptions>();
   CLI::App* create = queue->add_subcommand("create", "Create a Queue");
   create->add_option("id", queue_options->id, "id of the Queue")->required();
-  create->add_option("--weight", queue_options->weight, "share among all Queues; default 100");
+  create->add_option("--weight", queue_options->weight,
+                     "part among Queues of one parent; default 100");
   create->add_option("--allow-project", queue_options->projects,
                      "project that may use it (repeatable); default all");
-  create->footer("Examples:\n  capstan queue create research --weight 300\n");
+  create->add_option("--parent", queue_options->parent, "Queue above it; default none");
+  create->add_option("--guarantee", queue_options->guarantees,
+                     "what it has whenever it asks, e.g. cpu=64, memory=1Ti, nvidia.com/h100=8 "
+                     "(repeatable)");
+  create->add_option(
+      "--borrowing-limit", queue_options->borrowing_limits,
+      "what it may use above that, or unlimited (repeatable); default as its parent");
+  create->add_option("--lending-limit", queue_options->lending_limits,
+                     "how much of it others may use while it is idle (repeatable); default as its "
+                     "parent");
+  create->footer(
+      "Examples:\n"
+      "  capstan queue create research --weight 300 --guarantee nvidia.com/h100=64\n"
+      "  capstan queue create vision --parent research --borrowing-limit nvidia.com/h100=8\n");
   create->callback([=] {
     *act = [=](Invocation& invocation) { return CreateQueue(*queue_options, invocation); };
   });

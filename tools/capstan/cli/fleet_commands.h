@@ -23,6 +23,11 @@ struct CreateQueueOptions {
   std::string id;
   int64_t weight = 0;
   std::vector<std::string> projects;
+  std::string parent;
+  // As AddQuotas takes them.
+  std::vector<std::string> guarantees;
+  std::vector<std::string> borrowing_limits;
+  std::vector<std::string> lending_limits;
 };
 absl::Status CreateQueue(const CreateQueueOptions& options, Invocation& invocation);
 absl::Status ListQueues(Invocation& invocation);

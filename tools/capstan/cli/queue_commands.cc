@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "libs/status/status_macros.h"
 #include "libs/time/proto_time.h"
 #include "proto/capstan/clustermanager/v1/cluster.grpc.pb.h"
@@ -12,6 +13,7 @@
 #include "tools/capstan/cli/names.h"
 #include "tools/capstan/cli/platform.h"
 #include "tools/capstan/cli/printer.h"
+#include "tools/capstan/cli/quota_text.h"
 
 namespace capstan::cli {
 namespace {
@@ -38,15 +40,23 @@ std::string Findings(const Cluster& cluster) {
 }  // namespace
 
 absl::Status CreateQueue(const CreateQueueOptions& options, Invocation& invocation) {
+  CreateQueueRequest request;
+  Queue& wanted = *request.mutable_queue();
+  CAPSTAN_RETURN_IF_ERROR(AddQuotas(options.guarantees, QuotaField::kGuarantee, &wanted));
+  CAPSTAN_RETURN_IF_ERROR(
+      AddQuotas(options.borrowing_limits, QuotaField::kBorrowingLimit, &wanted));
+  CAPSTAN_RETURN_IF_ERROR(AddQuotas(options.lending_limits, QuotaField::kLendingLimit, &wanted));
   CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
   CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("scheduler"));
   const auto stub = QueueService::NewStub(channel);
-  CreateQueueRequest request;
   request.set_queue_id(options.id);
   request.set_request_id(invocation.random->Uuid4());
-  request.mutable_queue()->set_weight(options.weight);
+  wanted.set_weight(options.weight);
+  if (!options.parent.empty()) {
+    wanted.set_parent(absl::StrCat("queues/", absl::StripPrefix(options.parent, "queues/")));
+  }
   for (const std::string& project : options.projects) {
-    request.mutable_queue()->add_projects(ProjectParent(project));
+    wanted.add_projects(ProjectParent(project));
   }
   CAPSTAN_ASSIGN_OR_RETURN(const Queue queue, Call(stub.get(), &QueueService::Stub::CreateQueue,
                                                    request, Terms(invocation)));
@@ -72,6 +82,8 @@ absl::Status ListQueues(Invocation& invocation) {
       invocation, "queues", all,
       {{"NAME", [](const Queue& queue) { return LastSegment(queue.name()); }},
        {"WEIGHT", [](const Queue& queue) { return absl::StrCat(queue.weight()); }},
+       {"PARENT", [](const Queue& queue) { return LastSegment(queue.parent()); }},
+       {"GUARANTEE", GuaranteesInWords},
        {"PROJECTS",
         [](const Queue& queue) {
           return queue.projects().empty() ? "all" : absl::StrJoin(queue.projects(), ",");

@@ -63,6 +63,8 @@ struct QueueSpec {
   absl::optional<Rate> start_rate;
   // Of its usage history; unset: as its parent's; at the root, or if zero, there is no history.
   absl::optional<absl::Duration> half_life;
+
+  friend bool operator==(const QueueSpec&, const QueueSpec&) = default;
 };
 
 }  // namespace capstan::scheduler

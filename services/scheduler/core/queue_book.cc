@@ -1,0 +1,257 @@
+#include "services/scheduler/core/queue_book.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "libs/status/error.h"
+#include "services/scheduler/core/quota/admission.h"
+#include "services/scheduler/core/quota/validation.h"
+
+namespace capstan::scheduler {
+namespace {
+
+namespace pb = ::capstan::scheduler::v1;
+
+constexpr char kCpu[] = "cpu";
+constexpr char kMemory[] = "memory";
+
+std::string QueueIdOf(absl::string_view name) {
+  return std::string(absl::StripPrefix(name, "queues/"));
+}
+
+Limit LimitOf(const pb::QuotaLimit& limit) {
+  switch (limit.limit_case()) {
+    case pb::QuotaLimit::kAmount:
+      return Limit::Of(limit.amount());
+    case pb::QuotaLimit::kUnlimited:
+      return limit.unlimited() ? Limit::Unlimited() : Limit();
+    case pb::QuotaLimit::LIMIT_NOT_SET:
+      break;
+  }
+  return Limit();
+}
+
+QueueSpec SpecOf(const std::string& id, const pb::Queue& queue) {
+  QueueSpec spec;
+  spec.id = id;
+  spec.parent = QueueIdOf(queue.parent());
+  spec.weight = queue.weight() == 0 ? kDefaultQueueWeight : queue.weight();
+  for (const pb::ResourceQuota& given : queue.quotas()) {
+    Quota& quota = spec.quotas[given.resource()];
+    if (given.has_guarantee()) quota.guarantee = Limit::Of(given.guarantee());
+    quota.borrowing = LimitOf(given.borrowing_limit());
+    quota.lending = LimitOf(given.lending_limit());
+  }
+  return spec;
+}
+
+// Names that are counted: those of quotas always, the others while there is room.
+std::vector<std::string> Names(const std::vector<QueueSpec>& specs,
+                               const std::set<std::string>& accelerators) {
+  std::set<std::string> names = {kCpu, kMemory};
+  for (const QueueSpec& spec : specs) {
+    for (const auto& [resource, quota] : spec.quotas) names.insert(resource);
+  }
+  for (const std::string& accelerator : accelerators) {
+    if (names.size() < kMaxResources) names.insert(accelerator);
+  }
+  return {names.begin(), names.end()};
+}
+
+// The violation's field as one of the request: `queues[7].quotas["cpu"].guarantee` becomes
+// `queue.quotas[0].guarantee`. What concerns other queues, by what the new one guarantees, is
+// reported of its quotas.
+std::string FieldOf(const QuotaViolation& violation, const std::string& own_prefix,
+                    const pb::Queue& queue) {
+  absl::string_view field = violation.field;
+  if (!absl::ConsumePrefix(&field, own_prefix)) return "queue.quotas";
+  for (int i = 0; i < queue.quotas_size(); ++i) {
+    const std::string by_name = absl::StrCat("quotas[\"", queue.quotas(i).resource(), "\"].");
+    if (!absl::ConsumePrefix(&field, by_name)) continue;
+    const bool limit = field == "borrowing" || field == "lending";
+    return absl::StrCat("queue.quotas[", i, "].", field, limit ? "_limit" : "");
+  }
+  return absl::StrCat("queue.", field);
+}
+
+bool HasLiveJobs(const Model& model, const std::string& queue) {
+  return std::any_of(model.jobs.begin(), model.jobs.end(), [&queue](const auto& entry) {
+    const JobEntry& job = entry.second;
+    return !job.final() && QueueIdOf(job.spec.spec().queue()) == queue;
+  });
+}
+
+Amounts LiveAmounts(const JobEntry& job) {
+  Amounts amounts;
+  if (!job.live()) return amounts;
+  int rank = 0;
+  for (const auto& group : job.spec.spec().task_groups()) {
+    int64_t live = 0;
+    for (int i = 0; i < group.replicas(); ++i) live += job.gang->ended(rank++) ? 0 : 1;
+    if (live > 0) amounts.Add(Amounts::From(group.resources()), live);
+  }
+  return amounts;
+}
+
+}  // namespace
+
+std::vector<QueueSpec> QueueSpecsOf(const std::map<std::string, rec::QueueRecord>& queues) {
+  std::vector<QueueSpec> specs;
+  for (const auto& [id, record] : queues) specs.push_back(SpecOf(id, record.queue()));
+  return specs;
+}
+
+bool HasQueuesBelow(const Model& model, const std::string& id) {
+  return std::any_of(model.queues.begin(), model.queues.end(), [&id](const auto& entry) {
+    return QueueIdOf(entry.second.queue().parent()) == id;
+  });
+}
+
+absl::Status CheckNewQueue(const Model& model, const std::string& id, const pb::Queue& queue) {
+  std::vector<QueueSpec> specs = QueueSpecsOf(model.queues);
+  const std::string own_prefix = absl::StrCat("queues[", specs.size(), "].");
+  specs.push_back(SpecOf(id, queue));
+  // Cores and memory are always counted.
+  specs.back().quotas[kCpu];
+  specs.back().quotas[kMemory];
+  status::FieldErrors errors;
+  for (const QuotaViolation& violation : ValidateQueues(specs)) {
+    errors.Add(FieldOf(violation, own_prefix, queue), violation.description);
+  }
+  if (!errors.ok()) return errors.ToStatus();
+  const std::string parent = QueueIdOf(queue.parent());
+  if (parent.empty() || HasQueuesBelow(model, parent) || !HasLiveJobs(model, parent)) {
+    return absl::OkStatus();
+  }
+  return status::Error(absl::StatusCode::kFailedPrecondition, "QUEUE_HAS_JOBS",
+                       absl::StrCat(queue.parent(),
+                                    " has Jobs that are not over, and a Queue with Queues below it "
+                                    "takes none; create the Queue below another, or wait"),
+                       {{"queue", queue.parent()}});
+}
+
+void QueueBook::SetTree(const std::map<std::string, rec::QueueRecord>& queues,
+                        const std::set<std::string>& accelerators) {
+  const std::vector<QueueSpec> specs = QueueSpecsOf(queues);
+  accelerators_ = accelerators;
+  tree_ = QueueTree(specs, Names(specs, accelerators_));
+  usage_ = TreeUsage(tree_);
+  waiting_ = GangQueues(tree_);
+  fresh_ = GangQueues(tree_);
+  requests_ = RequestClasses();
+  for (auto& [sequence, gang] : gangs_) Insert(sequence, gang);
+  for (const auto& [uid, live] : live_) {
+    const int leaf = LeafOf(live.queue);
+    if (leaf >= 0) usage_.Add(leaf, ToResources(live.amounts));
+  }
+}
+
+Resources QueueBook::ToResources(const Amounts& amounts) const {
+  Resources resources;
+  const auto set = [&](absl::string_view name, int64_t amount) {
+    const int r = tree_.resources().Find(name);
+    if (r >= 0) resources[r] = std::clamp<int64_t>(amount, 0, kMaxAmount);
+  };
+  set(kCpu, amounts.cpu_millis);
+  set(kMemory, amounts.memory_bytes);
+  for (const auto& [name, count] : amounts.accelerators) set(name, count);
+  return resources;
+}
+
+int QueueBook::LeafOf(const std::string& queue) const {
+  const absl::optional<int> index = tree_.Find(queue);
+  return index.has_value() && tree_.leaf(*index) ? *index : -1;
+}
+
+void QueueBook::SetLive(const JobEntry& job) {
+  const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
+  auto known = live_.find(job.uid());
+  if (known != live_.end()) {
+    if (leaf >= 0) usage_.Remove(leaf, ToResources(known->second.amounts));
+    live_.erase(known);
+  }
+  Amounts amounts = LiveAmounts(job);
+  if (amounts == Amounts()) return;
+  if (leaf >= 0) usage_.Add(leaf, ToResources(amounts));
+  live_[job.uid()] = {QueueIdOf(job.spec.spec().queue()), std::move(amounts)};
+}
+
+QueuedGang QueueBook::QueuedOf(int64_t sequence, const Gang& gang) const {
+  QueuedGang queued;
+  queued.priority = gang.priority;
+  queued.request = gang.request;
+  queued.submit_order = sequence;
+  return queued;
+}
+
+void QueueBook::Insert(int64_t sequence, Gang& gang) {
+  gang.request = requests_.Acquire(ToResources(gang.amounts));
+  const int leaf = LeafOf(gang.queue);
+  if (leaf < 0) return;
+  waiting_.Insert(leaf, QueuedOf(sequence, gang));
+  if (gang.fresh) fresh_.Insert(leaf, QueuedOf(sequence, gang));
+}
+
+void QueueBook::AddWaiting(const JobEntry& job) {
+  RemoveWaiting(job);
+  Gang gang;
+  gang.uid = job.uid();
+  gang.queue = QueueIdOf(job.spec.spec().queue());
+  gang.priority = job.spec.spec().priority();
+  for (const auto& group : job.spec.spec().task_groups()) {
+    gang.amounts.Add(Amounts::From(group.resources()), group.replicas());
+  }
+  const int64_t sequence = job.spec.submit_sequence();
+  Insert(sequence, gangs_[sequence] = std::move(gang));
+}
+
+void QueueBook::SetTried(const JobEntry& job) {
+  auto it = gangs_.find(job.spec.submit_sequence());
+  if (it == gangs_.end() || !it->second.fresh) return;
+  it->second.fresh = false;
+  const int leaf = LeafOf(it->second.queue);
+  if (leaf >= 0) fresh_.Erase(leaf, QueuedOf(it->first, it->second));
+}
+
+void QueueBook::RemoveWaiting(const JobEntry& job) {
+  auto it = gangs_.find(job.spec.submit_sequence());
+  if (it == gangs_.end()) return;
+  const int leaf = LeafOf(it->second.queue);
+  if (leaf >= 0) {
+    waiting_.Erase(leaf, QueuedOf(it->first, it->second));
+    fresh_.Erase(leaf, QueuedOf(it->first, it->second));
+  }
+  requests_.Release(it->second.request);
+  gangs_.erase(it);
+}
+
+Resources QueueBook::Capacity(const std::vector<Amounts>& free) const {
+  Resources capacity = usage_.used(QueueTree::kRoot);
+  for (const Amounts& amounts : free) capacity += ToResources(amounts);
+  for (int r = 0; r < kMaxResources; ++r) capacity[r] = std::min(capacity[r], kMaxAmount);
+  return capacity;
+}
+
+QueueOrder QueueBook::Order(bool fresh_only, const Resources& capacity) const {
+  return QueueOrder(
+      {usage_, fresh_only ? fresh_ : waiting_, requests_, capacity, no_histories_, 0});
+}
+
+const std::string& QueueBook::UidOf(const QueuedGang& gang) const {
+  return gangs_.at(gang.submit_order).uid;
+}
+
+absl::optional<std::string> QueueBook::Refusal(const QueueOrder& order,
+                                               const Resources& capacity) const {
+  const absl::optional<QuotaRefusal> refusal =
+      CheckStart(order.usage(), capacity, order.next_leaf(), order.next_request());
+  if (!refusal.has_value() || refusal->reason == QuotaRefusal::Reason::kCapacity ||
+      refusal->reason == QuotaRefusal::Reason::kUnknownResource) {
+    return absl::nullopt;
+  }
+  return Describe(tree_, *refusal);
+}
+
+}  // namespace capstan::scheduler

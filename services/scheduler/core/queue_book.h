@@ -1,0 +1,103 @@
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_QUEUE_BOOK_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_QUEUE_BOOK_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "services/scheduler/core/model.h"
+#include "services/scheduler/core/quota/gang_queues.h"
+#include "services/scheduler/core/quota/queue_order.h"
+#include "services/scheduler/core/quota/queue_spec.h"
+#include "services/scheduler/core/quota/queue_tree.h"
+#include "services/scheduler/core/quota/request_classes.h"
+#include "services/scheduler/core/quota/resources.h"
+#include "services/scheduler/core/quota/tree_usage.h"
+#include "services/scheduler/core/quota/usage_history.h"
+#include "services/scheduler/core/usage.h"
+
+namespace capstan::scheduler {
+
+// The quota tree with what waits and runs in it: who is next, and whether its queues let it start.
+// Made from the model and kept beside it; nothing of it is stored. For one thread.
+class QueueBook {
+ public:
+  QueueBook() = default;
+  QueueBook(const QueueBook&) = delete;
+  QueueBook& operator=(const QueueBook&) = delete;
+
+  // Queues as stored and every type of accelerator that Nodes have; of more than fit (see
+  // kMaxResources) the last are not counted. Keeps what waits and runs. O(all of it).
+  void SetTree(const std::map<std::string, rec::QueueRecord>& queues,
+               const std::set<std::string>& accelerators);
+
+  const std::set<std::string>& accelerators() const { return accelerators_; }
+
+  // What the Job's live Tasks use.
+  void SetLive(const JobEntry& job);
+  // The Job waits for room; it is fresh until it was tried.
+  void AddWaiting(const JobEntry& job);
+  void SetTried(const JobEntry& job);
+  void RemoveWaiting(const JobEntry& job);
+
+  // What is used, and what is free on these Nodes: that is what shares are of.
+  Resources Capacity(const std::vector<Amounts>& free) const;
+  // All that waits, or only what is fresh, in the order in which it is tried. Until it is gone,
+  // nothing of what waits may change.
+  QueueOrder Order(bool fresh_only, const Resources& capacity) const;
+  // Uid of a gang of the order.
+  const std::string& UidOf(const QueuedGang& gang) const;
+  // What keeps the order's next gang from starting by the limits of its queues, in words; room is
+  // not its question.
+  absl::optional<std::string> Refusal(const QueueOrder& order, const Resources& capacity) const;
+
+ private:
+  struct Gang {
+    std::string uid;
+    std::string queue;
+    int32_t priority = 0;
+    Amounts amounts;
+    bool fresh = true;
+    uint32_t request = 0;
+  };
+  struct Live {
+    std::string queue;
+    Amounts amounts;
+  };
+
+  Resources ToResources(const Amounts& amounts) const;
+  // -1 if the tree has no such leaf.
+  int LeafOf(const std::string& queue) const;
+  QueuedGang QueuedOf(int64_t sequence, const Gang& gang) const;
+  void Insert(int64_t sequence, Gang& gang);
+
+  std::set<std::string> accelerators_;
+  QueueTree tree_;
+  TreeUsage usage_{tree_};
+  GangQueues waiting_{tree_};
+  GangQueues fresh_{tree_};
+  RequestClasses requests_;
+  const std::vector<UsageHistory> no_histories_;
+  std::map<int64_t, Gang> gangs_;     // by submit_sequence
+  std::map<std::string, Live> live_;  // by uid
+};
+
+// The queues as the quota tree takes them, by id.
+std::vector<QueueSpec> QueueSpecsOf(const std::map<std::string, rec::QueueRecord>& queues);
+
+// Whether the queue may be added to the others: INVALID_ARGUMENT with the fields of `queue` that
+// are wrong, FAILED_PRECONDITION with reason QUEUE_HAS_JOBS if its parent has Jobs that are not
+// over.
+absl::Status CheckNewQueue(const Model& model, const std::string& id,
+                           const capstan::scheduler::v1::Queue& queue);
+
+// True if there are queues below it.
+bool HasQueuesBelow(const Model& model, const std::string& id);
+
+}  // namespace capstan::scheduler
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_QUEUE_BOOK_H_

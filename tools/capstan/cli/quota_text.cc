@@ -1,0 +1,104 @@
+#include "tools/capstan/cli/quota_text.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "libs/resource/quantity.h"
+#include "libs/status/error.h"
+#include "libs/status/status_macros.h"
+
+namespace capstan::cli {
+namespace {
+
+using scheduler::v1::Queue;
+using scheduler::v1::QuotaLimit;
+using scheduler::v1::ResourceQuota;
+
+constexpr char kCpu[] = "cpu";
+constexpr char kMemory[] = "memory";
+constexpr char kUnlimited[] = "unlimited";
+
+absl::Status Invalid(absl::string_view text, absl::string_view why) {
+  return status::Error(
+      absl::StatusCode::kInvalidArgument, "INVALID_QUOTA",
+      absl::StrCat("`", text, "` ", why, "; expected a resource and an amount, e.g. memory=1Ti"));
+}
+
+absl::StatusOr<int64_t> ParseAmount(absl::string_view resource, absl::string_view amount) {
+  return resource == kCpu ? resource::ParseMilliQuantity(amount) : resource::ParseQuantity(amount);
+}
+
+ResourceQuota* QuotaOf(const std::string& resource, Queue* queue) {
+  for (ResourceQuota& quota : *queue->mutable_quotas()) {
+    if (quota.resource() == resource) return &quota;
+  }
+  ResourceQuota* added = queue->add_quotas();
+  added->set_resource(resource);
+  return added;
+}
+
+bool IsSet(const ResourceQuota& quota, QuotaField field) {
+  switch (field) {
+    case QuotaField::kGuarantee:
+      return quota.has_guarantee();
+    case QuotaField::kBorrowingLimit:
+      return quota.has_borrowing_limit();
+    case QuotaField::kLendingLimit:
+      return quota.has_lending_limit();
+  }
+  return false;
+}
+
+absl::Status AddQuota(const std::string& text, QuotaField field, Queue* queue) {
+  const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
+  if (parts.first.empty() || parts.second.empty()) return Invalid(text, "is no amount");
+  ResourceQuota* quota = QuotaOf(parts.first, queue);
+  if (IsSet(*quota, field)) return Invalid(text, "comes after another for the same resource");
+  QuotaLimit* limit = field == QuotaField::kGuarantee        ? nullptr
+                      : field == QuotaField::kBorrowingLimit ? quota->mutable_borrowing_limit()
+                                                             : quota->mutable_lending_limit();
+  if (parts.second == kUnlimited) {
+    if (limit == nullptr) return Invalid(text, "would guarantee more than there is");
+    limit->set_unlimited(true);
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<int64_t> amount = ParseAmount(parts.first, parts.second);
+  if (!amount.ok()) return Invalid(text, amount.status().message());
+  if (limit == nullptr) {
+    quota->set_guarantee(*amount);
+  } else {
+    limit->set_amount(*amount);
+  }
+  return absl::OkStatus();
+}
+
+std::string AmountInWords(const ResourceQuota& quota) {
+  if (quota.resource() == kCpu) return resource::FormatMillis(quota.guarantee());
+  if (quota.resource() == kMemory) return resource::FormatBytes(quota.guarantee());
+  return absl::StrCat(quota.guarantee());
+}
+
+}  // namespace
+
+absl::Status AddQuotas(const std::vector<std::string>& amounts, QuotaField field, Queue* queue) {
+  for (const std::string& text : amounts) {
+    CAPSTAN_RETURN_IF_ERROR(AddQuota(text, field, queue));
+  }
+  return absl::OkStatus();
+}
+
+std::string GuaranteesInWords(const Queue& queue) {
+  std::vector<std::string> words;
+  for (const ResourceQuota& quota : queue.quotas()) {
+    if (!quota.has_guarantee()) continue;
+    words.push_back(absl::StrCat(quota.resource(), "=", AmountInWords(quota)));
+  }
+  return words.empty() ? "-" : absl::StrJoin(words, " ");
+}
+
+}  // namespace capstan::cli

@@ -1,0 +1,26 @@
+// Quotas as people write and read them.
+#ifndef CAPSTAN_TOOLS_CAPSTAN_CLI_QUOTA_TEXT_H_
+#define CAPSTAN_TOOLS_CAPSTAN_CLI_QUOTA_TEXT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "proto/capstan/scheduler/v1/queue.pb.h"
+
+namespace capstan::cli {
+
+enum class QuotaField { kGuarantee, kBorrowingLimit, kLendingLimit };
+
+// Puts amounts such as `cpu=64`, `memory=1Ti`, `nvidia.com/h100=8` or, for limits,
+// `memory=unlimited` into the Queue's quotas. INVALID_ARGUMENT with reason INVALID_QUOTA if one is
+// not of this form or names a resource twice.
+absl::Status AddQuotas(const std::vector<std::string>& amounts, QuotaField field,
+                       scheduler::v1::Queue* queue);
+
+// What is guaranteed, `cpu=64 memory=1Ti`; `-` if nothing.
+std::string GuaranteesInWords(const scheduler::v1::Queue& queue);
+
+}  // namespace capstan::cli
+
+#endif  // CAPSTAN_TOOLS_CAPSTAN_CLI_QUOTA_TEXT_H_

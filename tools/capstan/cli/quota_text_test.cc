@@ -1,0 +1,42 @@
+#include "tools/capstan/cli/quota_text.h"
+
+#include "gtest/gtest.h"
+#include "libs/status/error.h"
+
+namespace capstan::cli {
+namespace {
+
+using scheduler::v1::Queue;
+
+TEST(QuotaTextTest, TakesAmountsByResource) {
+  Queue queue;
+  ASSERT_TRUE(
+      AddQuotas({"cpu=64", "memory=1Ti", "nvidia.com/h100=8"}, QuotaField::kGuarantee, &queue)
+          .ok());
+  ASSERT_TRUE(
+      AddQuotas({"memory=unlimited", "cpu=500m"}, QuotaField::kBorrowingLimit, &queue).ok());
+  ASSERT_TRUE(AddQuotas({"nvidia.com/h100=0"}, QuotaField::kLendingLimit, &queue).ok());
+  ASSERT_EQ(queue.quotas_size(), 3);
+  EXPECT_EQ(queue.quotas(0).guarantee(), 64'000);
+  EXPECT_EQ(queue.quotas(0).borrowing_limit().amount(), 500);
+  EXPECT_FALSE(queue.quotas(0).has_lending_limit()) << "unset is not zero";
+  EXPECT_EQ(queue.quotas(1).guarantee(), int64_t{1} << 40);
+  EXPECT_TRUE(queue.quotas(1).borrowing_limit().unlimited());
+  EXPECT_EQ(queue.quotas(2).lending_limit().limit_case(), scheduler::v1::QuotaLimit::kAmount)
+      << "zero is not unset";
+  EXPECT_EQ(GuaranteesInWords(queue), "cpu=64 memory=1Ti nvidia.com/h100=8");
+  EXPECT_EQ(GuaranteesInWords(Queue()), "-");
+}
+
+TEST(QuotaTextTest, RefusesWhatIsNoAmount) {
+  for (const char* text : {"cpu", "=4", "cpu=", "cpu=-1", "memory=lots", "cpu=unlimited"}) {
+    Queue queue;
+    EXPECT_EQ(status::Reason(AddQuotas({text}, QuotaField::kGuarantee, &queue)), "INVALID_QUOTA")
+        << text;
+  }
+  Queue queue;
+  EXPECT_FALSE(AddQuotas({"cpu=1", "cpu=2"}, QuotaField::kGuarantee, &queue).ok());
+}
+
+}  // namespace
+}  // namespace capstan::cli

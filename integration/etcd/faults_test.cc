@@ -24,8 +24,8 @@
 #include "tools/testenv/etcd_server.h"
 
 #ifndef CAPSTAN_HISTORIES
-#define CAPSTAN_HISTORIES 3
-#define CAPSTAN_ROUNDS 5
+#define CAPSTAN_HISTORIES 2
+#define CAPSTAN_ROUNDS 3
 #endif
 
 namespace capstan::store {

@@ -110,7 +110,7 @@ class EtcdMaintenance::Reclaiming : public std::enable_shared_from_this<Reclaimi
 
  private:
   template <typename F>
-  void Inspect(F then) {
+  void Inspect(const F& then) {
     std::make_shared<Inspection>(
         clients_, endpoints_,
         [self = shared_from_this(), then](absl::StatusOr<std::vector<EtcdMember>> members) {

@@ -84,6 +84,7 @@ void SchedulerCore::Round() {
   for (const NodeStanding& standing : standings) nodes.push_back(standing.capacity);
 
   const Resources capacity = PrepareQueues(nodes);
+  const std::unique_ptr<PlacingRound> placing = placer_->Begin(nodes);
   // In a round room only shrinks: what did not fit once does not fit again.
   std::set<std::string> unfit;
   std::vector<const JobEntry*> placed, left;
@@ -91,7 +92,7 @@ void SchedulerCore::Round() {
     QueueOrder order = queue_book_.Order(/*fresh_only=*/!room_changed_, capacity);
     while (order.has_next() && !StepFull()) {
       const JobEntry* job = FindJob(queue_book_.UidOf(order.next_gang()));
-      if (TryNext(order, capacity, &standings, &nodes, &unfit)) {
+      if (TryNext(order, capacity, placing.get(), &standings, &nodes, &unfit)) {
         placed.push_back(job);
         order.Start();
       } else {
@@ -131,8 +132,8 @@ Resources SchedulerCore::PrepareQueues(const std::vector<NodeCapacity>& nodes) {
 }
 
 bool SchedulerCore::TryNext(const QueueOrder& order, const Resources& capacity,
-                            std::vector<NodeStanding>* standings, std::vector<NodeCapacity>* nodes,
-                            std::set<std::string>* unfit) {
+                            PlacingRound* placing, std::vector<NodeStanding>* standings,
+                            std::vector<NodeCapacity>* nodes, std::set<std::string>* unfit) {
   JobEntry* job = FindJob(queue_book_.UidOf(order.next_gang()));
   if (const absl::optional<std::string> limit = queue_book_.Refusal(order, capacity)) {
     if (job->state.reason() != "QUEUE_LIMIT" || job->state.message() != *limit) {
@@ -143,7 +144,7 @@ bool SchedulerCore::TryNext(const QueueOrder& order, const Resources& capacity,
   const GangRequest request = GangRequest::From(*job);
   const std::string shape = request.Shape();
   absl::optional<GangPlacement> placement;
-  if (unfit->count(shape) == 0) placement = placer_->Place(request, *nodes);
+  if (unfit->count(shape) == 0) placement = placing->Place(request);
   if (!placement) {
     unfit->insert(shape);
     if (job->state.reason() != "INSUFFICIENT_RESOURCES") {
@@ -347,9 +348,13 @@ void SchedulerCore::ChooseDataCluster(JobEntry* job) {
     chosen = model_.clusters.begin()->first;
     std::vector<NodeCapacity> nodes;
     for (const auto& [id, node] : model_.nodes) {
-      nodes.push_back({id, Amounts::From(node.observation().allocatable()), true, absl::nullopt});
+      NodeCapacity& capacity = nodes.emplace_back();
+      capacity.id = id;
+      capacity.free = Amounts::From(node.observation().allocatable());
+      capacity.eligible = true;
     }
-    const absl::optional<GangPlacement> fits = placer_->Place(GangRequest::From(*job), nodes);
+    const absl::optional<GangPlacement> fits =
+        placer_->Begin(nodes)->Place(GangRequest::From(*job));
     if (fits) chosen = nodes[fits->front()].id.cluster;
   }
   if (chosen.empty()) return;

@@ -327,6 +327,8 @@ std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
     if (standing.unisolated && !used.jobs.empty()) {
       standing.capacity.only_submitter = model.FindJob(*used.jobs.begin())->spec.submitter();
     }
+    standing.capacity.unisolated = standing.unisolated;
+    standing.capacity.topology = NodeTopology::From(node.observation().labels());
     standing.capacity.eligible = !standing.silent && !standing.cordoned && !standing.draining;
     standings.push_back(std::move(standing));
   }

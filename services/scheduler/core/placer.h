@@ -1,15 +1,30 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_PLACER_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_PLACER_H_
 
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "google/protobuf/map.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
+
+// Where a Node stands, outermost first; empty where nobody said.
+struct NodeTopology {
+  std::string region;
+  std::string zone;
+  std::string row;
+  std::string rack;
+  std::string nvlink_domain;
+
+  // From the labels `topology.kubernetes.io/{region,zone}`, `capstan.dev/{row,rack,nvlink-domain}`
+  // and, without the last, `nvidia.com/gpu.clique`.
+  static NodeTopology From(const google::protobuf::Map<std::string, std::string>& labels);
+};
 
 // A Node as a Placer sees it.
 struct NodeCapacity {
@@ -20,6 +35,9 @@ struct NodeCapacity {
   bool eligible = false;
   // If set, only Jobs of this submitter may be placed: the Node cannot isolate strangers.
   absl::optional<std::string> only_submitter;
+  // The Node cannot isolate strangers: the first to be placed on it is its only submitter.
+  bool unisolated = false;
+  NodeTopology topology;
 };
 
 // A gang to be placed.
@@ -42,15 +60,23 @@ struct GangRequest {
 // Where each rank goes: positions in the given Nodes, all of one Cluster.
 using GangPlacement = std::vector<int>;
 
-// Decides where one gang goes, all or none. Pure: equal arguments give equal answers. The full
-// engine goes behind this interface.
+// One round of placing: what is placed takes room from what comes after. For one thread.
+class PlacingRound {
+ public:
+  virtual ~PlacingRound() = default;
+
+  // All or none. absl::nullopt if the gang does not fit now, and then no gang of its Shape fits in
+  // this round any more.
+  virtual absl::optional<GangPlacement> Place(const GangRequest& gang) = 0;
+};
+
+// Decides where gangs go. Pure: equal arguments and calls give equal answers.
 class Placer {
  public:
   virtual ~Placer() = default;
 
-  // absl::nullopt if the gang does not fit now. `nodes` is sorted by id.
-  virtual absl::optional<GangPlacement> Place(const GangRequest& gang,
-                                              const std::vector<NodeCapacity>& nodes) const = 0;
+  // `nodes` is sorted by id.
+  virtual std::unique_ptr<PlacingRound> Begin(const std::vector<NodeCapacity>& nodes) const = 0;
 };
 
 }  // namespace capstan::scheduler

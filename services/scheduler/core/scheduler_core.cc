@@ -10,8 +10,8 @@
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/keys.h"
-#include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/render.h"
+#include "services/scheduler/core/tight_placer.h"
 
 namespace capstan::scheduler {
 
@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<SchedulerCore>> SchedulerCore::Load(
   }
   CAPSTAN_RETURN_IF_ERROR(builder.Resolve());
   std::vector<store::Delete> garbage = builder.StaleChunks();
-  if (placer == nullptr) placer = std::make_unique<FirstFitPlacer>();
+  if (placer == nullptr) placer = std::make_unique<TightPlacer>();
   return std::unique_ptr<SchedulerCore>(
       new SchedulerCore(config, builder.TakeModel(), std::move(garbage), std::move(placer)));
 }

@@ -45,7 +45,7 @@ namespace capstan::scheduler {
 //   asks for at once. A Job that only waits for room asks for no Tick.
 class SchedulerCore {
  public:
-  // Takes every record below kKeyPrefix, in any order. `placer` may be null: first fit.
+  // Takes every record below kKeyPrefix, in any order. `placer` may be null: a TightPlacer.
   static absl::StatusOr<std::unique_ptr<SchedulerCore>> Load(
       const CoreConfig& config, const std::vector<store::KeyValue>& records,
       std::unique_ptr<Placer> placer = nullptr);
@@ -133,7 +133,7 @@ class SchedulerCore {
   // What the Round needs of Nodes and Queues; the capacity that shares are of.
   Resources PrepareQueues(const std::vector<NodeCapacity>& nodes);
   // Tries the order's next gang; true if it was placed on the Nodes, which then have less room.
-  bool TryNext(const QueueOrder& order, const Resources& capacity,
+  bool TryNext(const QueueOrder& order, const Resources& capacity, PlacingRound* placing,
                std::vector<NodeStanding>* standings, std::vector<NodeCapacity>* nodes,
                std::set<std::string>* unfit);
   void Await(const JobEntry& job);

@@ -80,6 +80,8 @@ template <typename T>
 class CowArray {
  public:
   CowArray() = default;
+  // Goes on from a version that another array gave out, and shares with it what neither changes.
+  explicit CowArray(CowView<T> base) : view_(std::move(base)) { ++view_.edit_; }
   CowArray(const CowArray&) = delete;
   CowArray& operator=(const CowArray&) = delete;
 

@@ -77,6 +77,25 @@ void SumUp(GangShape& shape) {
 
 }  // namespace
 
+Fleet::Fleet(Fleet* origin)
+    : dimensions_(origin->dimensions_),
+      version_(origin->version_),
+      node_set_(origin->node_set_),
+      nodes_(origin->nodes_.Freeze()),
+      constraints_(origin->constraints_.Freeze()),
+      classes_(origin->classes_.Freeze()),
+      shapes_(origin->shapes_.Freeze()),
+      gangs_(origin->gangs_.Freeze()),
+      holders_(origin->holders_.Freeze()),
+      holder_position_(origin->holder_position_),
+      spare_nodes_(origin->spare_nodes_),
+      spare_gangs_(origin->spare_gangs_),
+      constraints_ids_(origin->constraints_ids_),
+      class_ids_(origin->class_ids_),
+      shape_ids_(origin->shape_ids_) {}
+
+std::unique_ptr<Fleet> Fleet::Fork() { return std::unique_ptr<Fleet>(new Fleet(this)); }
+
 NodeIndex Fleet::AddNode(NodeTraits traits) {
   NodeIndex node = static_cast<NodeIndex>(nodes_.size());
   if (spare_nodes_.empty()) {
@@ -89,7 +108,7 @@ NodeIndex Fleet::AddNode(NodeTraits traits) {
   slot.free = traits.allocatable;
   slot.traits = std::make_shared<const NodeTraits>(std::move(traits));
   slot.schedulable = true;
-  ++node_version_;
+  node_set_.reset();
   return node;
 }
 
@@ -99,13 +118,13 @@ void Fleet::ReplaceNode(NodeIndex node, NodeTraits traits) {
     slot.free[d] += traits.allocatable[d] - slot.traits->allocatable[d];
   }
   slot.traits = std::make_shared<const NodeTraits>(std::move(traits));
-  ++node_version_;
+  node_set_.reset();
 }
 
 void Fleet::SetSchedulable(NodeIndex node, bool schedulable) {
   if (nodes_[node].schedulable == schedulable) return;
   nodes_.Mutable(node).schedulable = schedulable;
-  ++node_version_;
+  node_set_.reset();
 }
 
 absl::Status Fleet::RemoveNode(NodeIndex node) {
@@ -114,7 +133,7 @@ absl::Status Fleet::RemoveNode(NodeIndex node) {
   }
   nodes_.Mutable(node) = NodeSlot();
   spare_nodes_.push_back(node);
-  ++node_version_;
+  node_set_.reset();
   return absl::OkStatus();
 }
 
@@ -315,7 +334,8 @@ absl::Status Fleet::Grow(GangIndex gang, const std::vector<TaskRun>& more) {
 std::shared_ptr<const Snapshot> Fleet::Freeze() {
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->version = ++version_;
-  snapshot->node_version = node_version_;
+  if (node_set_ == nullptr) node_set_ = std::make_shared<const int>(0);
+  snapshot->node_set = node_set_;
   snapshot->dimensions = dimensions_.size();
   snapshot->nodes = nodes_.Freeze();
   snapshot->constraints = constraints_.Freeze();

@@ -120,8 +120,8 @@ struct Gang {
 
 struct Snapshot {
   uint64_t version = 0;
-  // Differs whenever the set of nodes, a node's traits or its being schedulable do.
-  uint64_t node_version = 0;
+  // Another object whenever the set of nodes, a node's traits or its being schedulable may differ.
+  std::shared_ptr<const int> node_set;
   int dimensions = 0;
   CowView<NodeSlot> nodes;
   CowView<Constraints> constraints;
@@ -135,7 +135,16 @@ struct Snapshot {
 // For one thread. A call that answers with an error has changed nothing.
 class Fleet {
  public:
+  Fleet() = default;
+  Fleet(const Fleet&) = delete;
+  Fleet& operator=(const Fleet&) = delete;
+
+  // A fleet that starts from this one's state and goes its own way: for asking what would happen
+  // if. Costs as Freeze, and a copy of the tables of classes, shapes and holders.
+  std::unique_ptr<Fleet> Fork();
+
   Dimensions& dimensions() { return dimensions_; }
+  const Dimensions& dimensions() const { return dimensions_; }
 
   NodeIndex AddNode(NodeTraits traits);
   // Traits, allocatable among them, may differ from what they were in anything.
@@ -170,10 +179,12 @@ class Fleet {
   const NodeSlot& node(NodeIndex node) const { return nodes_[node]; }
   const GangShape& shape(ShapeId id) const { return *shapes_[id]; }
 
-  // This version: costs a pointer for each 2,048 nodes and gangs.
+  // This version, for any thread: costs a pointer for each 2,048 nodes and gangs.
   std::shared_ptr<const Snapshot> Freeze();
 
  private:
+  explicit Fleet(Fleet* origin);
+
   // Adds `sign` times what the runs take to the free amounts of their nodes.
   void Charge(const GangShape& shape, const std::vector<TaskRun>& runs, int64_t sign);
   absl::Status CheckWhole(const GangShape& shape, const std::vector<TaskRun>& runs) const;
@@ -184,7 +195,8 @@ class Fleet {
 
   Dimensions dimensions_;
   uint64_t version_ = 0;
-  uint64_t node_version_ = 0;
+  // Null once the nodes have changed since the last version.
+  std::shared_ptr<const int> node_set_;
   CowArray<NodeSlot> nodes_;
   CowArray<Constraints> constraints_;
   CowArray<TaskClass> classes_;

@@ -1,5 +1,6 @@
 #include "services/scheduler/core/round/fleet.h"
 
+#include <memory>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -105,8 +106,28 @@ TEST_F(FleetTest, FreezesAVersionForGood) {
   EXPECT_EQ(after->nodes[node].free[fixture_.gpu()], 7);
   EXPECT_EQ(after->gangs[gang].state, GangState::kRunning);
   EXPECT_EQ(after->holders.size(), 1u);
-  EXPECT_EQ(before->node_version, after->node_version);
+  EXPECT_EQ(before->node_set, after->node_set);
+  fleet_.SetSchedulable(node, false);
+  EXPECT_NE(before->node_set, fleet_.Freeze()->node_set);
   EXPECT_LT(before->version, after->version);
+}
+
+TEST_F(FleetTest, ForksThatLeaveEachOtherAlone) {
+  const NodeIndex node = fixture_.AddNode("c", "r", "a", 8000, 8);
+  const ShapeId shape = fixture_.Flat(fixture_.Class(1000, 1), 1, 1);
+  const GangIndex gang = fixture_.AddGang(shape);
+  const std::unique_ptr<Fleet> fork = fleet_.Fork();
+  ASSERT_TRUE(fork->Start(gang, {{node, 0, 1}}, kNow).ok());
+  const NodeIndex more = fork->AddNode(fixture_.Traits("c", "r", "b", 8000, 8));
+  EXPECT_EQ(fork->InternShape(fleet_.shape(shape)).value(), shape);
+  EXPECT_EQ(FreeGpus(node), 8);
+  EXPECT_EQ(fleet_.gang(gang).state, GangState::kPending);
+  ASSERT_TRUE(fleet_.Start(gang, {{node, 0, 1}}, kNow).ok());
+  fleet_.RemoveGang(gang);
+  EXPECT_EQ(fork->gang(gang).state, GangState::kRunning);
+  EXPECT_EQ(fork->node(node).free[fixture_.gpu()], 7);
+  EXPECT_EQ(fork->Freeze()->nodes.size(), more + 1);
+  EXPECT_EQ(fleet_.Freeze()->nodes.size(), more);
 }
 
 TEST(ConstraintsTest, SelectAndTolerate) {

@@ -13,6 +13,7 @@ struct Shortage {
   ClassId id = 0;
   int64_t wanted = 0;
   int64_t best = 0;
+  absl::optional<NodeIndex> nearest;
 };
 
 // Tasks of the class that the nodes of a range would hold if nothing ran, cordoned ones included.
@@ -37,12 +38,16 @@ template <typename FitIn>
 absl::optional<Shortage> FindShortage(Workspace& workspace, const GangShape& shape, int group,
                                       Level level, FitIn fit_in) {
   for (const auto& [id, wanted] : shape.needs[group]) {
-    int64_t best = 0;
+    Shortage shortage{id, wanted, -1, absl::nullopt};
     for (const Range& domain : workspace.rows().domains(level)) {
-      best = std::max(best, fit_in(id, domain));
-      if (best >= wanted) break;
+      const int64_t fit = fit_in(id, domain);
+      if (fit <= shortage.best) continue;
+      shortage.best = fit;
+      shortage.nearest = workspace.rows().node(domain.first);
+      if (fit >= wanted) break;
     }
-    if (best < wanted) return Shortage{id, wanted, best};
+    shortage.best = std::max<int64_t>(shortage.best, 0);
+    if (shortage.best < wanted) return shortage;
   }
   return absl::nullopt;
 }
@@ -100,6 +105,7 @@ Reason WhyNot(Workspace& workspace, const GangShape& shape, Plane plane) {
     reason.level = level;
     reason.wanted = shortage->wanted;
     reason.best = shortage->best;
+    reason.nearest = shortage->nearest;
     if (FindShortage(workspace, shape, group, level, empty_fit).has_value()) {
       reason.obstacle = Obstacle::kNeverFits;
     } else if (FindShortage(workspace, shape, group, Level::kCluster, free_fit).has_value()) {

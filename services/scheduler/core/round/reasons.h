@@ -54,6 +54,8 @@ struct Reason {
   absl::optional<Level> level;
   int64_t wanted = 0;
   int64_t best = 0;
+  // A node of that domain: it fits if `wanted` - `best` tasks more do there.
+  absl::optional<NodeIndex> nearest;
   // Nodes that take no task of the group's first class that does not fit, by what keeps them from
   // it; and how many take some.
   std::vector<NodeCount> nodes;

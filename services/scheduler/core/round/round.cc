@@ -9,7 +9,15 @@ namespace capstan::scheduler::round {
 Proposal Round::Run(RoundInput input) {
   Begin(std::move(input));
   for (GangIndex gang : input_.order) {
-    if (input_.snapshot->gangs[gang].state == GangState::kPending) Consider(gang);
+    const Gang& entry = input_.snapshot->gangs[gang];
+    if (entry.state != GangState::kPending) continue;
+    // The way of nearly all of a long queue.
+    const Failure& failure = failures_[2 * size_t{entry.shape}];
+    if (failure.epoch == epoch_ && !MayPreempt(entry)) {
+      KeepWaiting(gang, failure.reason);
+    } else {
+      Consider(gang);
+    }
   }
   // Those not tried come before whoever could grow.
   if (options_.growth && !not_tried_.has_value()) GrowElastic();
@@ -22,6 +30,7 @@ void Round::Begin(RoundInput input) {
   placer_.emplace(&workspace_, input_.seed);
   proposal_ = Proposal();
   proposal_.version = input_.snapshot->version;
+  proposal_.waits.reserve(input_.order.size());
   failures_.resize(2 * input_.snapshot->shapes.size());
   ++epoch_;
   failed_placements_ = 0;
@@ -111,14 +120,14 @@ bool Round::TryStart(GangIndex gang, Plane plane) {
   return true;
 }
 
+bool Round::MayPreempt(const Gang& gang) const {
+  return options_.preemption && preemption_searches_ < options_.max_preemption_searches &&
+         (gang.priority > lowest_victim_priority_ || input_.budgets.may_reclaim(gang.queue));
+}
+
 bool Round::TryPreempt(GangIndex gang, Plane plane) {
   const Gang& entry = input_.snapshot->gangs[gang];
-  if (!options_.preemption || preemption_searches_ >= options_.max_preemption_searches) {
-    return false;
-  }
-  if (entry.priority <= lowest_victim_priority_ && !input_.budgets.may_reclaim(entry.queue)) {
-    return false;
-  }
+  if (!MayPreempt(entry)) return false;
   const auto kind = std::make_tuple(entry.shape, entry.queue, entry.priority);
   if (vain_preemptors_.contains(kind)) return false;
   ++preemption_searches_;

@@ -92,6 +92,8 @@ class Round {
   void Begin(RoundInput input);
   void Consider(GangIndex gang);
   bool TryStart(GangIndex gang, Plane plane);
+  // Cheap, and false for most: whether looking for victims could help.
+  bool MayPreempt(const Gang& gang) const;
   bool TryPreempt(GangIndex gang, Plane plane);
   void TryReserve(GangIndex gang);
   void GrowElastic();

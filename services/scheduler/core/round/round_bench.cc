@@ -146,6 +146,31 @@ absl::Status FillFleet(Bench& bench, int nodes, QueueId borrower) {
   return absl::OkStatus();
 }
 
+// What would run with 100 nodes more and 10 gangs more at the end of the queue.
+absl::Duration WhatIf(Bench& bench, Round& round, const std::vector<ShapeId>& shapes,
+                      const std::vector<GangIndex>& order, const Stopwatch& stopwatch) {
+  RoundInput input;
+  input.budgets = bench.budgets;
+  input.now = bench.now;
+  std::vector<GangIndex> all = order;
+  const absl::Duration begin = stopwatch();
+  const std::unique_ptr<Fleet> fork = bench.fleet().Fork();
+  for (int n = 0; n < 100; ++n) {
+    NodeTraits traits = *fork->node(0).traits;
+    traits.path[static_cast<int>(Level::kHost)] = absl::StrCat("more", n);
+    fork->AddNode(std::move(traits));
+  }
+  for (int g = 0; g < 10; ++g) {
+    Gang gang;
+    gang.shape = shapes[bench.random.Below(shapes.size())];
+    all.push_back(fork->AddGang(gang));
+  }
+  input.snapshot = fork->Freeze();
+  input.order = all;
+  const Proposal proposal = round.Run(std::move(input));
+  return stopwatch() - begin;
+}
+
 }  // namespace
 
 absl::StatusOr<Figure> BenchPlacements(const Stopwatch& stopwatch, int nodes, int classes) {
@@ -241,7 +266,9 @@ absl::StatusOr<std::vector<Figure>> BenchQueue(const Stopwatch& stopwatch, int n
   std::vector<GangIndex> running;
   std::vector<double> times;
   std::vector<double> explains;
+  std::vector<double> what_ifs;
   Workspace explaining;
+  Round simulating{RoundOptions()};
   for (int r = 0; r < kRounds; ++r) {
     const absl::Duration took = bench.Run(round, stopwatch, order);
     if (!bench.accepted.conflicts.empty()) {
@@ -276,6 +303,10 @@ absl::StatusOr<std::vector<Figure>> BenchQueue(const Stopwatch& stopwatch, int n
       return absl::FailedPreconditionError("an explanation without nodes");
     }
     explains.push_back(absl::ToDoubleMilliseconds(stopwatch() - begin));
+    if (r % 10 == 9) {
+      what_ifs.push_back(
+          absl::ToDoubleMilliseconds(WhatIf(bench, simulating, shapes, order, stopwatch)));
+    }
   }
   const std::string conditions = absl::StrCat(
       nodes, " full nodes, ", queued, " gangs of 1 to 64 GPUs queued in 50 shapes, ", kArrivals,
@@ -288,6 +319,8 @@ absl::StatusOr<std::vector<Figure>> BenchQueue(const Stopwatch& stopwatch, int n
   return std::vector<Figure>{
       p99, Summarise("scheduler.round_p50_ms." + suffix, times, "ms", "lower", 0, conditions),
       Summarise("scheduler.explain_ms." + suffix, explains, "ms", "lower", 50, conditions),
+      Summarise("scheduler.what_if_ms." + suffix, what_ifs, "ms", "lower", 50,
+                "100 nodes and 10 gangs more, the whole queue before them; " + conditions),
       Summarise("scheduler.resident_bytes_per_job." + suffix, {bytes}, "bytes", "lower", 1024,
                 "the engine's own, with its place in the order; of a gang that waits")};
 }

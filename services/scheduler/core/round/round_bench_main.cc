@@ -66,6 +66,11 @@ int Main() {
   failed |= ReportOne(BenchReclaim(stopwatch, 1000, 50));
   failed |= ReportOne(BenchReclaim(stopwatch, 7500, 500));
   failed |= Report(BenchQueue(stopwatch, 7500, 1'000'000));
+  // How it grows.
+  for (int nodes : {1250, 2500, 10000}) failed |= ReportOne(BenchPlacements(stopwatch, nodes, 20));
+  for (int queued : {125'000, 250'000, 500'000}) {
+    failed |= Report(BenchQueue(stopwatch, 7500, queued));
+  }
   return failed;
 }
 

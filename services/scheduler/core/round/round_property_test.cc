@@ -173,7 +173,7 @@ TEST(RoundPropertyTest, EveryRoundIsWholeWithinRoomQuotaAndTopologyAndEvictsNobo
   size_t preemptions = 0;
   size_t growths = 0;
   size_t reservations = 0;
-  for (uint64_t seed = 0; seed < 1500; ++seed) {
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
     World world(seed);
     Random random(seed + 1000000);
     Round round{RoundOptions()};
@@ -196,17 +196,17 @@ TEST(RoundPropertyTest, EveryRoundIsWholeWithinRoomQuotaAndTopologyAndEvictsNobo
       world.Carry(proposal);
     }
   }
-  EXPECT_GT(starts, 5000u);
-  EXPECT_GT(preemptions, 300u);
-  EXPECT_GT(growths, 500u);
-  EXPECT_GT(reservations, 1000u);
+  EXPECT_GT(starts, 3000u);
+  EXPECT_GT(preemptions, 200u);
+  EXPECT_GT(growths, 300u);
+  EXPECT_GT(reservations, 600u);
 }
 
 TEST(RoundPropertyTest, VictimsAreMinimalAndNobodyWaitsForRoomThatThereIs) {
   size_t preemptions = 0;
   RoundOptions options;
   options.backfill = false;
-  for (uint64_t seed = 0; seed < 1500; ++seed) {
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
     World world(seed);
     Round round{options};
     for (int step = 0; step < 6; ++step) {
@@ -226,7 +226,7 @@ TEST(RoundPropertyTest, VictimsAreMinimalAndNobodyWaitsForRoomThatThereIs) {
       world.Carry(proposal);
     }
   }
-  EXPECT_GT(preemptions, 500u);
+  EXPECT_GT(preemptions, 300u);
 }
 
 TEST(RoundPropertyTest, IsAFunctionOfItsInputAlone) {
@@ -266,14 +266,14 @@ TEST(RoundPropertyTest, GivesTheSameProposalsInEveryProcess) {
     }
   }
   // Another value is right only after a change of what rounds decide, and then in every process.
-  EXPECT_EQ(digest, 6701773432156053095u);
+  EXPECT_EQ(digest, 3356293266666919000u);
 }
 
 TEST(RoundPropertyTest, VictimsCostLittleMoreThanTheCheapestSet) {
   int cases = 0;
   int optimal = 0;
   double gap = 0;
-  for (uint64_t seed = 0; seed < 3000; ++seed) {
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
     Random random(seed);
     FleetFixture fixture;
     const auto nodes = static_cast<int>(random.Between(1, 4));
@@ -319,7 +319,7 @@ TEST(RoundPropertyTest, VictimsCostLittleMoreThanTheCheapestSet) {
     gap += static_cast<double>(proposal.preemptions[0].cost - cheapest) /
            static_cast<double>(cheapest);
   }
-  EXPECT_GT(cases, 500);
+  EXPECT_GT(cases, 300);
   std::printf("victims: %d of %d sets are optimal, mean gap %.4f\n", optimal, cases, gap / cases);
   EXPECT_GT(optimal * 10, cases * 7);
   EXPECT_LT(gap / cases, 0.1);

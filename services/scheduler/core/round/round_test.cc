@@ -135,6 +135,7 @@ TEST_F(RoundTest, TellsTopologyFromRoomAndFromNever) {
   const Proposal proposal = Run({never, topology, room});
   EXPECT_EQ(ReasonOf(proposal, topology).obstacle, Obstacle::kTopology);
   EXPECT_EQ(ReasonOf(proposal, topology).best, 3);
+  EXPECT_EQ(ReasonOf(proposal, topology).nearest, NodeIndex{0}) << "rack r1 lacks one";
   EXPECT_EQ(ReasonOf(proposal, never).obstacle, Obstacle::kNeverFits);
   EXPECT_EQ(ReasonOf(proposal, room).obstacle, Obstacle::kRoom);
   EXPECT_EQ(proposal.reservation->gang, topology) << "not for one that never fits";

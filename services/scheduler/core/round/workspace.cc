@@ -8,7 +8,7 @@ void Workspace::Load(std::shared_ptr<const Snapshot> snapshot) {
   const std::shared_ptr<const Snapshot> old = std::exchange(snapshot_, std::move(snapshot));
   beyond_.clear();
   rows_.ClearBounds();
-  if (old == nullptr || old->node_version != snapshot_->node_version ||
+  if (old == nullptr || old->node_set != snapshot_->node_set ||
       old->dimensions != snapshot_->dimensions) {
     journal_.clear();
     standings_.clear();

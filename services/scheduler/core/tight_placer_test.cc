@@ -1,6 +1,7 @@
-#include "services/scheduler/core/placement.h"
+#include "services/scheduler/core/tight_placer.h"
 
 #include <map>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -24,57 +25,84 @@ GangRequest Gang(std::vector<GangRequest::Group> groups) {
   return request;
 }
 
-TEST(FirstFitPlacerTest, FillsANodeBeforeTheNextAndTakesTheTightestThatHoldsAll) {
-  const FirstFitPlacer placer;
+absl::optional<GangPlacement> Place(const GangRequest& gang,
+                                    const std::vector<NodeCapacity>& nodes) {
+  return TightPlacer().Begin(nodes)->Place(gang);
+}
+
+TEST(TightPlacerTest, FillsANodeBeforeTheNextAndTakesTheTightestThatHoldsAll) {
   const auto nodes =
       std::vector<NodeCapacity>{Node("c", "a", 3000), Node("c", "b", 8000), Node("c", "d", 4000)};
-  EXPECT_EQ(placer.Place(Gang({{4, {1000, 1, {}}}}), nodes), (GangPlacement{2, 2, 2, 2}));
-  EXPECT_EQ(placer.Place(Gang({{10, {1000, 1, {}}}}), nodes),
+  EXPECT_EQ(Place(Gang({{4, {1000, 1, {}}}}), nodes), (GangPlacement{2, 2, 2, 2}));
+  EXPECT_EQ(Place(Gang({{10, {1000, 1, {}}}}), nodes),
             (GangPlacement{1, 1, 1, 1, 1, 1, 1, 1, 0, 0}));
 }
 
-TEST(FirstFitPlacerTest, KeepsAGangInOneCluster) {
-  const FirstFitPlacer placer;
+TEST(TightPlacerTest, KeepsAGangInOneCluster) {
   const auto nodes = std::vector<NodeCapacity>{Node("c", "a", 1000), Node("d", "a", 1000)};
-  EXPECT_FALSE(placer.Place(Gang({{2, {1000, 1, {}}}}), nodes).has_value());
+  EXPECT_FALSE(Place(Gang({{2, {1000, 1, {}}}}), nodes).has_value());
   GangRequest one = Gang({{1, {1000, 1, {}}}});
   one.clusters = {"d"};
-  EXPECT_EQ(placer.Place(one, nodes), (GangPlacement{1}));
+  EXPECT_EQ(Place(one, nodes), (GangPlacement{1}));
 }
 
-TEST(FirstFitPlacerTest, CountsNamedAccelerators) {
-  const FirstFitPlacer placer;
+TEST(TightPlacerTest, CountsNamedAccelerators) {
   const auto nodes = std::vector<NodeCapacity>{Node("c", "a", 9000, {{"nvidia.com/a100", 8}}),
                                                Node("c", "b", 9000, {{"nvidia.com/h100", 2}})};
   const GangRequest::Group group{2, {1000, 1, {{"nvidia.com/h100", 1}}}};
-  EXPECT_EQ(placer.Place(Gang({group}), nodes), (GangPlacement{1, 1}));
-  EXPECT_FALSE(placer.Place(Gang({{3, group.each}}), nodes).has_value());
+  EXPECT_EQ(Place(Gang({group}), nodes), (GangPlacement{1, 1}));
+  EXPECT_FALSE(Place(Gang({{3, group.each}}), nodes).has_value());
 }
 
-TEST(FirstFitPlacerTest, PutsLargeTasksFirstWhereRankOrderDoesNotFit) {
-  const FirstFitPlacer placer;
+TEST(TightPlacerTest, PutsLargeTasksFirstWhereRankOrderDoesNotFit) {
   const auto nodes = std::vector<NodeCapacity>{Node("c", "a", 3000), Node("c", "b", 2000)};
   // In rank order both small ones would go to b, and nothing would be left for one large.
-  EXPECT_EQ(placer.Place(Gang({{2, {1000, 1, {}}}, {1, {3000, 1, {}}}}), nodes),
-            (GangPlacement{1, 1, 0}));
+  EXPECT_EQ(Place(Gang({{2, {1000, 1, {}}}, {1, {3000, 1, {}}}}), nodes), (GangPlacement{1, 1, 0}));
   EXPECT_TRUE(
-      placer.Place(Gang({{1, {1000, 1, {}}}, {1, {2000, 1, {}}}, {1, {2000, 1, {}}}}), nodes)
-          .has_value());
+      Place(Gang({{1, {1000, 1, {}}}, {1, {2000, 1, {}}}, {1, {2000, 1, {}}}}), nodes).has_value());
 }
 
-TEST(FirstFitPlacerTest, LeavesOutWhatTakesNothing) {
-  const FirstFitPlacer placer;
+TEST(TightPlacerTest, LeavesOutWhatTakesNothing) {
   NodeCapacity node = Node("c", "a", 3000);
   node.eligible = false;
-  EXPECT_FALSE(placer.Place(Gang({{1, {1, 1, {}}}}), {node}).has_value());
+  EXPECT_FALSE(Place(Gang({{1, {1, 1, {}}}}), {node}).has_value());
   node.eligible = true;
   node.only_submitter = "someone";
-  EXPECT_FALSE(placer.Place(Gang({{1, {1, 1, {}}}}), {node}).has_value());
+  EXPECT_FALSE(Place(Gang({{1, {1, 1, {}}}}), {node}).has_value());
 }
 
-// For gangs of one group first fit is exact: it fits if and only if the Nodes' counts add up.
-TEST(FirstFitPlacerTest, IsExactForOneGroupAndNeverOverCommits) {
-  const FirstFitPlacer placer;
+TEST(TightPlacerTest, GivesAnUnisolatedNodeToItsFirstSubmitter) {
+  NodeCapacity node = Node("c", "a", 3000);
+  node.unisolated = true;
+  const auto round = TightPlacer().Begin({node});
+  GangRequest mine = Gang({{1, {1000, 1, {}}}});
+  mine.submitter = "me";
+  GangRequest yours = mine;
+  yours.submitter = "you";
+  EXPECT_TRUE(round->Place(mine).has_value());
+  EXPECT_FALSE(round->Place(yours).has_value());
+  EXPECT_TRUE(round->Place(mine).has_value());
+}
+
+TEST(TightPlacerTest, TakesRoomFromWhatComesAfter) {
+  const auto round = TightPlacer().Begin({Node("c", "a", 3000)});
+  EXPECT_TRUE(round->Place(Gang({{2, {1000, 1, {}}}})).has_value());
+  EXPECT_FALSE(round->Place(Gang({{2, {1000, 1, {}}}})).has_value());
+  EXPECT_TRUE(round->Place(Gang({{1, {1000, 1, {}}}})).has_value());
+}
+
+TEST(TightPlacerTest, KeepsAGangInOneRackWhereOneHoldsIt) {
+  std::vector<NodeCapacity> nodes;
+  for (const char* name : {"a", "b", "d", "e"}) {
+    nodes.push_back(Node("c", name, name[0] < 'd' ? 2000 : 3000));
+    nodes.back().topology.rack = name[0] < 'd' ? "r1" : "r2";
+  }
+  EXPECT_EQ(Place(Gang({{4, {1000, 1, {}}}}), nodes), (GangPlacement{0, 0, 1, 1}));
+  EXPECT_EQ(Place(Gang({{3, {2000, 1, {}}}}), nodes), (GangPlacement{0, 1, 2}));
+}
+
+// For gangs of one group it is exact: it fits if and only if the Nodes' counts add up.
+TEST(TightPlacerTest, IsExactForOneGroupAndNeverOverCommits) {
   Random random(7);
   for (int round = 0; round < 2000; ++round) {
     std::vector<NodeCapacity> nodes;
@@ -90,7 +118,7 @@ TEST(FirstFitPlacerTest, IsExactForOneGroupAndNeverOverCommits) {
     }
     bool expected = false;
     for (const auto& [cluster, count] : fits) expected = expected || count >= group.replicas;
-    const auto placement = placer.Place(Gang({group}), nodes);
+    const auto placement = Place(Gang({group}), nodes);
     ASSERT_EQ(placement.has_value(), expected) << "round " << round;
     if (!placement) continue;
     ASSERT_EQ(placement->size(), static_cast<size_t>(group.replicas));

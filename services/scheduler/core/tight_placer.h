@@ -1,0 +1,27 @@
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_TIGHT_PLACER_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_TIGHT_PLACER_H_
+
+#include <memory>
+#include <vector>
+
+#include "services/scheduler/core/placer.h"
+
+namespace capstan::scheduler {
+
+// Places by the engine of core/round. A gang goes to the Cluster that it leaves least of, and
+// within it into one NVLink domain, rack, row or zone if one holds it, else into as few as a greedy
+// choice finds; ranks fill a Node before the next one is opened, and the next one is the tightest
+// that takes all that is left of the group, else the roomiest. Exact for gangs of one group; of
+// several groups, those are tried in rank order and with the largest Tasks first, and a gang that
+// only fits in a cleverer way is not found. Beyond 30 kinds of accelerator in the fleet the rest,
+// in order of names, counts as not there.
+//
+// Begin is O(nodes · log), a placement O(nodes / 32 + gang).
+class TightPlacer final : public Placer {
+ public:
+  std::unique_ptr<PlacingRound> Begin(const std::vector<NodeCapacity>& nodes) const override;
+};
+
+}  // namespace capstan::scheduler
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_TIGHT_PLACER_H_

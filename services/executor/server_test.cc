@@ -41,7 +41,7 @@ DesiredTask Want() {
   return task;
 }
 
-// A leader that wants one Task, answers renewals, and keeps what it hears.
+// A leader that wants one Task, answers renewals, and acknowledges and keeps what it hears.
 class FakeScheduler final : public capstan::scheduler::v1::ExecutorSession::Service {
  public:
   grpc::Status Connect(grpc::ServerContext*,
@@ -62,8 +62,9 @@ class FakeScheduler final : public capstan::scheduler::v1::ExecutorSession::Serv
       } else {
         absl::MutexLock lock(&mutex_);
         for (const auto& task : up.observations().tasks()) state_ = task.state();
-        for (const auto& node : up.observations().nodes()) nodes_ += node.node();
-        down.mutable_observations_ack()->set_journal_sequence(up.observations().journal_sequence());
+        auto* ack = down.mutable_observations_ack();
+        for (const auto& node : up.observations().nodes()) ack->add_returned_nodes(node.node());
+        ack->set_journal_sequence(up.observations().journal_sequence());
       }
       stream->Write(down);
     }
@@ -82,7 +83,6 @@ class FakeScheduler final : public capstan::scheduler::v1::ExecutorSession::Serv
  private:
   absl::Mutex mutex_;
   TaskObservation::State state_ = TaskObservation::STATE_UNSPECIFIED;
-  std::string nodes_;
 };
 
 class ServerTest : public testing::Test {

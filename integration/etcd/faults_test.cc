@@ -15,6 +15,7 @@
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
 #include "gtest/gtest.h"
+#include "integration/etcd/cluster_fixture.h"
 #include "integration/etcd/history.h"
 #include "integration/etcd/open_store.h"
 #include "integration/etcd/test_store.h"
@@ -93,17 +94,8 @@ class Follower {
   std::unique_ptr<Watch> watch_;
 };
 
-class EtcdFaultsTest : public testing::Test {
+class EtcdFaultsTest : public EtcdClusterTest {
  protected:
-  static void SetUpTestSuite() {
-    auto etcd = testenv::EtcdServer::Start({.members = 3});
-    ASSERT_TRUE(etcd.ok()) << etcd.status();
-    etcd_ = etcd->release();
-  }
-  static void TearDownTestSuite() {
-    delete etcd_;
-    etcd_ = nullptr;
-  }
   static EtcdOptions Options() {
     EtcdOptions options = OptionsFor(*etcd_);
     options.attempt_timeout = absl::Seconds(1);
@@ -134,11 +126,7 @@ class EtcdFaultsTest : public testing::Test {
       ASSERT_TRUE(ready.ok()) << ready;
     }
   }
-
-  static testenv::EtcdServer* etcd_;
 };
-
-testenv::EtcdServer* EtcdFaultsTest::etcd_ = nullptr;
 
 TEST_F(EtcdFaultsTest, HistoriesAreLinearisableWhileMembersDieAndStop) {
   OpenStore store(Options());

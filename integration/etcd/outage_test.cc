@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
+#include "integration/etcd/cluster_fixture.h"
 #include "integration/etcd/open_store.h"
 #include "integration/etcd/test_store.h"
 #include "libs/random/random.h"
@@ -24,27 +25,14 @@
 namespace capstan::store {
 namespace {
 
-class EtcdOutageTest : public testing::Test {
+class EtcdOutageTest : public EtcdClusterTest {
  protected:
-  static void SetUpTestSuite() {
-    auto etcd = testenv::EtcdServer::Start({.members = 3});
-    ASSERT_TRUE(etcd.ok()) << etcd.status();
-    etcd_ = etcd->release();
-  }
-  static void TearDownTestSuite() {
-    delete etcd_;
-    etcd_ = nullptr;
-  }
   static EtcdOptions Options() {
     EtcdOptions options = OptionsFor(*etcd_);
     options.attempt_timeout = absl::Milliseconds(700);
     return options;
   }
-
-  static testenv::EtcdServer* etcd_;
 };
-
-testenv::EtcdServer* EtcdOutageTest::etcd_ = nullptr;
 
 TEST_F(EtcdOutageTest, WithoutAQuorumCallsEndInTimeAndGoOnAfterwards) {
   EtcdOptions options = Options();

@@ -1,6 +1,5 @@
 #include "integration/platform/test_platform.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,6 +22,7 @@
 #include "absl/strings/str_split.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
+#include "libs/safe_path/folder_names.h"
 #include "libs/time/system_clock.h"
 #include "tools/capstan/dev/parts.h"
 
@@ -56,20 +56,9 @@ void RunTool(std::vector<std::string> argv) {
 
 BootTime BootNow() { return SystemClock().Read().boot; }
 
-std::vector<std::string> ListFolder(const std::string& path) {
-  std::vector<std::string> names;
-  DIR* const directory = opendir(path.c_str());
-  if (directory == nullptr) return names;
-  while (const dirent* entry = readdir(directory)) {
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
-  }
-  closedir(directory);
-  return names;
-}
-
 std::vector<pid_t> AllPids() {
   std::vector<pid_t> pids;
-  for (const std::string& name : ListFolder("/proc")) {
+  for (const std::string& name : FolderNames("/proc")) {
     pid_t pid = 0;
     if (absl::SimpleAtoi(name, &pid)) pids.push_back(pid);
   }
@@ -131,7 +120,7 @@ TestPlatform::~TestPlatform() {
   }
   EXPECT_EQ(absl::StrJoin(Leftovers(), "\n"), "") << "left behind";
   if (::testing::Test::HasFailure()) {
-    for (const std::string& name : ListFolder(data_dir_ + "/log")) {
+    for (const std::string& name : FolderNames(data_dir_ + "/log")) {
       const std::string log = ReadFileOrEmpty(absl::StrCat(data_dir_, "/log/", name));
       ADD_FAILURE() << name << " ends with\n"
                     << (log.size() > kShownOfALog ? log.substr(log.size() - kShownOfALog) : log);
@@ -326,10 +315,10 @@ std::vector<std::string> TestPlatform::Leftovers() const {
   for (const absl::string_view line : absl::StrSplit(ReadFileOrEmpty("/proc/net/unix"), '\n')) {
     if (absl::StrContains(line, folder_)) found.push_back(absl::StrCat("socket ", line));
   }
-  for (const std::string& name : ListFolder(dev::RunFolder(data_dir_))) {
+  for (const std::string& name : FolderNames(dev::RunFolder(data_dir_))) {
     found.push_back("run file " + name);
   }
-  for (const std::string& name : ListFolder(data_dir_ + "/node_agent/tasks")) {
+  for (const std::string& name : FolderNames(data_dir_ + "/node_agent/tasks")) {
     found.push_back("Task folder " + name);
   }
   return found;

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "libs/log/testing_sink.h"
 #include "libs/rpc/x509.h"
+#include "libs/safe_path/testing/temporary_folder.h"
 #include "libs/strand/simulated_strand.h"
 #include "libs/time/proto_time.h"
 #include "libs/time/simulated_clock.h"
@@ -61,13 +62,11 @@ class IssuingSink final : public EventSink {
 class OwnIdentityTest : public testing::Test {
  protected:
   OwnIdentityTest() {
-    std::string folder = "/tmp/capstan-own-identity-XXXXXX";
-    EXPECT_NE(mkdtemp(folder.data()), nullptr);
     own_ = std::make_unique<OwnIdentity>(OwnIdentity::Deps{.sink = &sink_,
                                                            .secrets = &secrets_,
                                                            .io_strand = &strand_,
                                                            .log = &log_,
-                                                           .folder = folder + "/identity",
+                                                           .folder = folder_.path() + "/identity",
                                                            .seed = 1});
   }
 
@@ -85,6 +84,7 @@ class OwnIdentityTest : public testing::Test {
   IssuingSink sink_{&clock_, &secrets_};
   log::TestingSink log_sink_;
   const log::Logger log_{"credentials", &clock_, &log_sink_};
+  const TemporaryFolder folder_;
   std::unique_ptr<OwnIdentity> own_;
 };
 

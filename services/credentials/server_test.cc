@@ -20,6 +20,7 @@
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "libs/rpc/credentials.h"
+#include "libs/safe_path/testing/temporary_folder.h"
 #include "libs/status/error.h"
 #include "proto/capstan/credentials/v1/join_service.grpc.pb.h"
 #include "proto/capstan/credentials/v1/project.grpc.pb.h"
@@ -30,12 +31,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-std::string FreshFolder() {
-  std::string path = "/tmp/capstan-credentials-XXXXXX";
-  EXPECT_NE(mkdtemp(path.data()), nullptr);
-  return path;
-}
 
 class ServerTest : public testing::Test {
  protected:
@@ -96,7 +91,8 @@ class ServerTest : public testing::Test {
     return absl::StrCat("spiffe://", harness_.server().trust_domain(), path);
   }
 
-  ServerHarness harness_{FreshFolder()};
+  const TemporaryFolder folder_;
+  ServerHarness harness_{folder_.path()};
   std::shared_ptr<rpc::Identity> admin_;
 };
 
@@ -333,7 +329,8 @@ TEST_F(ServerTest, AnExpiredCertificateEndsInTheHandshake) {
 }
 
 TEST_F(ServerTest, AnotherTrustDomainsCertificateEndsInTheHandshake) {
-  ServerHarness other(FreshFolder());
+  const TemporaryFolder folder;
+  ServerHarness other(folder.path());
   ASSERT_TRUE(other.Start().ok());
   const auto key = rpc::PrivateKey::Generate();
   auto svid = other.PersonSvid(*key);

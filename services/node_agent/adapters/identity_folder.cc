@@ -1,6 +1,5 @@
 #include "services/node_agent/adapters/identity_folder.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "libs/safe_path/folder_names.h"
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/status_macros.h"
 #include "services/node_agent/core/step.h"
@@ -25,23 +25,11 @@ std::string CurrentSet(int folder) {
   return size <= 0 ? "" : std::string(target, static_cast<size_t>(size));
 }
 
-std::vector<std::string> Entries(const std::string& path) {
-  std::vector<std::string> names;
-  DIR* dir = opendir(path.c_str());
-  if (dir == nullptr) return names;
-  while (const dirent* entry = readdir(dir)) {
-    const std::string name = entry->d_name;
-    if (name != "." && name != "..") names.push_back(name);
-  }
-  closedir(dir);
-  return names;
-}
-
 // Removes a set, or a link.
 absl::Status RemoveEntry(int folder, const std::string& path, const std::string& name) {
   if (unlinkat(folder, name.c_str(), 0) == 0) return absl::OkStatus();
   if (errno != EISDIR && errno != EPERM) return ErrnoStatus(errno, "unlink", name);
-  for (const std::string& file : Entries(absl::StrCat(path, "/", name))) {
+  for (const std::string& file : FolderNames(absl::StrCat(path, "/", name))) {
     if (unlinkat(folder, absl::StrCat(name, "/", file).c_str(), 0) != 0) {
       return ErrnoStatus(errno, "unlink", file);
     }
@@ -73,7 +61,7 @@ absl::Status ReplaceIdentity(const std::string& folder, const std::string& name,
   UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) return ErrnoStatus(errno, "open", folder);
   const std::string before = CurrentSet(fd.get());
-  for (const std::string& entry : Entries(folder)) {
+  for (const std::string& entry : FolderNames(folder)) {
     if (entry == before || entry == kCurrentIdentity) continue;
     CAPSTAN_RETURN_IF_ERROR(RemoveEntry(fd.get(), folder, entry));
   }

@@ -1,6 +1,5 @@
 #include "services/node_agent/adapters/task_folder.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "libs/safe_path/folder_names.h"
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
@@ -34,19 +34,6 @@ bool IsWord(absl::string_view word) {
   return !word.empty() && word.size() <= kMaxWord && word.front() != '-' &&
          std::all_of(word.begin(), word.end(),
                      [](unsigned char c) { return absl::ascii_isalnum(c) || c == '-'; });
-}
-
-std::vector<std::string> Entries(const std::string& path) {
-  std::vector<std::string> names;
-  DIR* dir = opendir(path.c_str());
-  if (dir == nullptr) return names;
-  while (const dirent* entry = readdir(dir)) {
-    const std::string name = entry->d_name;
-    if (name != "." && name != "..") names.push_back(name);
-  }
-  closedir(dir);
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 absl::Status MakeFolder(const std::string& path, mode_t mode, int64_t owner, int64_t group) {
@@ -79,7 +66,7 @@ absl::Status RemoveOne(int trash_fd, const std::string& name, const std::string&
   fchmodat(trash_fd, name.c_str(), 0700, 0);
   UniqueFd fd(openat(trash_fd, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) return ErrnoStatus(errno, "open", absl::StrCat(trash, "/", name));
-  for (const std::string& entry : Entries(absl::StrCat(trash, "/", name))) {
+  for (const std::string& entry : FolderNames(absl::StrCat(trash, "/", name))) {
     if (unlinkat(fd.get(), entry.c_str(), 0) == 0) continue;
     fchmodat(fd.get(), entry.c_str(), 0700, 0);
     CAPSTAN_RETURN_IF_ERROR(MoveAside(fd.get(), entry, trash_fd));
@@ -148,10 +135,10 @@ absl::Status MakeTaskFolder(const std::string& tasks, const TaskKey& key, int64_
 
 std::vector<TaskKey> ListTaskFolders(const std::string& tasks) {
   std::vector<TaskKey> keys;
-  for (const std::string& job : Entries(tasks)) {
+  for (const std::string& job : FolderNames(tasks)) {
     const std::string job_path = absl::StrCat(tasks, "/", job);
-    for (const std::string& generation : Entries(job_path)) {
-      for (const std::string& task : Entries(absl::StrCat(job_path, "/", generation))) {
+    for (const std::string& generation : FolderNames(job_path)) {
+      for (const std::string& task : FolderNames(absl::StrCat(job_path, "/", generation))) {
         const absl::optional<TaskKey> key =
             ParseTaskLeaf(absl::StrCat(job, ".", generation, ".", task));
         if (key.has_value()) keys.push_back(*key);
@@ -184,7 +171,7 @@ absl::Status EmptyTrash(const std::string& trash) {
   }
   // Folders within a folder are moved up instead of being descended into: no depth is too deep.
   while (true) {
-    const std::vector<std::string> names = Entries(trash);
+    const std::vector<std::string> names = FolderNames(trash);
     if (names.empty()) return absl::OkStatus();
     for (const std::string& name : names) {
       CAPSTAN_RETURN_IF_ERROR(RemoveOne(trash_fd.get(), name, trash));

@@ -8,21 +8,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "libs/safe_path/testing/temporary_folder.h"
 #include "libs/status/error.h"
 #include "tools/capstan/cli/platform.h"
 
 namespace capstan::dev {
 namespace {
 
-std::string Fresh(const std::string& name) {
-  // Bazel's own temporary folder is too deep for sockets.
-  std::string path = "/tmp/capstan-test-XXXXXX";
-  EXPECT_NE(mkdtemp(path.data()), nullptr);
-  return absl::StrCat(path, "/", name);
-}
-
 TEST(DataFolderTest, OneOwnerAtATime) {
-  const std::string path = Fresh("a");
+  const TemporaryFolder folder;
+  const std::string path = absl::StrCat(folder.path(), "/a");
   {
     const auto first = DataFolder::Own(path);
     ASSERT_TRUE(first.ok()) << first.status();
@@ -32,7 +27,8 @@ TEST(DataFolderTest, OneOwnerAtATime) {
 }
 
 TEST(DataFolderTest, OthersEnterButSeeNothing) {
-  const std::string path = Fresh("b");
+  const TemporaryFolder folder;
+  const std::string path = absl::StrCat(folder.path(), "/b");
   ASSERT_TRUE(DataFolder::Own(path).ok());
   const auto mode = [&](const std::string& below) {
     struct stat info = {};
@@ -52,7 +48,8 @@ TEST(DataFolderTest, RefusesPathsThatCannotWork) {
 }
 
 TEST(DataFolderTest, PortsAreChosenOnceAndKept) {
-  const std::string path = Fresh("c");
+  const TemporaryFolder folder;
+  const std::string path = absl::StrCat(folder.path(), "/c");
   ASSERT_TRUE(DataFolder::Own(path).ok());
   const auto first = KeepEndpoints(path, /*may_replace=*/true);
   ASSERT_TRUE(first.ok()) << first.status();

@@ -1,12 +1,12 @@
 #include "tools/capstan/dev/leftovers.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "libs/cgroup/cgroup.h"
+#include "libs/safe_path/folder_names.h"
 #include "tools/capstan/dev/parts.h"
 #include "tools/capstan/dev/process.h"
 
@@ -34,12 +34,9 @@ std::vector<std::string> StopLeftovers(const std::string& data_dir, bool keep_ta
 
 void RemoveRunFiles(const std::string& data_dir) {
   const std::string folder = RunFolder(data_dir);
-  DIR* const directory = opendir(folder.c_str());
-  if (directory == nullptr) return;
-  while (const dirent* entry = readdir(directory)) {
-    if (entry->d_name[0] != '.') unlink(absl::StrCat(folder, "/", entry->d_name).c_str());
+  for (const std::string& name : FolderNames(folder)) {
+    unlink(absl::StrCat(folder, "/", name).c_str());
   }
-  closedir(directory);
   rmdir(folder.c_str());
   const auto tree = cgroup::Tree::Open(CgroupName(data_dir));
   // Groups with Tasks, which `--keep-tasks` left, keep it from going.

@@ -251,7 +251,11 @@ absl::optional<std::string> QueueBook::Refusal(const QueueOrder& order,
       refusal->reason == QuotaRefusal::Reason::kUnknownResource) {
     return absl::nullopt;
   }
-  return Describe(tree_, *refusal);
+  const int r = refusal->resource;
+  if (r < 0) return Describe(tree_, *refusal);
+  return absl::StrCat(tree_.Describe(refusal->node), " may have ", refusal->limit, " of ",
+                      tree_.resources().name(r), "; the Job needs ", order.next_request()[r],
+                      " beside what runs there or is kept for others");
 }
 
 }  // namespace capstan::scheduler

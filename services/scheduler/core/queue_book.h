@@ -52,7 +52,8 @@ class QueueBook {
   // Uid of a gang of the order.
   const std::string& UidOf(const QueuedGang& gang) const;
   // What keeps the order's next gang from starting by the limits of its queues, in words; room is
-  // not its question.
+  // not its question. The words do not name what is in use: they are stored with every Job that
+  // waits for the limit, and would have to be written anew with each start and end.
   absl::optional<std::string> Refusal(const QueueOrder& order, const Resources& capacity) const;
 
  private:

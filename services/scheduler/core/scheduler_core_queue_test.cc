@@ -87,12 +87,14 @@ TEST_F(SchedulerCoreQueueTest, ALimitHoldsBackUntilItsQueueUsesLess) {
   limited.mutable_quotas(0)->mutable_borrowing_limit()->set_amount(0);
   ASSERT_TRUE(Create("limited", limited).ok());
   Submit("first", In("limited", 2));
-  Submit("second", In("limited"));
+  Submit("second", In("limited", 2));
   EXPECT_EQ(StateOf("first"), Job::STATE_PREPARING);
   EXPECT_EQ(StateOf("second"), Job::STATE_QUEUED);
   EXPECT_EQ(ReasonOf("second"), "QUEUE_LIMIT");
-  EXPECT_EQ(harness_.job("second").state.message(),
-            "queue \"limited\" may have 2000 of cpu, has 2000 and would need 1000 more");
+  EXPECT_EQ(
+      harness_.job("second").state.message(),
+      "queue \"limited\" may have 2000 of cpu; the Job needs 2000 beside what runs there or is "
+      "kept for others");
   // A new leader comes to the same.
   executor_.Disconnect();
   harness_.NewLeader();
@@ -100,7 +102,10 @@ TEST_F(SchedulerCoreQueueTest, ALimitHoldsBackUntilItsQueueUsesLess) {
   EXPECT_EQ(ReasonOf("second"), "QUEUE_LIMIT");
   executor_.PrepareAll();
   executor_.RunAll();
+  const auto stored = harness_.job("second").state.SerializeAsString();
   executor_.End("first/1/worker-0", TaskEnd::CAUSE_EXITED);
+  // Less is in use, and nothing of what waits on is written.
+  EXPECT_EQ(harness_.job("second").state.SerializeAsString(), stored);
   executor_.End("first/1/worker-1", TaskEnd::CAUSE_EXITED);
   EXPECT_EQ(StateOf("second"), Job::STATE_PREPARING);
 }

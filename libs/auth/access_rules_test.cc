@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "libs/auth/roles.h"
 #include "proto/capstan/clustermanager/v1/cluster.pb.h"
+#include "proto/capstan/credentials/v1/access_service.pb.h"
 #include "proto/capstan/credentials/v1/audit_service.pb.h"
 #include "proto/capstan/credentials/v1/join_service.pb.h"
 #include "proto/capstan/credentials/v1/project.pb.h"
@@ -34,6 +35,7 @@ using type::v1::AccessRule;
 std::vector<const FileDescriptor*> Files() {
   return {
       clustermanager::v1::Cluster::descriptor()->file(),
+      credentials::v1::CallerAccess::descriptor()->file(),
       credentials::v1::ListAuditRecordsRequest::descriptor()->file(),
       credentials::v1::Svid::descriptor()->file(),
       credentials::v1::Project::descriptor()->file(),
@@ -61,7 +63,7 @@ std::vector<const ServiceDescriptor*> Services() {
 }
 
 TEST(AccessRulesTest, EveryMethodOfEveryServiceHasASoundRule) {
-  ASSERT_GE(Services().size(), 18u);
+  ASSERT_GE(Services().size(), 19u);
   for (const ServiceDescriptor* service : Services()) {
     EXPECT_EQ(CheckServiceRules(service->full_name()), absl::OkStatus());
   }

@@ -1,5 +1,7 @@
 #include "libs/auth/policy.h"
 
+#include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -76,6 +78,16 @@ std::vector<std::string> Policy::ProjectsWith(absl::string_view person,
     }
   }
   return result;
+}
+
+std::vector<Policy::Binding> Policy::RolesOf(absl::string_view person) const {
+  const auto it = bindings_.find(person);
+  if (it == bindings_.end()) return {};
+  std::vector<Binding> held = it->second;
+  std::sort(held.begin(), held.end(), [](const Binding& a, const Binding& b) {
+    return std::tie(a.project, a.role) < std::tie(b.project, b.role);
+  });
+  return held;
 }
 
 void PolicyHolder::Set(std::shared_ptr<const Policy> policy) {

@@ -40,14 +40,16 @@ class Policy {
   std::vector<std::string> ProjectsWith(absl::string_view person, absl::string_view permission,
                                         bool* everywhere) const;
 
- private:
-  using Role = credentials::v1::RoleBinding::Role;
+  // A role that a person holds.
   struct Binding {
-    // Empty for the whole trust domain.
+    // Id; empty for the whole trust domain.
     std::string project;
-    Role role;
+    credentials::v1::RoleBinding::Role role;
   };
+  // Those of one person, by project, then role.
+  std::vector<Binding> RolesOf(absl::string_view person) const;
 
+ private:
   int64_t revision_;
   BootTime expires_;
   absl::flat_hash_map<std::string, std::vector<Binding>> bindings_;

@@ -23,6 +23,7 @@
 #include "libs/status/status_macros.h"
 #include "services/credentials/adapters/openssl_secret_source.h"
 #include "services/credentials/adapters/supervisor_channel.h"
+#include "services/credentials/api/access_service.h"
 #include "services/credentials/api/audit_service.h"
 #include "services/credentials/api/identity_service.h"
 #include "services/credentials/api/join_services.h"
@@ -234,6 +235,7 @@ class Server::Body {
     policies_ = std::make_unique<PolicyServiceHandlers>(engine_.get(), deps_.strand, feed_.get(),
                                                         access_.get(), name_);
     audit_ = std::make_unique<AuditServiceHandlers>(deps_.store, access_.get());
+    caller_access_ = std::make_unique<AccessServiceHandlers>(access_.get(), &policy_);
     RunOn(deps_.strand, [this] { ArmFlush(); });
     return absl::OkStatus();
   }
@@ -252,7 +254,8 @@ class Server::Body {
                        rpc::Registered<v1::IdentityService>(identities_.get()),
                        rpc::Registered<v1::ProjectService>(projects_.get()),
                        rpc::Registered<v1::PolicyService>(policies_.get()),
-                       rpc::Registered<v1::AuditService>(audit_.get())};
+                       rpc::Registered<v1::AuditService>(audit_.get()),
+                       rpc::Registered<v1::AccessService>(caller_access_.get())};
     config.max_connection_age = rpc::ConnectionAge(*identity_->Get(), now);
     CAPSTAN_ASSIGN_OR_RETURN(server_, rpc::Server::Start(config));
     rpc::ServerConfig join_config;
@@ -351,6 +354,7 @@ class Server::Body {
   std::unique_ptr<ProjectServiceHandlers> projects_;
   std::unique_ptr<PolicyServiceHandlers> policies_;
   std::unique_ptr<AuditServiceHandlers> audit_;
+  std::unique_ptr<AccessServiceHandlers> caller_access_;
   Strand::TimerId flush_timer_ = 0;
   std::unique_ptr<rpc::Server> server_;
   std::unique_ptr<rpc::Server> join_server_;

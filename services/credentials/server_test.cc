@@ -22,6 +22,7 @@
 #include "libs/rpc/credentials.h"
 #include "libs/safe_path/testing/temporary_folder.h"
 #include "libs/status/error.h"
+#include "proto/capstan/credentials/v1/access_service.grpc.pb.h"
 #include "proto/capstan/credentials/v1/join_service.grpc.pb.h"
 #include "proto/capstan/credentials/v1/project.grpc.pb.h"
 #include "services/credentials/testing/server_harness.h"
@@ -263,6 +264,49 @@ TEST_F(ServerTest, PeopleWithoutARoleMayDoNothing) {
   EXPECT_EQ(harness_.MakeToken(admin_, "/svc/scheduler").status().code(),
             absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(harness_.Audit(admin_).status().code(), absl::StatusCode::kPermissionDenied);
+}
+
+TEST_F(ServerTest, PeopleLearnWhatTheyMayDoAndNothingMore) {
+  const auto stub = v1::AccessService::NewStub(harness_.Dial(admin_));
+  const auto ask = [&] {
+    return Call<v1::CallerAccess>(*stub, &v1::AccessService::Stub::GetCallerAccess,
+                                  v1::GetCallerAccessRequest())
+        .value();
+  };
+  const auto test = [&](const std::string& resource, const std::vector<std::string>& permissions) {
+    v1::TestPermissionsRequest request;
+    request.set_resource(resource);
+    for (const std::string& permission : permissions) request.add_permissions(permission);
+    return Call<v1::TestPermissionsResponse>(*stub, &v1::AccessService::Stub::TestPermissions,
+                                             request);
+  };
+  EXPECT_EQ(ask().principal(), admin_->spiffe_id());
+  ASSERT_EQ(ask().roles_size(), 1);
+  EXPECT_EQ(ask().roles(0).project(), "");
+  EXPECT_EQ(ask().roles(0).role(), v1::RoleBinding::ROLE_ADMIN);
+  EXPECT_EQ(test("projects/default/jobs/j", {"jobs.create", "nodes.cordon"})->permissions_size(),
+            2);
+  const auto refused = test("", {"jobs.create", "jobs.frobnicate"});
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(test("", {}).status().code(), absl::StatusCode::kInvalidArgument);
+
+  // As a viewer of one project: that, and what projects share.
+  ASSERT_TRUE(MakeProject("robots").ok());
+  ASSERT_TRUE(Bind("", "other-admin", "person/4711", v1::RoleBinding::ROLE_ADMIN).ok());
+  ASSERT_TRUE(
+      Bind("projects/robots", "me", absl::StrCat("person/", getuid()), v1::RoleBinding::ROLE_VIEWER)
+          .ok());
+  const auto projects = v1::ProjectService::NewStub(harness_.Dial(admin_));
+  v1::DeleteRoleBindingRequest request;
+  request.set_name("roleBindings/first-admin");
+  ASSERT_TRUE(Call<google::protobuf::Empty>(*projects, &v1::ProjectService::Stub::DeleteRoleBinding,
+                                            request)
+                  .ok());
+  ASSERT_EQ(ask().roles_size(), 1);
+  EXPECT_EQ(ask().roles(0).project(), "projects/robots");
+  EXPECT_EQ(test("projects/robots", {"jobs.get", "jobs.create"})->permissions_size(), 1);
+  EXPECT_EQ(test("projects/default", {"jobs.get"})->permissions_size(), 0);
+  EXPECT_EQ(test("", {"nodes.get", "nodes.cordon"})->permissions_size(), 1);
 }
 
 TEST_F(ServerTest, TheLastAdminStays) {

@@ -15,6 +15,7 @@
 #include "tools/capstan/cli/commands.h"
 #include "tools/capstan/cli/exit_code.h"
 #include "tools/capstan/cli/invocation.h"
+#include "tools/capstan/cli/output_format.h"
 #include "tools/capstan/cli/platform.h"
 #include "tools/capstan/dev/commands_dev.h"
 #include "tools/capstan/serve/commands_serve.h"
@@ -50,6 +51,7 @@ int main(int argc, char** argv) {
   cli::AddFleetCommands(app, &act);
   cli::AddDataCommands(app, &act);
   cli::AddProjectCommands(app, &act);
+  cli::AddAccessCommands(app, &act);
   dev::AddDevCommands(app, &act);
   serve::AddServeCommands(app, &act);
   try {
@@ -62,7 +64,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(cli::ExitCode::kUsage);
   }
-  const absl::Status status = act(invocation);
+  absl::Status status = cli::LoadColumnsFile(&invocation.output);
+  if (status.ok()) status = act(invocation);
   std::cout.flush();
   if (!status.ok()) std::cerr << cli::DescribeError(status);
   return static_cast<int>(cli::ExitCodeOf(status));

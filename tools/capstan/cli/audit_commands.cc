@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <string>
+#include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "libs/digest/sha256.h"
 #include "libs/status/status_macros.h"
@@ -11,8 +14,8 @@
 #include "tools/capstan/cli/exit_code.h"
 #include "tools/capstan/cli/human_format.h"
 #include "tools/capstan/cli/platform.h"
+#include "tools/capstan/cli/printer.h"
 #include "tools/capstan/cli/project_commands.h"
-#include "tools/capstan/cli/proto_text.h"
 #include "tools/capstan/cli/terminal.h"
 
 namespace capstan::cli {
@@ -25,8 +28,8 @@ using credentials::v1::ListAuditRecordsRequest;
 using event::v1::AuditRecord;
 
 void PrintRecord(const AuditRecord& record, Invocation& invocation) {
-  if (invocation.format == OutputFormat::kJson) {
-    *invocation.out << ToJson(record);
+  if (invocation.output.format != OutputFormat::kTable) {
+    *invocation.out << RenderChange(invocation, record) << "\n";
     return;
   }
   *invocation.out << record.sequence() << " "
@@ -70,24 +73,69 @@ absl::Status VerifyAudit(bool print_records, Invocation& invocation) {
     return Failed(absl::StrCat("the chain ends at record ", chain.sequence(),
                                ", but its head is record ", head.sequence()));
   }
-  if (invocation.format == OutputFormat::kTable) {
+  if (invocation.output.format == OutputFormat::kTable) {
     *invocation.out << "audit chain '" << WithoutControls(head.chain()) << "': " << chain.sequence()
                     << " records, whole and unchanged\n";
   }
   return absl::OkStatus();
 }
 
-absl::Status WhoAmI(Invocation& invocation) {
+absl::Status ListAudit(const ListAuditOptions& options, Invocation& invocation) {
   CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto identity, platform->Identity());
-  const auto snapshot = identity->Get();
-  const absl::Duration left = snapshot->not_after - invocation.clock->Read().wall;
-  *invocation.out << identity->spiffe_id();
-  if (invocation.format == OutputFormat::kTable) {
-    *invocation.out << " (for another " << HumanDuration(left) << "; renewed when needed)";
+  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("credentials"));
+  const auto stub = AuditService::NewStub(channel);
+  ListAuditRecordsRequest request;
+  request.set_start_sequence(options.from);
+  if (options.from == 0) {
+    CAPSTAN_ASSIGN_OR_RETURN(const AuditHead head,
+                             Call(stub.get(), &AuditService::Stub::GetAuditHead,
+                                  GetAuditHeadRequest(), Terms(invocation)));
+    request.set_start_sequence(std::max<int64_t>(1, head.sequence() - options.limit + 1));
   }
-  *invocation.out << "\n";
-  return absl::OkStatus();
+  std::vector<AuditRecord> all;
+  do {
+    request.set_page_size(static_cast<int32_t>(
+        std::min<int64_t>(1000, options.limit - static_cast<int64_t>(all.size()))));
+    CAPSTAN_ASSIGN_OR_RETURN(
+        const auto page,
+        Call(stub.get(), &AuditService::Stub::ListAuditRecords, request, Terms(invocation)));
+    for (const std::string& stored : page.records()) {
+      if (!all.emplace_back().ParseFromString(stored)) {
+        return Failed("a record cannot be read; see `capstan audit verify`");
+      }
+    }
+    request.set_start_sequence(page.next_sequence());
+  } while (request.start_sequence() != 0 && static_cast<int64_t>(all.size()) < options.limit);
+  return PrintList<AuditRecord>(
+      invocation, "audit_records", all,
+      {{"SEQ", [](const AuditRecord& r) { return absl::StrCat(r.sequence()); }},
+       {"TIME",
+        [](const AuditRecord& r) {
+          return absl::FormatTime(absl::RFC3339_sec, ToTime(r.record_time()), absl::UTCTimeZone());
+        }},
+       {"OUTCOME",
+        [](const AuditRecord& r) {
+          return r.outcome_code() == 0 ? TextTable::Cell("ok", Colour::kGreen)
+                                       : TextTable::Cell("refused", Colour::kRed);
+        }},
+       {"PRINCIPAL", [](const AuditRecord& r) { return r.principal(); }},
+       {"ACT", [](const AuditRecord& r) { return r.act(); }},
+       {"RESOURCE", [](const AuditRecord& r) { return r.resource(); }},
+       {"REPEATS", [](const AuditRecord& r) { return absl::StrCat(r.repeats()); }, /*wide=*/true},
+       {"MESSAGE", [](const AuditRecord& r) { return r.message(); }, /*wide=*/true}});
+}
+
+absl::Status ShowAuditHead(Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("credentials"));
+  const auto stub = AuditService::NewStub(channel);
+  CAPSTAN_ASSIGN_OR_RETURN(const AuditHead head, Call(stub.get(), &AuditService::Stub::GetAuditHead,
+                                                      GetAuditHeadRequest(), Terms(invocation)));
+  return PrintResource<AuditHead>(invocation, head, [](const AuditHead& shown) {
+    return absl::StrCat("record ", shown.sequence(), " of chain '", WithoutControls(shown.chain()),
+                        "' hashes to ", absl::BytesToHexString(absl::string_view(shown.hash())),
+                        "\n");
+  });
 }
 
 }  // namespace capstan::cli

@@ -17,6 +17,7 @@ void AddGlobalOptions(CLI::App& app, Invocation* invocation, Act* act);
 void AddJobCommands(CLI::App& app, Act* act);
 void AddFleetCommands(CLI::App& app, Act* act);
 void AddProjectCommands(CLI::App& app, Act* act);
+void AddAccessCommands(CLI::App& app, Act* act);
 void AddDataCommands(CLI::App& app, Act* act);
 
 }  // namespace capstan::cli

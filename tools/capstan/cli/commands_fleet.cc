@@ -1,4 +1,5 @@
 #include <memory>
+#include <string>
 
 #include "CLI/CLI.hpp"
 #include "tools/capstan/cli/commands.h"
@@ -6,35 +7,60 @@
 
 namespace capstan::cli {
 
-void AddFleetCommands(CLI::App& app, Act* act) {
+namespace {
+
+constexpr char kNodeHelp[] = "id in the Cluster `local`, {c}/{n}, or the whole name";
+
+// A command on one resource by name.
+CLI::App* AddNamed(CLI::App& parent, const char* word, const char* help, const char* type,
+                   const char* name_help, std::string* name) {
+  CLI::App* command = parent.add_subcommand(word, help);
+  command->add_option("name", *name, name_help)->type_name(type)->required();
+  return command;
+}
+
+void AddNodeCommands(CLI::App& app, Act* act) {
   CLI::App* node = app.add_subcommand("node", "Show and cordon Nodes");
   node->require_subcommand(1);
   node->alias("nodes");
   auto list_options = std::make_shared<ListNodesOptions>();
   CLI::App* list = node->add_subcommand("list", "List Nodes: state, room and limitations");
-  list->add_option("--cluster", list_options->cluster, "only of this Cluster");
+  list->add_option("--cluster", list_options->cluster, "only of this Cluster")
+      ->type_name("CLUSTER");
   list->add_flag("--watch,-w", list_options->watch, "show all, then each change");
   list->footer("Examples:\n  capstan node list\n  capstan node list --watch\n");
   list->callback(
       [=] { *act = [=](Invocation& invocation) { return ListNodes(*list_options, invocation); }; });
 
   auto name = std::make_shared<std::string>();
+  CLI::App* get = AddNamed(*node, "get", "Show one Node", "NODE", kNodeHelp, name.get());
+  get->alias("describe");
+  get->footer("Examples:\n  capstan node get node-0\n  capstan node get node-0 -o yaml\n");
+  get->callback([=] { *act = [=](Invocation& invocation) { return GetNode(*name, invocation); }; });
+
   auto reason = std::make_shared<std::string>();
-  CLI::App* cordon = node->add_subcommand("cordon", "Let a Node take no new work");
-  cordon->add_option("node", *name, "id in the Cluster `local`, {c}/{n}, or the whole name")
-      ->required();
+  CLI::App* cordon =
+      AddNamed(*node, "cordon", "Let a Node take no new work", "NODE", kNodeHelp, name.get());
   cordon->add_option("--reason", *reason, "why, for people");
   cordon->footer("Examples:\n  capstan node cordon node-0 --reason 'new disk'\n");
   cordon->callback([=] {
     *act = [=](Invocation& invocation) { return CordonNode(*name, *reason, invocation); };
   });
-  CLI::App* uncordon = node->add_subcommand("uncordon", "Remove your own cordon");
-  uncordon->add_option("node", *name, "as for cordon")->required();
+  CLI::App* uncordon =
+      AddNamed(*node, "uncordon", "Remove your own cordon", "NODE", kNodeHelp, name.get());
   uncordon->footer("Examples:\n  capstan node uncordon node-0\n");
   uncordon->callback(
       [=] { *act = [=](Invocation& invocation) { return UncordonNode(*name, invocation); }; });
 
-  CLI::App* queue = app.add_subcommand("queue", "Create and list Queues");
+  node->add_subcommand("confirm-silence",
+                       "Say that every silent Node and executor is really gone, where so many fell "
+                       "silent that the scheduler suspects itself")
+      ->footer("Examples:\n  capstan node confirm-silence\n")
+      ->callback([=] { *act = ConfirmSilence; });
+}
+
+void AddQueueCommands(CLI::App& app, Act* act) {
+  CLI::App* queue = app.add_subcommand("queue", "Create and show Queues");
   queue->require_subcommand(1);
   queue->alias("queues");
   auto queue_options = std::make_shared<CreateQueueOptions>();
@@ -42,9 +68,12 @@ void AddFleetCommands(CLI::App& app, Act* act) {
   create->add_option("id", queue_options->id, "id of the Queue")->required();
   create->add_option("--weight", queue_options->weight,
                      "part among Queues of one parent; default 100");
-  create->add_option("--allow-project", queue_options->projects,
-                     "project that may use it (repeatable); default all");
-  create->add_option("--parent", queue_options->parent, "Queue above it; default none");
+  create
+      ->add_option("--allow-project", queue_options->projects,
+                   "project that may use it (repeatable); default all")
+      ->type_name("PROJECT");
+  create->add_option("--parent", queue_options->parent, "Queue above it; default none")
+      ->type_name("QUEUE");
   create->add_option("--guarantee", queue_options->guarantees,
                      "what it has whenever it asks, e.g. cpu=64, memory=1Ti, nvidia.com/h100=8 "
                      "(repeatable)");
@@ -64,13 +93,37 @@ void AddFleetCommands(CLI::App& app, Act* act) {
   queue->add_subcommand("list", "List Queues")
       ->footer("Examples:\n  capstan queue list\n")
       ->callback([=] { *act = ListQueues; });
+  auto name = std::make_shared<std::string>();
+  CLI::App* get = AddNamed(*queue, "get", "Show one Queue and its limits", "QUEUE",
+                           "id, or queues/{q}", name.get());
+  get->alias("describe");
+  get->footer("Examples:\n  capstan queue get default\n  capstan queue get default -o json\n");
+  get->callback(
+      [=] { *act = [=](Invocation& invocation) { return GetQueue(*name, invocation); }; });
+}
 
+void AddClusterCommands(CLI::App& app, Act* act) {
   CLI::App* cluster = app.add_subcommand("cluster", "Show Clusters and the health of their Nodes");
   cluster->require_subcommand(1);
   cluster->alias("clusters");
   cluster->add_subcommand("list", "List Clusters")
       ->footer("Examples:\n  capstan cluster list\n")
       ->callback([=] { *act = ListClusters; });
+  auto name = std::make_shared<std::string>();
+  CLI::App* get = AddNamed(*cluster, "get", "Show one Cluster and the verdict on each Node",
+                           "CLUSTER", "id, or clusters/{c}", name.get());
+  get->alias("describe");
+  get->footer("Examples:\n  capstan cluster get local\n");
+  get->callback(
+      [=] { *act = [=](Invocation& invocation) { return GetCluster(*name, invocation); }; });
+}
+
+}  // namespace
+
+void AddFleetCommands(CLI::App& app, Act* act) {
+  AddNodeCommands(app, act);
+  AddQueueCommands(app, act);
+  AddClusterCommands(app, act);
 }
 
 }  // namespace capstan::cli

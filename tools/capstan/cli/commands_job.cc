@@ -12,14 +12,16 @@ namespace {
 // A command on one Job by name.
 CLI::App* AddNamed(CLI::App& parent, const char* word, const char* help, std::string* name) {
   CLI::App* command = parent.add_subcommand(word, help);
-  command->add_option("job", *name, "id, or projects/{p}/jobs/{j}")->required();
+  command->add_option("job", *name, "id, or projects/{p}/jobs/{j}")->type_name("JOB")->required();
   return command;
 }
 
 void AddSubmit(CLI::App& job, Act* act) {
   auto options = std::make_shared<SubmitOptions>();
   CLI::App* submit = job.add_subcommand("submit", "Submit a Job from a file in YAML or JSON");
-  submit->add_option("file", options->file, "the file; - is standard input")->required();
+  submit->add_option("file", options->file, "the file; - is standard input")
+      ->type_name("FILE")
+      ->required();
   submit->add_option("--job-id", options->job_id, "id of the Job, instead of the file's");
   submit->add_flag("--dry-run", options->dry_run, "check everything, store nothing");
   submit->add_flag("--watch,-w", options->watch,
@@ -65,15 +67,23 @@ void AddJobCommands(CLI::App& app, Act* act) {
 
   auto list_options = std::make_shared<ListJobsOptions>();
   CLI::App* list = job->add_subcommand("list", "List the project's Jobs, newest first");
-  list->add_option("--state", list_options->state, "only in this state, e.g. running");
-  list->add_option("--queue", list_options->queue, "only of this Queue");
+  list->add_option("--state", list_options->state, "only in this state, e.g. running")
+      ->type_name("STATE");
+  list->add_option("--queue", list_options->queue, "only of this Queue")->type_name("QUEUE");
+  list->add_option("--filter", list_options->filter,
+                   "only what the API's filter lets pass, e.g. 'state=RUNNING AND queue=queues/q'");
   list->add_flag("--watch,-w", list_options->watch, "show all, then each change");
-  list->footer("Examples:\n  capstan job list --state running\n  capstan job list -o json\n");
+  list->footer(
+      "Examples:\n"
+      "  capstan job list --state running\n"
+      "  capstan job list --sort-by .generation -o wide\n"
+      "  capstan job list -o jsonpath='{.items[?(@.generation>1)].name}'\n");
   list->callback(
       [=] { *act = [=](Invocation& invocation) { return ListJobs(*list_options, invocation); }; });
 
   auto name = std::make_shared<std::string>();
   CLI::App* get = AddNamed(*job, "get", "Show one Job and its Tasks", name.get());
+  get->alias("describe");
   get->footer("Examples:\n  capstan job get digits\n  capstan job get digits -o yaml\n");
   get->callback([=] { *act = [=](Invocation& invocation) { return GetJob(*name, invocation); }; });
 

@@ -15,21 +15,27 @@ void AddRoleCommands(CLI::App& app, Act* act) {
   auto name = std::make_shared<std::string>();
 
   CLI::App* bind = role->add_subcommand("bind", "Give a person a role in the project");
-  bind->add_option("member", bind_options->member, "uid or user name on this machine")->required();
-  bind->add_option("role", bind_options->role, "admin, operator, researcher or viewer")->required();
+  bind->add_option("member", bind_options->member, "uid or user name on this machine")
+      ->type_name("MEMBER")
+      ->required();
+  bind->add_option("role", bind_options->role, "admin, operator, researcher or viewer")
+      ->type_name("ROLE")
+      ->required();
   bind->add_flag("--everywhere", bind_options->everywhere, "in every project");
   bind->add_option("--id", bind_options->id, "id of the binding");
   bind->footer(
       "Examples:\n"
-      "  capstan role bind alice researcher --project vision\n"
+      "  capstan role bind 1001 researcher --project vision\n"
       "  capstan role bind 1001 operator --everywhere\n");
   bind->callback(
       [=] { *act = [=](Invocation& invocation) { return BindRole(*bind_options, invocation); }; });
 
   CLI::App* unbind = role->add_subcommand("unbind", "Take a role away");
-  unbind->add_option("binding", *name, "id or whole name, as `role list` shows it")->required();
+  unbind->add_option("binding", *name, "id or whole name, as `role list` shows it")
+      ->type_name("BINDING")
+      ->required();
   unbind->add_flag("--everywhere", *everywhere, "a binding in every project");
-  unbind->footer("Examples:\n  capstan role unbind alice-researcher --project vision\n");
+  unbind->footer("Examples:\n  capstan role unbind researcher-person-1001 --project vision\n");
   unbind->callback([=] {
     *act = [=](Invocation& invocation) { return UnbindRole(*name, *everywhere, invocation); };
   });
@@ -40,12 +46,23 @@ void AddRoleCommands(CLI::App& app, Act* act) {
       "Examples:\n  capstan role list --project vision\n  capstan role list --everywhere\n");
   list->callback(
       [=] { *act = [=](Invocation& invocation) { return ListRoles(*everywhere, invocation); }; });
+
+  CLI::App* get = role->add_subcommand("get", "Show one binding");
+  get->alias("describe");
+  get->add_option("binding", *name, "id or whole name, as `role list` shows it")
+      ->type_name("BINDING")
+      ->required();
+  get->add_flag("--everywhere", *everywhere, "a binding in every project");
+  get->footer("Examples:\n  capstan role get first-admin --everywhere\n");
+  get->callback([=] {
+    *act = [=](Invocation& invocation) { return GetRole(*name, *everywhere, invocation); };
+  });
 }
 
 }  // namespace
 
 void AddProjectCommands(CLI::App& app, Act* act) {
-  CLI::App* project = app.add_subcommand("project", "Create and list Projects");
+  CLI::App* project = app.add_subcommand("project", "Create and show Projects");
   project->require_subcommand(1);
   project->alias("projects");
   auto id = std::make_shared<std::string>();
@@ -60,6 +77,12 @@ void AddProjectCommands(CLI::App& app, Act* act) {
   project->add_subcommand("list", "List Projects")
       ->footer("Examples:\n  capstan project list\n")
       ->callback([=] { *act = ListProjects; });
+  CLI::App* get = project->add_subcommand("get", "Show one Project");
+  get->alias("describe");
+  get->add_option("name", *id, "id, or projects/{p}")->type_name("PROJECT")->required();
+  get->footer("Examples:\n  capstan project get default\n");
+  get->callback(
+      [=] { *act = [=](Invocation& invocation) { return GetProject(*id, invocation); }; });
 
   AddRoleCommands(app, act);
 
@@ -74,9 +97,24 @@ void AddProjectCommands(CLI::App& app, Act* act) {
   verify->callback(
       [=] { *act = [=](Invocation& invocation) { return VerifyAudit(*print, invocation); }; });
 
-  app.add_subcommand("whoami", "Say who the platform takes you for")
-      ->footer("Examples:\n  capstan whoami\n")
-      ->callback([=] { *act = WhoAmI; });
+  auto list_options = std::make_shared<ListAuditOptions>();
+  CLI::App* list = audit->add_subcommand("list", "List records, the newest by default");
+  list->add_option("--from", list_options->from, "first record, by its number")
+      ->type_name("NUMBER")
+      ->check(CLI::NonNegativeNumber);
+  list->add_option("--limit", list_options->limit, "at most this many; default 100")
+      ->type_name("NUMBER")
+      ->check(CLI::Range(1, 100'000));
+  list->footer(
+      "Examples:\n"
+      "  capstan audit list --limit 20 -o wide\n"
+      "  capstan audit list -o jsonpath='{range .items[?(@.outcome_code>0)]}{.principal} {.act}"
+      "{\"\\n\"}{end}'\n");
+  list->callback(
+      [=] { *act = [=](Invocation& invocation) { return ListAudit(*list_options, invocation); }; });
+  audit->add_subcommand("head", "Show what the newest record must hash to")
+      ->footer("Examples:\n  capstan audit head\n")
+      ->callback([=] { *act = ShowAuditHead; });
 }
 
 }  // namespace capstan::cli

@@ -7,6 +7,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "libs/time/proto_time.h"
@@ -26,12 +28,17 @@
 namespace capstan::cli {
 namespace {
 
+using dataloader::v1::Bundle;
+using dataloader::v1::BundleService;
 using dataloader::v1::CreateDatasetRequest;
 using dataloader::v1::DataLoad;
 using dataloader::v1::DataLoadService;
 using dataloader::v1::Dataset;
 using dataloader::v1::DatasetService;
+using dataloader::v1::EnsureDataLoadRequest;
+using dataloader::v1::GetBundleRequest;
 using dataloader::v1::GetDataLoadRequest;
+using dataloader::v1::GetDatasetRequest;
 using dataloader::v1::GetOutputRequest;
 using dataloader::v1::ListDataLoadsRequest;
 using dataloader::v1::ListDatasetsRequest;
@@ -80,6 +87,10 @@ std::vector<Column<DataLoad>> LoadColumns() {
       {"RATE", LoadRate},
       {"ETA", LoadEta},
       {"REASON", [](const DataLoad& load) { return load.reason(); }},
+      {"VERSION", [](const DataLoad& load) { return LastSegment(load.version()); }, /*wide=*/true},
+      {"READ", [](const DataLoad& load) { return HumanBytes(load.source_bytes_read()); },
+       /*wide=*/true},
+      {"MESSAGE", [](const DataLoad& load) { return load.message(); }, /*wide=*/true},
   };
 }
 
@@ -92,6 +103,21 @@ std::string DescribeLoad(const DataLoad& load) {
   if (!load.reason().empty()) absl::StrAppend(&line, ", ", load.reason());
   if (!load.message().empty()) absl::StrAppend(&line, " - ", load.message());
   return absl::StrCat(WithoutControls(line), "\n");
+}
+
+std::string DescribeDataset(const Dataset& dataset, absl::Time now) {
+  std::string out;
+  const auto add = [&out](absl::string_view name, const std::string& value) {
+    absl::StrAppend(&out, name, value.empty() ? "-" : WithoutControls(value), "\n");
+  };
+  add("Name:     ", dataset.name());
+  add("Uid:      ", dataset.uid());
+  add("Source:   ", dataset.source_uri());
+  add("Objects:  ",
+      dataset.objects().empty() ? "all below it" : absl::StrJoin(dataset.objects(), ", "));
+  add("Latest:   ", LastSegment(dataset.latest_version()));
+  add("Age:      ", HumanAge(ToTime(dataset.create_time()), now));
+  return out;
 }
 
 std::string DescribeOutput(const Output& output, const Terminal& terminal) {
@@ -117,9 +143,8 @@ absl::Status WatchLoad(const std::string& name, Invocation& invocation) {
   DataLoad last;
   const auto on_load = [&](const DataLoad& load) {
     last = load;
-    if (invocation.format != OutputFormat::kTable) {
-      PrintResource<DataLoad>(invocation, load, DescribeLoad);
-      invocation.out->flush();
+    if (invocation.output.format != OutputFormat::kTable) {
+      *invocation.out << RenderChange(invocation, load) << std::endl;
       return;
     }
     const auto shown = text.OnLoad(load, invocation.clock->Read().boot, absl::InfinitePast());
@@ -151,10 +176,9 @@ absl::Status CreateDataset(const CreateDatasetOptions& options, Invocation& invo
   CAPSTAN_ASSIGN_OR_RETURN(const Dataset dataset,
                            Call(connection.stub.get(), &DatasetService::Stub::CreateDataset,
                                 request, Terms(invocation)));
-  PrintResource<Dataset>(invocation, dataset, [](const Dataset& made) {
+  return PrintResource<Dataset>(invocation, dataset, [](const Dataset& made) {
     return absl::StrCat(made.name(), " created\n");
   });
-  return absl::OkStatus();
 }
 
 absl::Status ListDatasets(Invocation& invocation) {
@@ -170,14 +194,62 @@ absl::Status ListDatasets(Invocation& invocation) {
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
   const absl::Time now = invocation.clock->Read().wall;
-  PrintList<Dataset>(
+  return PrintList<Dataset>(
       invocation, "datasets", all,
       {{"NAME", [](const Dataset& dataset) { return LastSegment(dataset.name()); }},
        {"SOURCE", [](const Dataset& dataset) { return dataset.source_uri(); }},
        {"LATEST", [](const Dataset& dataset) { return LastSegment(dataset.latest_version()); }},
        {"AGE",
-        [now](const Dataset& dataset) { return HumanAge(ToTime(dataset.create_time()), now); }}});
-  return absl::OkStatus();
+        [now](const Dataset& dataset) { return HumanAge(ToTime(dataset.create_time()), now); }},
+       {"OBJECTS",
+        [](const Dataset& dataset) {
+          return dataset.objects().empty() ? "all" : absl::StrJoin(dataset.objects(), ",");
+        },
+        /*wide=*/true},
+       {"UID", [](const Dataset& dataset) { return dataset.uid(); }, /*wide=*/true}});
+}
+
+absl::Status GetDataset(const std::string& name, Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<DatasetService>(invocation));
+  GetDatasetRequest request;
+  request.set_name(InProject(invocation.project, "datasets", name));
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const Dataset dataset,
+      Call(connection.stub.get(), &DatasetService::Stub::GetDataset, request, Terms(invocation)));
+  return PrintResource<Dataset>(invocation, dataset, [&](const Dataset& shown) {
+    return DescribeDataset(shown, invocation.clock->Read().wall);
+  });
+}
+
+absl::Status StartLoad(const StartLoadOptions& options, Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<DataLoadService>(invocation));
+  EnsureDataLoadRequest request;
+  request.set_dataset(InProject(invocation.project, "datasets", options.dataset));
+  request.set_version(LastSegment(options.version));
+  if (!options.cluster.empty()) request.set_cluster(LastSegment(options.cluster));
+  request.set_retry_failed(options.retry_failed);
+  CAPSTAN_ASSIGN_OR_RETURN(const DataLoad load,
+                           Call(connection.stub.get(), &DataLoadService::Stub::EnsureDataLoad,
+                                request, Terms(invocation)));
+  if (options.watch) return WatchLoad(load.name(), invocation);
+  return PrintResource<DataLoad>(invocation, load, DescribeLoad);
+}
+
+absl::Status GetBundle(const std::string& name, Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<BundleService>(invocation));
+  GetBundleRequest request;
+  // As a Job names it, or as the platform does.
+  request.set_name(
+      InProject(invocation.project, "bundles", std::string(absl::StripPrefix(name, "sha256:"))));
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const Bundle bundle,
+      Call(connection.stub.get(), &BundleService::Stub::GetBundle, request, Terms(invocation)));
+  return PrintResource<Bundle>(invocation, bundle, DescribeBundle);
+}
+
+std::string DescribeBundle(const Bundle& bundle) {
+  return absl::StrCat(bundle.digest(), ": ", bundle.file_count(), " files, ",
+                      HumanBytes(bundle.total_bytes()), "\n");
 }
 
 absl::Status ListLoads(Invocation& invocation) {
@@ -192,8 +264,7 @@ absl::Status ListLoads(Invocation& invocation) {
     for (DataLoad& load : *page.mutable_data_loads()) all.push_back(std::move(load));
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
-  PrintList<DataLoad>(invocation, "data_loads", all, LoadColumns());
-  return absl::OkStatus();
+  return PrintList<DataLoad>(invocation, "data_loads", all, LoadColumns());
 }
 
 absl::Status GetLoad(const std::string& name, bool watch, Invocation& invocation) {
@@ -205,8 +276,7 @@ absl::Status GetLoad(const std::string& name, bool watch, Invocation& invocation
   CAPSTAN_ASSIGN_OR_RETURN(
       const DataLoad load,
       Call(connection.stub.get(), &DataLoadService::Stub::GetDataLoad, request, Terms(invocation)));
-  PrintResource<DataLoad>(invocation, load, DescribeLoad);
-  return absl::OkStatus();
+  return PrintResource<DataLoad>(invocation, load, DescribeLoad);
 }
 
 absl::StatusOr<Output> FetchOutput(const std::string& job, Invocation& invocation) {
@@ -218,10 +288,9 @@ absl::StatusOr<Output> FetchOutput(const std::string& job, Invocation& invocatio
 
 absl::Status ShowOutput(const std::string& job, Invocation& invocation) {
   CAPSTAN_ASSIGN_OR_RETURN(const Output output, FetchOutput(job, invocation));
-  PrintResource<Output>(invocation, output, [&](const Output& shown) {
+  return PrintResource<Output>(invocation, output, [&](const Output& shown) {
     return DescribeOutput(shown, invocation.out_terminal);
   });
-  return absl::OkStatus();
 }
 
 }  // namespace capstan::cli

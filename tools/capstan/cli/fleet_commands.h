@@ -16,6 +16,9 @@ struct ListNodesOptions {
   bool watch = false;
 };
 absl::Status ListNodes(const ListNodesOptions& options, Invocation& invocation);
+absl::Status GetNode(const std::string& name, Invocation& invocation);
+// Says that what is silent is really gone; see NodeService.ConfirmSilence.
+absl::Status ConfirmSilence(Invocation& invocation);
 absl::Status CordonNode(const std::string& name, const std::string& reason, Invocation& invocation);
 absl::Status UncordonNode(const std::string& name, Invocation& invocation);
 
@@ -31,8 +34,10 @@ struct CreateQueueOptions {
 };
 absl::Status CreateQueue(const CreateQueueOptions& options, Invocation& invocation);
 absl::Status ListQueues(Invocation& invocation);
+absl::Status GetQueue(const std::string& name, Invocation& invocation);
 
 absl::Status ListClusters(Invocation& invocation);
+absl::Status GetCluster(const std::string& name, Invocation& invocation);
 
 }  // namespace capstan::cli
 

@@ -9,11 +9,10 @@
 #include "absl/time/time.h"
 #include "libs/random/random.h"
 #include "libs/time/clock.h"
+#include "tools/capstan/cli/output_format.h"
 #include "tools/capstan/cli/terminal.h"
 
 namespace capstan::cli {
-
-enum class OutputFormat { kTable, kJson, kYaml, kName };
 
 // One run of the command: its global options and its world. Main makes it; commands take it.
 struct Invocation {
@@ -21,7 +20,7 @@ struct Invocation {
   std::string data_dir;
   // Id of the Project that bare names lie in.
   std::string project = "default";
-  OutputFormat format = OutputFormat::kTable;
+  OutputOptions output;
   // Bound of each unary call, retries included.
   absl::Duration time_out = absl::Seconds(15);
 

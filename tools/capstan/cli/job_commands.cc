@@ -8,7 +8,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "proto/capstan/scheduler/v1/job_service.grpc.pb.h"
@@ -23,13 +22,13 @@
 #include "tools/capstan/cli/names.h"
 #include "tools/capstan/cli/platform.h"
 #include "tools/capstan/cli/printer.h"
-#include "tools/capstan/cli/proto_text.h"
 
 namespace capstan::cli {
 namespace {
 
 using scheduler::v1::CancelJobRequest;
 using scheduler::v1::ExplainJobRequest;
+using scheduler::v1::ExplainJobResponse;
 using scheduler::v1::GetJobRequest;
 using scheduler::v1::Job;
 using scheduler::v1::JobService;
@@ -55,6 +54,7 @@ std::string TimeOfDay(absl::Time time) {
 
 std::string Filter(const ListJobsOptions& options) {
   std::vector<std::string> terms;
+  if (!options.filter.empty()) terms.push_back(options.filter);
   if (!options.state.empty()) {
     terms.push_back(absl::StrCat("state=", absl::AsciiStrToUpper(options.state)));
   }
@@ -70,25 +70,13 @@ bool Matches(const ListJobsOptions& options, const Job& job) {
          (options.queue.empty() || LastSegment(job.spec().queue()) == LastSegment(options.queue));
 }
 
-// A Job as it is written to a program that reads a watch, without the last newline.
-std::string DocumentOf(const Invocation& invocation, const Job& job) {
-  switch (invocation.format) {
-    case OutputFormat::kJson:
-      return std::string(absl::StripSuffix(ToJson(job), "\n"));
-    case OutputFormat::kYaml:
-      return absl::StrCat("---\n", absl::StripSuffix(ToYaml(job), "\n"));
-    default:
-      return job.name();
-  }
-}
-
 // One line, or one document, for each change.
 void PrintChange(const Invocation& invocation, const Job& job) {
   const absl::Time now = invocation.clock->Read().wall;
-  *invocation.out << (invocation.format == OutputFormat::kTable
+  *invocation.out << (invocation.output.format == OutputFormat::kTable
                           ? absl::StrCat(TimeOfDay(now), " ", job.name(), " ",
                                          JobLine(job, now, invocation.out_terminal))
-                          : DocumentOf(invocation, job))
+                          : RenderChange(invocation, job))
                   << std::endl;
 }
 
@@ -97,7 +85,7 @@ absl::Status WatchJobs(const ListJobsOptions& options, Platform* platform, Invoc
     if (Matches(options, job)) PrintChange(invocation, job);
   };
   const auto on_deleted = [&](const std::string& name) {
-    if (invocation.format == OutputFormat::kTable) {
+    if (invocation.output.format == OutputFormat::kTable) {
       *invocation.out << TimeOfDay(invocation.clock->Read().wall) << " " << name << " DELETED"
                       << std::endl;
     }
@@ -126,8 +114,7 @@ absl::Status ListJobs(const ListJobsOptions& options, Invocation& invocation) {
     for (Job& job : *page.mutable_jobs()) all.push_back(std::move(job));
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
-  PrintList<Job>(invocation, "jobs", all, JobColumns(invocation.clock->Read().wall));
-  return absl::OkStatus();
+  return PrintList<Job>(invocation, "jobs", all, JobColumns(invocation.clock->Read().wall));
 }
 
 absl::Status GetJob(const std::string& name, Invocation& invocation) {
@@ -136,16 +123,15 @@ absl::Status GetJob(const std::string& name, Invocation& invocation) {
   request.set_name(InProject(invocation.project, "jobs", name));
   CAPSTAN_ASSIGN_OR_RETURN(
       const Job job, Call(jobs.stub.get(), &JobService::Stub::GetJob, request, Terms(invocation)));
-  PrintResource<Job>(invocation, job, [&](const Job& shown) {
+  return PrintResource<Job>(invocation, job, [&](const Job& shown) {
     return DescribeJob(shown, invocation.clock->Read().wall, invocation.out_terminal);
   });
-  return absl::OkStatus();
 }
 
 absl::Status WatchJob(const std::string& name, bool with_log, Invocation& invocation) {
   CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
   ShowJobOptions options;
-  if (invocation.format == OutputFormat::kTable) {
+  if (invocation.output.format == OutputFormat::kTable) {
     options.before_job_line = [&] {
       return absl::StrCat(TimeOfDay(invocation.clock->Read().wall), " ");
     };
@@ -160,7 +146,7 @@ absl::Status WatchJob(const std::string& name, bool with_log, Invocation& invoca
     }
   } else {
     options.data = false;
-    options.job_line = [&](const Job& job) { return DocumentOf(invocation, job); };
+    options.job_line = [&](const Job& job) { return RenderChange(invocation, job); };
   }
   CAPSTAN_ASSIGN_OR_RETURN(
       const Job last,
@@ -178,20 +164,14 @@ absl::Status ExplainJob(const std::string& name, Invocation& invocation) {
   CAPSTAN_ASSIGN_OR_RETURN(
       const auto explanation,
       Call(jobs.stub.get(), &JobService::Stub::ExplainJob, request, Terms(invocation)));
-  switch (invocation.format) {
-    case OutputFormat::kJson:
-      *invocation.out << ToJson(explanation);
-      break;
-    case OutputFormat::kYaml:
-      *invocation.out << ToYaml(explanation);
-      break;
-    case OutputFormat::kName:
-      *invocation.out << explanation.reason() << "\n";
-      break;
-    case OutputFormat::kTable:
-      *invocation.out << DescribeExplanation(explanation, invocation.out_terminal);
+  if (invocation.output.format == OutputFormat::kName) {
+    *invocation.out << explanation.reason() << "\n";
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+  return PrintResource<ExplainJobResponse>(
+      invocation, explanation, [&](const ExplainJobResponse& shown) {
+        return DescribeExplanation(shown, invocation.out_terminal);
+      });
 }
 
 absl::Status CancelJob(const CancelOptions& options, Invocation& invocation) {
@@ -207,11 +187,10 @@ absl::Status CancelJob(const CancelOptions& options, Invocation& invocation) {
           return !IsFinal(now.state());
         }));
   }
-  PrintResource<Job>(invocation, job, [](const Job& shown) {
+  return PrintResource<Job>(invocation, job, [](const Job& shown) {
     return absl::StrCat(shown.name(), " ", ShortEnum(Job::State_Name(shown.state()), "STATE_"),
                         "\n");
   });
-  return absl::OkStatus();
 }
 
 }  // namespace capstan::cli

@@ -11,6 +11,8 @@
 namespace capstan::cli {
 
 struct ListJobsOptions {
+  // As the API takes it: `state=RUNNING AND queue=queues/q`.
+  std::string filter;
   std::string state;
   std::string queue;
   bool watch = false;

@@ -12,7 +12,7 @@
 #include "tools/capstan/cli/log_selection.h"
 #include "tools/capstan/cli/names.h"
 #include "tools/capstan/cli/platform.h"
-#include "tools/capstan/cli/proto_text.h"
+#include "tools/capstan/cli/printer.h"
 
 namespace capstan::cli {
 namespace {
@@ -48,8 +48,8 @@ absl::Status ShowLogs(const LogsOptions& options, Invocation& invocation) {
   selection.follow = options.follow;
   const LogLineStyle style = {.rank = !options.rank.has_value(), .time = options.timestamps};
   return ReadLog(*platform, selection, invocation, [&](const Record& record) {
-    if (invocation.format == OutputFormat::kJson) {
-      *invocation.out << ToJson(record);
+    if (invocation.output.format != OutputFormat::kTable) {
+      *invocation.out << RenderChange(invocation, record) << "\n";
     } else {
       *invocation.out << FormatLogLine(record, style, invocation.out_terminal) << "\n";
     }
@@ -63,13 +63,10 @@ absl::Status ShowEvents(const EventsOptions& options, Invocation& invocation) {
   return ReadEvents(*platform, job, options.follow, invocation, [&](const Record& record) {
     JobEvent event;
     if (!event.ParseFromString(record.payload())) return;
-    if (invocation.format == OutputFormat::kTable) {
-      *invocation.out << EventLine(event) << "\n";
-    } else {
-      *invocation.out << (invocation.format == OutputFormat::kYaml
-                              ? absl::StrCat("---\n", ToYaml(event))
-                              : ToJson(event));
-    }
+    *invocation.out << (invocation.output.format == OutputFormat::kTable
+                            ? EventLine(event)
+                            : RenderChange(invocation, event))
+                    << "\n";
     if (options.follow) invocation.out->flush();
   });
 }

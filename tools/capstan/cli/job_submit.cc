@@ -11,7 +11,9 @@
 #include "libs/status/status_macros.h"
 #include "proto/capstan/scheduler/v1/job_service.grpc.pb.h"
 #include "tools/capstan/cli/call.h"
+#include "tools/capstan/cli/data_commands.h"
 #include "tools/capstan/cli/job_commands.h"
+#include "tools/capstan/cli/names.h"
 #include "tools/capstan/cli/printer.h"
 #include "tools/capstan/cli/submit_file.h"
 
@@ -66,16 +68,23 @@ absl::StatusOr<Job> CreateJobFromFile(const SubmitOptions& options, Platform& pl
   return CreateJob(options, std::move(submission), platform, invocation);
 }
 
+absl::Status UploadBundleFolder(const std::string& folder, Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const dataloader::v1::Bundle bundle,
+                           UploadBundle(*platform, ProjectParent(invocation.project), folder));
+  return PrintResource<dataloader::v1::Bundle>(invocation, bundle, DescribeBundle);
+}
+
 absl::Status SubmitJob(const SubmitOptions& options, Invocation& invocation) {
   // A mistake in the file is told whether a platform runs or not.
   CAPSTAN_ASSIGN_OR_RETURN(Submission submission, ReadSubmission(options, invocation));
   CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
   CAPSTAN_ASSIGN_OR_RETURN(const Job job,
                            CreateJob(options, std::move(submission), *platform, invocation));
-  PrintResource<Job>(invocation, job, [&](const Job& created) {
+  CAPSTAN_RETURN_IF_ERROR(PrintResource<Job>(invocation, job, [&](const Job& created) {
     if (options.dry_run) return absl::StrCat(options.file, " is good; nothing was stored\n");
     return absl::StrCat(created.name(), " created\n");
-  });
+  }));
   if (options.dry_run || !(options.watch || options.follow)) return absl::OkStatus();
   invocation.out->flush();
   return WatchJob(job.name(), options.follow, invocation);

@@ -33,6 +33,9 @@ absl::StatusOr<dataloader::v1::Bundle> UploadBundle(Platform& platform, const st
 absl::StatusOr<scheduler::v1::Job> CreateJobFromFile(const SubmitOptions& options,
                                                      Platform& platform, Invocation& invocation);
 
+// `bundle upload`: into the project, from a folder here.
+absl::Status UploadBundleFolder(const std::string& folder, Invocation& invocation);
+
 // `job submit`.
 absl::Status SubmitJob(const SubmitOptions& options, Invocation& invocation);
 

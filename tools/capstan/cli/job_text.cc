@@ -107,6 +107,18 @@ std::vector<Column<Job>> JobColumns(absl::Time now) {
       {"GEN", [](const Job& job) { return absl::StrCat(job.generation()); }},
       {"RESTARTS", [](const Job& job) { return absl::StrCat(job.counted_restarts()); }},
       {"AGE", [now](const Job& job) { return HumanAge(ToTime(job.create_time()), now); }},
+      {"PRIORITY", [](const Job& job) { return absl::StrCat(job.spec().priority()); },
+       /*wide=*/true},
+      {"RAN",
+       [now](const Job& job) {
+         if (!job.has_start_time()) return std::string();
+         const absl::Time end = job.has_end_time() ? ToTime(job.end_time()) : now;
+         return HumanDuration(end - ToTime(job.start_time()));
+       },
+       /*wide=*/true},
+      {"SUBMITTER", [](const Job& job) { return job.submitter(); }, /*wide=*/true},
+      {"UID", [](const Job& job) { return job.uid(); }, /*wide=*/true},
+      {"MESSAGE", [](const Job& job) { return job.message(); }, /*wide=*/true},
   };
 }
 

@@ -20,7 +20,9 @@
 namespace capstan::cli {
 namespace {
 
+using scheduler::v1::ConfirmSilenceRequest;
 using scheduler::v1::CordonNodeRequest;
+using scheduler::v1::GetNodeRequest;
 using scheduler::v1::ListNodesRequest;
 using scheduler::v1::Node;
 using scheduler::v1::NodeService;
@@ -73,6 +75,18 @@ std::string Accelerators(const Node& node) {
   return absl::StrJoin(parts, ",");
 }
 
+std::string CordonOwners(const Node& node) {
+  return absl::StrJoin(node.cordons(), ",", [](std::string* out, const scheduler::v1::Cordon& c) {
+    absl::StrAppend(out, c.owner());
+  });
+}
+
+std::string Labels(const Node& node) {
+  return absl::StrJoin(
+      std::map<std::string, std::string>(node.labels().begin(), node.labels().end()), ",",
+      absl::PairFormatter("="));
+}
+
 std::vector<Column<Node>> NodeColumns(absl::Time now) {
   return {
       {"NAME", [](const Node& node) { return node.name(); }},
@@ -92,18 +106,58 @@ std::vector<Column<Node>> NodeColumns(absl::Time now) {
       {"LIMITATIONS",
        [](const Node& node) { return TextTable::Cell(Limitations(node), Colour::kYellow); }},
       {"HEARD", [now](const Node& node) { return HumanAge(ToTime(node.observe_time()), now); }},
+      {"HOST", [](const Node& node) { return node.host(); }, /*wide=*/true},
+      {"DISK",
+       [](const Node& node) {
+         return Share(HumanBytes(node.disk_total_bytes() - node.disk_free_bytes()),
+                      HumanBytes(node.disk_total_bytes()));
+       },
+       /*wide=*/true},
+      {"CORDONED BY", CordonOwners, /*wide=*/true},
+      {"LABELS", Labels, /*wide=*/true},
   };
 }
 
-void PrintNode(const Invocation& invocation, const Node& node) {
-  PrintResource<Node>(invocation, node, [](const Node& shown) {
-    std::string line = absl::StrCat(shown.name(), " ", StateCell(shown).text);
-    for (const auto& cordon : shown.cordons()) {
-      absl::StrAppend(&line, ", cordoned by ", cordon.owner(), cordon.reason().empty() ? "" : ": ",
-                      cordon.reason());
-    }
-    return absl::StrCat(WithoutControls(line), "\n");
-  });
+std::string NodeLine(const Node& node) {
+  std::string line = absl::StrCat(node.name(), " ", StateCell(node).text);
+  for (const auto& cordon : node.cordons()) {
+    absl::StrAppend(&line, ", cordoned by ", cordon.owner(), cordon.reason().empty() ? "" : ": ",
+                    cordon.reason());
+  }
+  return absl::StrCat(WithoutControls(line), "\n");
+}
+
+// Everything about a Node on a screen: for `node get`.
+std::string DescribeNode(const Node& node, absl::Time now, const Terminal& terminal) {
+  std::string out;
+  const auto add = [&out](absl::string_view name, const std::string& value) {
+    if (!value.empty()) absl::StrAppend(&out, name, WithoutControls(value), "\n");
+  };
+  add("Name:         ", node.name());
+  absl::StrAppend(
+      &out, "State:        ", terminal.Paint(StateCell(node).colour, StateCell(node).text), "\n");
+  add("Host:         ", node.host());
+  add("Heard:        ", absl::StrCat(HumanAge(ToTime(node.observe_time()), now), " ago"));
+  add("Tasks:        ", absl::StrCat(node.task_count()));
+  add("Allocatable:  ", DescribeResources(node.allocatable()));
+  add("Allocated:    ", DescribeResources(node.allocated()));
+  if (node.disk_total_bytes() > 0) {
+    add("Disk free:    ", absl::StrCat(HumanBytes(node.disk_free_bytes()), " of ",
+                                       HumanBytes(node.disk_total_bytes())));
+  }
+  add("Limitations:  ", Limitations(node));
+  add("Preflight:    ", node.preflight_message());
+  add("Labels:       ", Labels(node));
+  for (const auto& cordon : node.cordons()) {
+    add("Cordon:       ",
+        absl::StrCat(cordon.owner(), ", ", HumanAge(ToTime(cordon.create_time()), now), " ago",
+                     cordon.reason().empty() ? "" : ": ", cordon.reason()));
+  }
+  return out;
+}
+
+absl::Status PrintNode(const Invocation& invocation, const Node& node) {
+  return PrintResource<Node>(invocation, node, NodeLine);
 }
 
 absl::Status WatchNodes(const Nodes& nodes, const std::string& parent, Invocation& invocation) {
@@ -112,8 +166,11 @@ absl::Status WatchNodes(const Nodes& nodes, const std::string& parent, Invocatio
     const absl::Status begun = FollowNodes(
         &loop, nodes.platform.get(), parent,
         [&](const Node& node) {
-          PrintNode(invocation, node);
-          invocation.out->flush();
+          if (invocation.output.format == OutputFormat::kTable) {
+            *invocation.out << NodeLine(node) << std::flush;
+          } else {
+            *invocation.out << RenderChange(invocation, node) << std::endl;
+          }
           return true;
         },
         [&](const absl::Status& over) { loop.Done(over); });
@@ -136,7 +193,26 @@ absl::Status ListNodes(const ListNodesOptions& options, Invocation& invocation) 
     for (Node& node : *page.mutable_nodes()) all.push_back(std::move(node));
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
-  PrintList<Node>(invocation, "nodes", all, NodeColumns(invocation.clock->Read().wall));
+  return PrintList<Node>(invocation, "nodes", all, NodeColumns(invocation.clock->Read().wall));
+}
+
+absl::Status GetNode(const std::string& name, Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const Nodes nodes, Connect(invocation));
+  GetNodeRequest request;
+  request.set_name(NodeResource(name));
+  CAPSTAN_ASSIGN_OR_RETURN(const Node node, Call(nodes.stub.get(), &NodeService::Stub::GetNode,
+                                                 request, Terms(invocation)));
+  return PrintResource<Node>(invocation, node, [&](const Node& shown) {
+    return DescribeNode(shown, invocation.clock->Read().wall, invocation.out_terminal);
+  });
+}
+
+absl::Status ConfirmSilence(Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const Nodes nodes, Connect(invocation));
+  CAPSTAN_RETURN_IF_ERROR(Call(nodes.stub.get(), &NodeService::Stub::ConfirmSilence,
+                               ConfirmSilenceRequest(), Terms(invocation))
+                              .status());
+  *invocation.out << "confirmed: what is silent is gone; its gangs may run elsewhere\n";
   return absl::OkStatus();
 }
 
@@ -148,8 +224,7 @@ absl::Status CordonNode(const std::string& name, const std::string& reason,
   request.set_reason(reason);
   CAPSTAN_ASSIGN_OR_RETURN(const Node node, Call(nodes.stub.get(), &NodeService::Stub::CordonNode,
                                                  request, Terms(invocation)));
-  PrintNode(invocation, node);
-  return absl::OkStatus();
+  return PrintNode(invocation, node);
 }
 
 absl::Status UncordonNode(const std::string& name, Invocation& invocation) {
@@ -158,8 +233,7 @@ absl::Status UncordonNode(const std::string& name, Invocation& invocation) {
   request.set_name(NodeResource(name));
   CAPSTAN_ASSIGN_OR_RETURN(const Node node, Call(nodes.stub.get(), &NodeService::Stub::UncordonNode,
                                                  request, Terms(invocation)));
-  PrintNode(invocation, node);
-  return absl::OkStatus();
+  return PrintNode(invocation, node);
 }
 
 }  // namespace capstan::cli

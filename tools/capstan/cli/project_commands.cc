@@ -27,6 +27,7 @@ namespace {
 using credentials::v1::CreateProjectRequest;
 using credentials::v1::CreateRoleBindingRequest;
 using credentials::v1::DeleteRoleBindingRequest;
+using credentials::v1::GetProjectRequest;
 using credentials::v1::ListProjectsRequest;
 using credentials::v1::ListRoleBindingsRequest;
 using credentials::v1::Project;
@@ -71,6 +72,26 @@ absl::StatusOr<RoleBinding::Role> ParseRole(const std::string& given) {
   return role;
 }
 
+absl::StatusOr<std::vector<RoleBinding>> AllRoles(bool everywhere, Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const Projects projects, Connect(invocation));
+  ListRoleBindingsRequest request;
+  if (!everywhere) request.set_parent(ProjectParent(invocation.project));
+  std::vector<RoleBinding> all;
+  do {
+    CAPSTAN_ASSIGN_OR_RETURN(
+        auto page, Call(projects.stub.get(), &ProjectService::Stub::ListRoleBindings, request,
+                        Terms(invocation)));
+    for (RoleBinding& binding : *page.mutable_role_bindings()) all.push_back(std::move(binding));
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  return all;
+}
+
+std::string BindingName(const std::string& name, bool everywhere, const Invocation& invocation) {
+  if (everywhere && !absl::StrContains(name, "/")) return absl::StrCat("roleBindings/", name);
+  return InProject(invocation.project, "roleBindings", name);
+}
+
 }  // namespace
 
 absl::Status CreateProject(const std::string& id, const std::string& display_name,
@@ -83,10 +104,24 @@ absl::Status CreateProject(const std::string& id, const std::string& display_nam
   CAPSTAN_ASSIGN_OR_RETURN(
       const Project project,
       Call(projects.stub.get(), &ProjectService::Stub::CreateProject, request, Terms(invocation)));
-  PrintResource<Project>(invocation, project, [](const Project& made) {
+  return PrintResource<Project>(invocation, project, [](const Project& made) {
     return absl::StrCat(made.name(), " created\n");
   });
-  return absl::OkStatus();
+}
+
+absl::Status GetProject(const std::string& name, Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const Projects projects, Connect(invocation));
+  GetProjectRequest request;
+  request.set_name(ProjectParent(name));
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const Project project,
+      Call(projects.stub.get(), &ProjectService::Stub::GetProject, request, Terms(invocation)));
+  return PrintResource<Project>(invocation, project, [&](const Project& shown) {
+    return absl::StrCat("Name:          ", shown.name(),
+                        "\nDisplay name:  ", WithoutControls(shown.display_name()),
+                        "\nUid:           ", shown.uid(), "\nAge:           ",
+                        HumanAge(ToTime(shown.create_time()), invocation.clock->Read().wall), "\n");
+  });
 }
 
 absl::Status ListProjects(Invocation& invocation) {
@@ -101,13 +136,13 @@ absl::Status ListProjects(Invocation& invocation) {
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
   const absl::Time now = invocation.clock->Read().wall;
-  PrintList<Project>(
+  return PrintList<Project>(
       invocation, "projects", all,
       {{"NAME", [](const Project& project) { return LastSegment(project.name()); }},
        {"DISPLAY NAME", [](const Project& project) { return project.display_name(); }},
        {"AGE",
-        [now](const Project& project) { return HumanAge(ToTime(project.create_time()), now); }}});
-  return absl::OkStatus();
+        [now](const Project& project) { return HumanAge(ToTime(project.create_time()), now); }},
+       {"UID", [](const Project& project) { return project.uid(); }, /*wide=*/true}});
 }
 
 absl::Status BindRole(const BindRoleOptions& options, Invocation& invocation) {
@@ -126,20 +161,15 @@ absl::Status BindRole(const BindRoleOptions& options, Invocation& invocation) {
   CAPSTAN_ASSIGN_OR_RETURN(const RoleBinding binding,
                            Call(projects.stub.get(), &ProjectService::Stub::CreateRoleBinding,
                                 request, Terms(invocation)));
-  PrintResource<RoleBinding>(invocation, binding, [](const RoleBinding& made) {
+  return PrintResource<RoleBinding>(invocation, binding, [](const RoleBinding& made) {
     return absl::StrCat(made.name(), " created\n");
   });
-  return absl::OkStatus();
 }
 
 absl::Status UnbindRole(const std::string& name, bool everywhere, Invocation& invocation) {
   CAPSTAN_ASSIGN_OR_RETURN(const Projects projects, Connect(invocation));
   DeleteRoleBindingRequest request;
-  if (everywhere && !absl::StrContains(name, "/")) {
-    request.set_name(absl::StrCat("roleBindings/", name));
-  } else {
-    request.set_name(InProject(invocation.project, "roleBindings", name));
-  }
+  request.set_name(BindingName(name, everywhere, invocation));
   CAPSTAN_RETURN_IF_ERROR(Call(projects.stub.get(), &ProjectService::Stub::DeleteRoleBinding,
                                request, Terms(invocation))
                               .status());
@@ -148,19 +178,9 @@ absl::Status UnbindRole(const std::string& name, bool everywhere, Invocation& in
 }
 
 absl::Status ListRoles(bool everywhere, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const Projects projects, Connect(invocation));
-  ListRoleBindingsRequest request;
-  if (!everywhere) request.set_parent(ProjectParent(invocation.project));
-  std::vector<RoleBinding> all;
-  do {
-    CAPSTAN_ASSIGN_OR_RETURN(
-        auto page, Call(projects.stub.get(), &ProjectService::Stub::ListRoleBindings, request,
-                        Terms(invocation)));
-    for (RoleBinding& binding : *page.mutable_role_bindings()) all.push_back(std::move(binding));
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty());
+  CAPSTAN_ASSIGN_OR_RETURN(const std::vector<RoleBinding> all, AllRoles(everywhere, invocation));
   const absl::Time now = invocation.clock->Read().wall;
-  PrintList<RoleBinding>(
+  return PrintList<RoleBinding>(
       invocation, "role_bindings", all,
       {{"NAME", [](const RoleBinding& binding) { return binding.name(); }},
        {"MEMBER", [](const RoleBinding& binding) { return binding.member(); }},
@@ -171,7 +191,23 @@ absl::Status ListRoles(bool everywhere, Invocation& invocation) {
        {"AGE", [now](const RoleBinding& binding) {
           return HumanAge(ToTime(binding.create_time()), now);
         }}});
-  return absl::OkStatus();
+}
+
+absl::Status GetRole(const std::string& name, bool everywhere, Invocation& invocation) {
+  const std::string whole = BindingName(name, everywhere, invocation);
+  CAPSTAN_ASSIGN_OR_RETURN(const std::vector<RoleBinding> all,
+                           AllRoles(absl::StartsWith(whole, "roleBindings/"), invocation));
+  for (const RoleBinding& binding : all) {
+    if (binding.name() != whole) continue;
+    return PrintResource<RoleBinding>(invocation, binding, [](const RoleBinding& shown) {
+      return absl::StrCat(
+          shown.name(), ": ", shown.member(), " is ",
+          absl::AsciiStrToLower(ShortEnum(RoleBinding::Role_Name(shown.role()), "ROLE_")), "\n");
+    });
+  }
+  return status::Error(absl::StatusCode::kNotFound, "NO_SUCH_BINDING",
+                       absl::StrCat("there is no ", whole, "; `capstan role list` shows them"),
+                       {{"name", whole}});
 }
 
 }  // namespace capstan::cli

@@ -2,6 +2,7 @@
 #ifndef CAPSTAN_TOOLS_CAPSTAN_CLI_PROJECT_COMMANDS_H_
 #define CAPSTAN_TOOLS_CAPSTAN_CLI_PROJECT_COMMANDS_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -12,6 +13,7 @@ namespace capstan::cli {
 absl::Status CreateProject(const std::string& id, const std::string& display_name,
                            Invocation& invocation);
 absl::Status ListProjects(Invocation& invocation);
+absl::Status GetProject(const std::string& name, Invocation& invocation);
 
 struct BindRoleOptions {
   // `uid`, `person/<uid>`, or a user's name on this machine.
@@ -26,9 +28,16 @@ struct BindRoleOptions {
 absl::Status BindRole(const BindRoleOptions& options, Invocation& invocation);
 absl::Status UnbindRole(const std::string& name, bool everywhere, Invocation& invocation);
 absl::Status ListRoles(bool everywhere, Invocation& invocation);
+absl::Status GetRole(const std::string& name, bool everywhere, Invocation& invocation);
 
-// Who the platform takes the caller for.
-absl::Status WhoAmI(Invocation& invocation);
+struct ListAuditOptions {
+  // First record, from 1; 0 means the newest ones.
+  int64_t from = 0;
+  // At most this many.
+  int64_t limit = 100;
+};
+absl::Status ListAudit(const ListAuditOptions& options, Invocation& invocation);
+absl::Status ShowAuditHead(Invocation& invocation);
 
 // Checks the whole hash chain of credentials against its head; fails if it is broken.
 absl::Status VerifyAudit(bool print_records, Invocation& invocation);

@@ -20,9 +20,11 @@ namespace {
 
 using clustermanager::v1::Cluster;
 using clustermanager::v1::ClusterService;
+using clustermanager::v1::GetClusterRequest;
 using clustermanager::v1::ListClustersRequest;
 using clustermanager::v1::NodeVerdict;
 using scheduler::v1::CreateQueueRequest;
+using scheduler::v1::GetQueueRequest;
 using scheduler::v1::ListQueuesRequest;
 using scheduler::v1::Queue;
 using scheduler::v1::QueueService;
@@ -35,6 +37,23 @@ std::string Findings(const Cluster& cluster) {
         absl::StrCat(LastSegment(verdict.node()), ":", absl::StrJoin(verdict.findings(), "+")));
   }
   return absl::StrJoin(parts, ",");
+}
+
+std::string DescribeCluster(const Cluster& cluster, absl::Time now, const Terminal& terminal) {
+  std::string out = absl::StrCat("Name:       ", cluster.name(), "\nUid:        ", cluster.uid(),
+                                 "\nHealthy:    ", cluster.healthy_node_count(),
+                                 "\nUnhealthy:  ", cluster.unhealthy_node_count(), "\n");
+  if (cluster.verdicts().empty()) return out;
+  TextTable table({"NODE", "HEALTH", "FINDINGS", "SINCE"});
+  for (const NodeVerdict& verdict : cluster.verdicts()) {
+    const bool healthy = verdict.health() == NodeVerdict::HEALTH_HEALTHY;
+    table.AddRow({LastSegment(verdict.node()),
+                  {ShortEnum(NodeVerdict::Health_Name(verdict.health()), "HEALTH_"),
+                   healthy ? Colour::kGreen : Colour::kRed},
+                  absl::StrJoin(verdict.findings(), ","),
+                  HumanAge(ToTime(verdict.transition_time()), now)});
+  }
+  return absl::StrCat(out, "\n", table.Render(terminal));
 }
 
 }  // namespace
@@ -60,9 +79,8 @@ absl::Status CreateQueue(const CreateQueueOptions& options, Invocation& invocati
   }
   CAPSTAN_ASSIGN_OR_RETURN(const Queue queue, Call(stub.get(), &QueueService::Stub::CreateQueue,
                                                    request, Terms(invocation)));
-  PrintResource<Queue>(invocation, queue,
-                       [](const Queue& made) { return absl::StrCat(made.name(), " created\n"); });
-  return absl::OkStatus();
+  return PrintResource<Queue>(
+      invocation, queue, [](const Queue& made) { return absl::StrCat(made.name(), " created\n"); });
 }
 
 absl::Status ListQueues(Invocation& invocation) {
@@ -78,7 +96,7 @@ absl::Status ListQueues(Invocation& invocation) {
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
   const absl::Time now = invocation.clock->Read().wall;
-  PrintList<Queue>(
+  return PrintList<Queue>(
       invocation, "queues", all,
       {{"NAME", [](const Queue& queue) { return LastSegment(queue.name()); }},
        {"WEIGHT", [](const Queue& queue) { return absl::StrCat(queue.weight()); }},
@@ -88,8 +106,35 @@ absl::Status ListQueues(Invocation& invocation) {
         [](const Queue& queue) {
           return queue.projects().empty() ? "all" : absl::StrJoin(queue.projects(), ",");
         }},
-       {"AGE", [now](const Queue& queue) { return HumanAge(ToTime(queue.create_time()), now); }}});
-  return absl::OkStatus();
+       {"AGE", [now](const Queue& queue) { return HumanAge(ToTime(queue.create_time()), now); }},
+       {"UID", [](const Queue& queue) { return queue.uid(); }, /*wide=*/true}});
+}
+
+absl::Status GetQueue(const std::string& name, Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("scheduler"));
+  const auto stub = QueueService::NewStub(channel);
+  GetQueueRequest request;
+  request.set_name(absl::StrCat("queues/", absl::StripPrefix(name, "queues/")));
+  CAPSTAN_ASSIGN_OR_RETURN(const Queue queue, Call(stub.get(), &QueueService::Stub::GetQueue,
+                                                   request, Terms(invocation)));
+  return PrintResource<Queue>(invocation, queue, [&](const Queue& shown) {
+    return DescribeQueue(shown, invocation.clock->Read().wall, invocation.out_terminal);
+  });
+}
+
+absl::Status GetCluster(const std::string& name, Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("cluster_manager"));
+  const auto stub = ClusterService::NewStub(channel);
+  GetClusterRequest request;
+  request.set_name(absl::StrCat("clusters/", absl::StripPrefix(name, "clusters/")));
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const Cluster cluster,
+      Call(stub.get(), &ClusterService::Stub::GetCluster, request, Terms(invocation)));
+  return PrintResource<Cluster>(invocation, cluster, [&](const Cluster& shown) {
+    return DescribeCluster(shown, invocation.clock->Read().wall, invocation.out_terminal);
+  });
 }
 
 absl::Status ListClusters(Invocation& invocation) {
@@ -104,15 +149,15 @@ absl::Status ListClusters(Invocation& invocation) {
     for (Cluster& cluster : *page.mutable_clusters()) all.push_back(std::move(cluster));
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
-  PrintList<Cluster>(
+  return PrintList<Cluster>(
       invocation, "clusters", all,
       {{"NAME", [](const Cluster& cluster) { return LastSegment(cluster.name()); }},
        {"HEALTHY",
         [](const Cluster& cluster) { return absl::StrCat(cluster.healthy_node_count()); }},
        {"UNHEALTHY",
         [](const Cluster& cluster) { return absl::StrCat(cluster.unhealthy_node_count()); }},
-       {"FINDINGS", Findings}});
-  return absl::OkStatus();
+       {"FINDINGS", Findings},
+       {"UID", [](const Cluster& cluster) { return cluster.uid(); }, /*wide=*/true}});
 }
 
 }  // namespace capstan::cli

@@ -11,6 +11,9 @@
 #include "libs/resource/quantity.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
+#include "libs/time/proto_time.h"
+#include "tools/capstan/cli/human_format.h"
+#include "tools/capstan/cli/text_table.h"
 
 namespace capstan::cli {
 namespace {
@@ -77,10 +80,16 @@ absl::Status AddQuota(const std::string& text, QuotaField field, Queue* queue) {
   return absl::OkStatus();
 }
 
-std::string AmountInWords(const ResourceQuota& quota) {
-  if (quota.resource() == kCpu) return resource::FormatMillis(quota.guarantee());
-  if (quota.resource() == kMemory) return resource::FormatBytes(quota.guarantee());
-  return absl::StrCat(quota.guarantee());
+std::string AmountInWords(const std::string& resource, int64_t amount) {
+  if (resource == kCpu) return resource::FormatMillis(amount);
+  if (resource == kMemory) return resource::FormatBytes(amount);
+  return absl::StrCat(amount);
+}
+
+std::string LimitInWords(const std::string& resource, const QuotaLimit& limit) {
+  if (limit.unlimited()) return kUnlimited;
+  if (limit.limit_case() == QuotaLimit::kAmount) return AmountInWords(resource, limit.amount());
+  return "as its parent";
 }
 
 }  // namespace
@@ -92,11 +101,36 @@ absl::Status AddQuotas(const std::vector<std::string>& amounts, QuotaField field
   return absl::OkStatus();
 }
 
+std::string DescribeQueue(const Queue& queue, absl::Time now, const Terminal& terminal) {
+  std::string out;
+  const auto add = [&out](absl::string_view name, const std::string& value) {
+    absl::StrAppend(&out, name, WithoutControls(value), "\n");
+  };
+  add("Name:      ", queue.name());
+  add("Uid:       ", queue.uid());
+  add("Parent:    ", queue.parent().empty() ? "none" : queue.parent());
+  add("Weight:    ", absl::StrCat(queue.weight()));
+  add("Projects:  ", queue.projects().empty() ? "all" : absl::StrJoin(queue.projects(), ", "));
+  add("Age:       ", HumanAge(ToTime(queue.create_time()), now));
+  if (queue.quotas().empty()) return out;
+  TextTable table({"RESOURCE", "GUARANTEE", "MAY BORROW", "LENDS"});
+  for (const ResourceQuota& quota : queue.quotas()) {
+    const std::string& resource = quota.resource();
+    table.AddRow(
+        {resource,
+         quota.has_guarantee() ? AmountInWords(resource, quota.guarantee()) : "as those below it",
+         LimitInWords(resource, quota.borrowing_limit()),
+         LimitInWords(resource, quota.lending_limit())});
+  }
+  return absl::StrCat(out, "\n", table.Render(terminal));
+}
+
 std::string GuaranteesInWords(const Queue& queue) {
   std::vector<std::string> words;
   for (const ResourceQuota& quota : queue.quotas()) {
     if (!quota.has_guarantee()) continue;
-    words.push_back(absl::StrCat(quota.resource(), "=", AmountInWords(quota)));
+    words.push_back(
+        absl::StrCat(quota.resource(), "=", AmountInWords(quota.resource(), quota.guarantee())));
   }
   return words.empty() ? "-" : absl::StrJoin(words, " ");
 }

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "proto/capstan/scheduler/v1/queue.pb.h"
+#include "tools/capstan/cli/terminal.h"
 
 namespace capstan::cli {
 
@@ -17,6 +19,10 @@ enum class QuotaField { kGuarantee, kBorrowingLimit, kLendingLimit };
 // not of this form or names a resource twice.
 absl::Status AddQuotas(const std::vector<std::string>& amounts, QuotaField field,
                        scheduler::v1::Queue* queue);
+
+// Everything about a Queue on a screen: for `queue get`.
+std::string DescribeQueue(const scheduler::v1::Queue& queue, absl::Time now,
+                          const Terminal& terminal);
 
 // What is guaranteed, `cpu=64 memory=1Ti`; `-` if nothing.
 std::string GuaranteesInWords(const scheduler::v1::Queue& queue);

@@ -1,7 +1,9 @@
 #include "tools/capstan/cli/quota_text.h"
 
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "libs/status/error.h"
+#include "tools/capstan/cli/terminal.h"
 
 namespace capstan::cli {
 namespace {
@@ -36,6 +38,27 @@ TEST(QuotaTextTest, RefusesWhatIsNoAmount) {
   }
   Queue queue;
   EXPECT_FALSE(AddQuotas({"cpu=1", "cpu=2"}, QuotaField::kGuarantee, &queue).ok());
+}
+
+TEST(QuotaTextTest, AQueueIsDescribedWithItsLimits) {
+  Queue queue;
+  queue.set_name("queues/vision");
+  queue.set_weight(300);
+  queue.add_projects("projects/p");
+  ASSERT_TRUE(AddQuotas({"cpu=64"}, QuotaField::kGuarantee, &queue).ok());
+  ASSERT_TRUE(
+      AddQuotas({"cpu=500m", "memory=unlimited"}, QuotaField::kBorrowingLimit, &queue).ok());
+  EXPECT_EQ(DescribeQueue(queue, absl::UnixEpoch(), Terminal()),
+            "Name:      queues/vision\n"
+            "Uid:       \n"
+            "Parent:    none\n"
+            "Weight:    300\n"
+            "Projects:  projects/p\n"
+            "Age:       \n"
+            "\n"
+            "RESOURCE  GUARANTEE          MAY BORROW  LENDS\n"
+            "cpu       64                 500m        as its parent\n"
+            "memory    as those below it  unlimited   as its parent\n");
 }
 
 }  // namespace

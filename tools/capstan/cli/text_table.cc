@@ -32,18 +32,18 @@ void TextTable::AddRow(std::vector<Cell> cells) {
   rows_.push_back(std::move(cells));
 }
 
-std::string TextTable::Render(const Terminal& terminal) const {
+std::string TextTable::Render(const Terminal& terminal, bool headers) const {
   std::vector<size_t> widths;
   std::vector<Cell> header;
   for (const std::string& text : headers_) {
-    widths.push_back(Width(text));
+    widths.push_back(headers ? Width(text) : 0);
     header.emplace_back(text, Colour::kBold);
   }
   for (const std::vector<Cell>& row : rows_) {
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], Width(row[i].text));
   }
   std::string out;
-  AppendLine(header, widths, terminal, &out);
+  if (headers) AppendLine(header, widths, terminal, &out);
   for (const std::vector<Cell>& row : rows_) AppendLine(row, widths, terminal, &out);
   return out;
 }

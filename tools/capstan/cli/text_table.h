@@ -28,7 +28,7 @@ class TextTable {
   bool empty() const { return rows_.empty(); }
 
   // Every line ends in a newline and has no spaces at its end.
-  std::string Render(const Terminal& terminal) const;
+  std::string Render(const Terminal& terminal, bool headers = true) const;
 
  private:
   std::vector<std::string> headers_;

@@ -44,7 +44,13 @@ printf 'job_id: x\n' >nothing.yaml
 expect 2 'frobnicate' frobnicate
 expect 2 '--frobnicate' job list --frobnicate
 expect 2 'job is required' job get
-expect 2 'xml' job list -o xml
+expect 2 "found 'xml', expected one of table, wide, json" job list -o xml
+expect 2 "at character 10 of \"{.items[*}\": found '}', expected ',' or ']'" job list -o 'jsonpath={.items[*}'
+expect 2 'expected a path in braces' job list -o jsonpath=.items
+expect 2 "'NAME', expected HEADER:path" job list -o custom-columns=NAME
+expect 2 'column B: jsonpath: at character 4' job list -o 'custom-columns=A:.a,B:.b['
+expect 2 "found '}'" job list --sort-by '.a}'
+expect 3 'absent-columns' job list -o custom-columns-file=absent-columns
 expect 2 '5q' --time-out 5q job list
 expect 3 'absent.yaml' job submit ./absent.yaml
 platform="$(mktemp -d /tmp/capstan-wrong-input-XXXXXX)"
@@ -68,6 +74,7 @@ expect 5 'capstan dev up' job logs x -f
 expect 3 'shorter --data-dir' --data-dir "/tmp/$(printf 'a%.0s' {1..120})" dev up --detach
 expect 0 'Exit codes' help exit-codes
 expect 0 'CAPSTAN_DATA_DIR' help environment
+expect 0 'custom-columns' help output
 expect 0 'Examples' job submit --help
 
 ((failures == 0)) && echo "all as expected"

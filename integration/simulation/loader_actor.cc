@@ -80,7 +80,7 @@ void LoaderActor::CommitOutput(const pb::CommitOutputRequest& request,
 }
 
 void LoaderActor::ReleasePins(const std::string& holder, const Reply<bool>& reply) {
-  Submit(core_->ReleasePins(holder), [reply] { reply(true); });
+  Submit(core_->ReleasePins(holder, "", Read()), [reply] { reply(true); });
 }
 
 }  // namespace capstan::simulation

@@ -13,6 +13,15 @@ namespace pb = ::capstan::dataloader::v1;
 
 constexpr absl::Duration kReloadDelay = absl::Seconds(1);
 
+absl::StatusOr<pb::PinVersionResponse> Found(const Pinned& pinned, const std::string& directory) {
+  if (!pinned.there.ok()) return pinned.there;
+  pb::PinVersionResponse response;
+  response.set_directory(directory);
+  response.set_manifest_digest(pinned.manifest_digest);
+  response.set_total_bytes(pinned.total_bytes);
+  return response;
+}
+
 }  // namespace
 
 Engine::Engine(LoaderConfig config, store::Store* store, Site* site, Strand* strand, Random random,
@@ -55,6 +64,9 @@ void Engine::Ready(std::unique_ptr<LoaderCore> core) {
   queue_ = std::make_unique<store::CommitQueue>(store_, strand_, absl::nullopt);
   Step step = core_->Resume();
   site_->CollectOutputs(core_->OutputFolders());
+  for (const std::string& digest : core_->AbsentVersions()) {
+    if (site_->HasVersion(digest)) Evict(digest);
+  }
   Submit(std::move(step), [](absl::Status) {});
   if (ready_) std::exchange(ready_, nullptr)(absl::OkStatus());
 }
@@ -100,6 +112,12 @@ void Engine::SetReports() {
       .done =
           [this, report](const std::string& load, absl::StatusOr<Published> result) {
             const Now now = strand_->clock().Read();
+            // Equal content of another Dataset may have had to leave just before.
+            if (result.ok() && !site_->HasVersion(result->manifest_digest)) {
+              result = status::Error(absl::StatusCode::kAborted, "VERSION_EVICTED",
+                                     "the version had to leave the Site while it was published; "
+                                     "load it again");
+            }
             if (!result.ok()) {
               logger_->Warning("load failed", {{"load", load}, {"error", result.status()}});
             }
@@ -112,12 +130,26 @@ void Engine::SetReports() {
           }});
 }
 
+void Engine::Evict(const std::string& digest) {
+  const absl::Status evicted = site_->EvictVersion(digest);
+  if (evicted.ok()) {
+    logger_->Info("version left the Site", {{"digest", digest}});
+  } else {
+    // Tried again when the store is next read; until then it takes room that is counted as free.
+    logger_->Error("version can't be removed", {{"digest", digest}, {"error", evicted}});
+  }
+}
+
 void Engine::CarryOut(const std::vector<Effect>& effects) {
   for (const Effect& effect : effects) {
     if (const auto* start = std::get_if<StartLoad>(&effect)) {
       site_->StartLoad(*start);
-    } else {
-      site_->RemoveFolder(std::get<RemoveFolder>(effect).folder);
+    } else if (const auto* remove = std::get_if<RemoveFolder>(&effect)) {
+      site_->RemoveFolder(remove->folder);
+    } else if (const auto* evict = std::get_if<EvictVersion>(&effect)) {
+      Evict(evict->manifest_digest);
+    } else if (const auto* plan = std::get_if<AnswerPlan>(&effect)) {
+      site_->AdmitLoad(plan->load, plan->admitted);
     }
   }
 }
@@ -157,29 +189,42 @@ void Engine::EnsureLoad(const pb::EnsureDataLoadRequest& request, Answer<pb::Dat
            [](pb::DataLoad load) { return load; });
 }
 
-void Engine::PinVersion(const pb::PinVersionRequest& request,
+void Engine::PinVersion(const pb::PinVersionRequest& request, const std::string& node,
                         Answer<pb::PinVersionResponse> answer) {
   if (core_ == nullptr) return answer(NotReady());
-  Conclude(core_->PinVersion(request), std::move(answer), [this](const std::string& digest) {
-    pb::PinVersionResponse response;
-    response.set_directory(site_->VersionDirectory(digest));
-    return response;
+  const std::string id = absl::StrCat("load-", random_.Uuid4());
+  Conclude(core_->PinVersion(request, node, id, strand_->clock().Read()), std::move(answer),
+           [this](const Pinned& pinned) {
+             return Found(pinned, site_->VersionDirectory(pinned.manifest_digest));
+           });
+}
+
+void Engine::PinBundle(const pb::PinBundleRequest& request, const std::string& node,
+                       Answer<pb::PinVersionResponse> answer) {
+  if (core_ == nullptr) return answer(NotReady());
+  Conclude(core_->PinBundle(request, node), std::move(answer), [this](const Pinned& pinned) {
+    return Found(pinned, site_->BundleDirectory(pinned.manifest_digest));
   });
 }
 
-void Engine::PinBundle(const pb::PinBundleRequest& request, Answer<pb::PinVersionResponse> answer) {
+void Engine::ReleasePins(const std::string& holder, const std::string& node,
+                         Answer<pb::ReleasePinsResponse> answer) {
   if (core_ == nullptr) return answer(NotReady());
-  Conclude(core_->PinBundle(request), std::move(answer), [this](const std::string& digest) {
-    pb::PinVersionResponse response;
-    response.set_directory(site_->BundleDirectory(digest));
-    return response;
-  });
+  Conclude(DecisionOr<pb::ReleasePinsResponse>(
+               {core_->ReleasePins(holder, node, strand_->clock().Read()), {}}),
+           std::move(answer), [](pb::ReleasePinsResponse response) { return response; });
 }
 
-void Engine::ReleasePins(const std::string& holder, Answer<pb::ReleasePinsResponse> answer) {
-  if (core_ == nullptr) return answer(NotReady());
-  Conclude(DecisionOr<pb::ReleasePinsResponse>({core_->ReleasePins(holder), {}}), std::move(answer),
-           [](pb::ReleasePinsResponse response) { return response; });
+absl::StatusOr<ReadableContent> Engine::CheckRead(const pb::ContentRef& content,
+                                                  const std::string& node) const {
+  if (core_ == nullptr) return NotReady();
+  return core_->CheckRead(content, node);
+}
+
+absl::StatusOr<absl::optional<pb::CommitOutputResponse>> Engine::CheckCommit(
+    const pb::CommitOutputRequest& request) const {
+  if (core_ == nullptr) return NotReady();
+  return core_->CheckCommit(request);
 }
 
 void Engine::BundleReceived(const std::string& parent, const Published& published,
@@ -216,14 +261,17 @@ void Engine::CommitOutput(const pb::CommitOutputRequest& request,
                      answer = std::move(answer)](absl::StatusOr<StagedOutput> staged) mutable {
                       if (alive.expired()) return;
                       if (!staged.ok()) return answer(staged.status());
-                      // A copy that no record comes to name is collected when the engine is ready
-                      // again.
-                      if (core_ == nullptr) return answer(NotReady());
-                      auto decision = core_->CommitOutput(*staged, strand_->clock().Read());
-                      if (!decision.ok()) site_->RemoveFolder(staged->folder);
-                      Conclude(std::move(decision), std::move(answer),
-                               [](pb::CommitOutputResponse response) { return response; });
+                      OutputReceived(*staged, std::move(answer));
                     });
+}
+
+void Engine::OutputReceived(const StagedOutput& staged, Answer<pb::CommitOutputResponse> answer) {
+  // A copy that no record comes to name is collected when the engine is ready again.
+  if (core_ == nullptr) return answer(NotReady());
+  auto decision = core_->CommitOutput(staged, strand_->clock().Read());
+  if (!decision.ok()) site_->RemoveFolder(staged.folder);
+  Conclude(std::move(decision), std::move(answer),
+           [](pb::CommitOutputResponse response) { return response; });
 }
 
 }  // namespace capstan::data_loader

@@ -9,6 +9,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "libs/log/log.h"
 #include "libs/random/random.h"
 #include "libs/store/commit_queue.h"
@@ -39,11 +40,13 @@ class Engine {
                      Answer<capstan::dataloader::v1::Dataset> answer);
   void EnsureLoad(const capstan::dataloader::v1::EnsureDataLoadRequest& request,
                   Answer<capstan::dataloader::v1::DataLoad> answer);
+  // `node` is the calling Node, `<cluster>/<node>`; empty if it is none.
   void PinVersion(const capstan::dataloader::v1::PinVersionRequest& request,
+                  const std::string& node,
                   Answer<capstan::dataloader::v1::PinVersionResponse> answer);
-  void PinBundle(const capstan::dataloader::v1::PinBundleRequest& request,
+  void PinBundle(const capstan::dataloader::v1::PinBundleRequest& request, const std::string& node,
                  Answer<capstan::dataloader::v1::PinVersionResponse> answer);
-  void ReleasePins(const std::string& holder,
+  void ReleasePins(const std::string& holder, const std::string& node,
                    Answer<capstan::dataloader::v1::ReleasePinsResponse> answer);
   void BundleReceived(const std::string& parent, const Published& published,
                       Answer<capstan::dataloader::v1::Bundle> answer);
@@ -52,12 +55,23 @@ class Engine {
   void CommitOutput(const capstan::dataloader::v1::CommitOutputRequest& request,
                     Answer<capstan::dataloader::v1::CommitOutputResponse> answer);
 
+  // Where content lies that the Node may read.
+  absl::StatusOr<ReadableContent> CheckRead(const capstan::dataloader::v1::ContentRef& content,
+                                            const std::string& node) const;
+  // Whether the content of a commit may come, or the answer if it was committed before.
+  absl::StatusOr<absl::optional<capstan::dataloader::v1::CommitOutputResponse>> CheckCommit(
+      const capstan::dataloader::v1::CommitOutputRequest& request) const;
+  // Commits content that has come; removes it if it is too late.
+  void OutputReceived(const StagedOutput& staged,
+                      Answer<capstan::dataloader::v1::CommitOutputResponse> answer);
+
  private:
   void Read();
   void Ready(std::unique_ptr<LoaderCore> core);
   // Drops the core and reads the store again after a while.
   void Reload(const absl::Status& why);
   void SetReports();
+  void Evict(const std::string& digest);
   void CarryOut(const std::vector<Effect>& effects);
   void Submit(Step step, absl::AnyInvocable<void(absl::Status)> stored);
   // Stores the decision's step, carries it out, and answers with `finish(response)`.

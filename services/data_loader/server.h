@@ -30,6 +30,11 @@ struct ServerConfig {
   std::vector<std::string> allowed_source_roots;
   // Threads for loads and copies of outputs.
   int disk_threads = 4;
+  // Threads that read content for Nodes that do not share the Site's file system.
+  int content_threads = 2;
+  // What Dataset versions, with what is being loaded, may take at the Site; the least recently used
+  // leave when room is needed. 0 means no bound but the disk's.
+  int64_t site_limit_bytes = 0;
   // Secret of the page tokens, at least 16 bytes; kept over restarts.
   std::string page_token_key;
   // How long connections may live: see rpc::ConnectionAge.

@@ -15,10 +15,13 @@
 #include "proto/capstan/executor/v1/agent_session.grpc.pb.h"
 #include "services/node_agent/adapters/beast_task_sockets.h"
 #include "services/node_agent/adapters/bind_port_probe.h"
+#include "services/node_agent/adapters/cached_data_access.h"
 #include "services/node_agent/adapters/isolation_probe.h"
 #include "services/node_agent/adapters/loader_data_access.h"
+#include "services/node_agent/adapters/loader_grpc_content.h"
 #include "services/node_agent/adapters/local_workspace.h"
 #include "services/node_agent/adapters/machine_probe.h"
+#include "services/node_agent/adapters/node_cache.h"
 #include "services/node_agent/adapters/process_task_runtime.h"
 #include "services/node_agent/adapters/svid_task_identity.h"
 #include "services/node_agent/adapters/telemetry_log_sink.h"
@@ -34,6 +37,8 @@ struct Server::Parts {
   absl::optional<cgroup::Tree> groups;
   std::unique_ptr<session::UpDialer> dialer;
   std::unique_ptr<TaskRuntime> runtime;
+  std::unique_ptr<LoaderContent> content;
+  std::unique_ptr<NodeCache> cache;
   std::unique_ptr<DataAccess> data;
   std::unique_ptr<Workspace> workspace;
   std::unique_ptr<TaskIdentity> identity;
@@ -83,7 +88,21 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
                                                       deps.strand));
   parts.dialer = std::make_unique<session::RpcUpDialer<capstan::executor::v1::AgentSession>>(
       deps.executor, deps.strand);
-  parts.data = MakeLoaderDataAccess(deps.data_loader, deps.strand);
+  Random random(deps.seed);
+  if (config.data_cache.shared_site) {
+    parts.data = MakeLoaderDataAccess(deps.data_loader, deps.strand);
+  } else {
+    NodeCacheOptions cache;
+    cache.folder = config.data_cache.folder.empty() ? absl::StrCat(config.data_folder, "/cache")
+                                                    : config.data_cache.folder;
+    cache.limit_bytes = config.data_cache.limit_bytes;
+    cache.threads = config.data_cache.threads;
+    parts.content = MakeLoaderGrpcContent(deps.data_loader);
+    CAPSTAN_ASSIGN_OR_RETURN(
+        parts.cache, NodeCache::Open(cache, parts.content.get(), deps.strand, Random(random.Next()),
+                                     deps.logger, deps.registry));
+    parts.data = MakeCachedDataAccess(deps.data_loader, deps.strand, parts.cache.get());
+  }
   parts.workspace = MakeLocalWorkspace(deps.strand, parts.files.get());
   if (deps.credentials != nullptr) {
     parts.identity = MakeSvidTaskIdentity(deps.credentials, deps.strand, parts.files.get());
@@ -130,7 +149,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
                                                          .probe = parts.probe.get(),
                                                          .logger = deps.logger,
                                                          .registry = deps.registry},
-                                            Random(deps.seed));
+                                            Random(random.Next()));
     parts.engine->Start([&ready] { ready.Notify(); });
   });
   ready.WaitForNotification();
@@ -146,6 +165,7 @@ Server::~Server() {
     parts_->runtime.reset();
     parts_->sockets.reset();
     parts_->data.reset();
+    parts_->cache.reset();
     parts_->identity.reset();
     parts_->logs.reset();
   });

@@ -18,6 +18,20 @@
 
 namespace capstan::node_agent {
 
+// Where the Node has its data.
+struct DataCacheConfig {
+  // The Node shares the file system of data_loader's Site, and its Tasks use that directly. Else it
+  // has a Site of its own, to which content is brought, and the rest of this applies.
+  bool shared_site = true;
+  // Absolute; empty means `cache` in the agent's folder.
+  std::string folder;
+  // What versions, Bundles and checkpoints may take there; the least recently used leave when room
+  // is needed. 0 means no bound but the disk's.
+  int64_t limit_bytes = 0;
+  // Contents that are brought at once.
+  int threads = 2;
+};
+
 struct ServerConfig {
   std::string cluster;
   std::string node;
@@ -45,6 +59,7 @@ struct ServerConfig {
   int64_t reserved_memory_bytes = int64_t{2} << 30;
   // Bound of each Task's unshipped log.
   int64_t log_limit_bytes = int64_t{1} << 30;
+  DataCacheConfig data_cache;
 };
 
 // What the server is given; all must outlive it.

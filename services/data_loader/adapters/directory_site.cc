@@ -12,11 +12,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "libs/content/copy_and_hash.h"
+#include "libs/content/manifest.h"
+#include "libs/content/publish.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
-#include "services/data_loader/adapters/bundle_receiver.h"
-#include "services/data_loader/adapters/output_copy.h"
-#include "services/data_loader/core/manifest.h"
+#include "services/data_loader/adapters/content_receiver.h"
 #include "services/data_loader/core/part_plan.h"
 
 namespace capstan::data_loader {
@@ -61,11 +62,14 @@ absl::StatusOr<std::unique_ptr<DirectorySite>> DirectorySite::Open(const std::st
   }
   CAPSTAN_ASSIGN_OR_RETURN(SafeRoot root, SafeRoot::Open(directory));
   // No one is receiving yet: what is here was left by a process that is gone.
-  CAPSTAN_RETURN_IF_ERROR(root.RemoveTree("staging/bundles"));
+  for (const char* folder : {"staging/bundles", "staging/outputs", "staging/evicted"}) {
+    CAPSTAN_RETURN_IF_ERROR(root.RemoveTree(folder));
+  }
   for (const char* folder : {"versions", "bundles", "outputs"}) {
     CAPSTAN_RETURN_IF_ERROR(root.MakeDirectories(folder, 0755));
   }
-  for (const char* folder : {"staging", "staging/loads", "staging/bundles"}) {
+  for (const char* folder :
+       {"staging", "staging/loads", "staging/bundles", "staging/outputs", "staging/evicted"}) {
     CAPSTAN_RETURN_IF_ERROR(root.MakeDirectories(folder, 0700));
   }
   return std::unique_ptr<DirectorySite>(
@@ -120,7 +124,41 @@ std::string DirectorySite::NewId() {
 }
 
 void DirectorySite::StartLoad(const data_loader::StartLoad& load) {
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto [running, added] = running_.emplace(load.load, RunningLoad());
+    if (!added) {
+      // Whoever was to answer has forgotten.
+      if (running->second.planned_bytes.has_value()) {
+        TellPlan(load.load, *running->second.planned_bytes);
+      }
+      return;
+    }
+  }
   Enqueue([this, load] { RunOneLoad(load); });
+}
+
+void DirectorySite::TellPlan(const std::string& load, int64_t total_bytes) {
+  strand_->Post([reports = reports_, load, total_bytes] { reports->planned(load, total_bytes); });
+}
+
+absl::Status DirectorySite::AwaitAdmission(const std::string& load, int64_t total_bytes) {
+  absl::MutexLock lock(&mutex_);
+  RunningLoad& running = running_.at(load);
+  running.planned_bytes = total_bytes;
+  TellPlan(load, total_bytes);
+  const auto decided = [this, &running] { return stop_ || running.admitted.has_value(); };
+  mutex_.Await(absl::Condition(&decided));
+  if (!running.admitted.has_value()) return absl::CancelledError("stopped");
+  running.planned_bytes.reset();
+  return *std::exchange(running.admitted, absl::nullopt);
+}
+
+void DirectorySite::AdmitLoad(const std::string& load, const absl::Status& admitted) {
+  absl::MutexLock lock(&mutex_);
+  const auto running = running_.find(load);
+  if (running == running_.end() || !running->second.planned_bytes.has_value()) return;
+  running->second.admitted = admitted;
 }
 
 void DirectorySite::RunOneLoad(const data_loader::StartLoad& load) {
@@ -132,7 +170,7 @@ void DirectorySite::RunOneLoad(const data_loader::StartLoad& load) {
   };
   const auto planned = [&](int64_t total_bytes) {
     total = total_bytes;
-    post([name = load.load, total_bytes](LoadReports& r) { r.planned(name, total_bytes); });
+    return AwaitAdmission(load.load, total_bytes);
   };
   const auto progressed = [&](int64_t loaded, int64_t read) {
     const BootTime now = strand_->clock().Read().boot;
@@ -147,6 +185,10 @@ void DirectorySite::RunOneLoad(const data_loader::StartLoad& load) {
   const auto publishing = [&] { post([name = load.load](LoadReports& r) { r.publishing(name); }); };
   absl::StatusOr<Published> result =
       RunLoad(root_, load, options_, LoadListener{planned, progressed, publishing}, stop_);
+  {
+    absl::MutexLock lock(&mutex_);
+    running_.erase(load.load);
+  }
   // A load that was stopped with the process is taken up by the next one.
   if (absl::IsCancelled(result.status())) return;
   post([name = load.load, result = std::move(result)](LoadReports& r) mutable {
@@ -160,6 +202,36 @@ std::string DirectorySite::VersionDirectory(const std::string& manifest_digest) 
 
 std::string DirectorySite::BundleDirectory(const std::string& manifest_digest) const {
   return absl::StrCat(root_.path(), "/bundles/", Hex(manifest_digest));
+}
+
+bool DirectorySite::HasVersion(const std::string& manifest_digest) const {
+  return root_.Stat(absl::StrCat("versions/", Hex(manifest_digest))).ok();
+}
+
+absl::Status DirectorySite::EvictVersion(const std::string& manifest_digest) {
+  const std::string version = absl::StrCat("versions/", Hex(manifest_digest));
+  const std::string leaving = absl::StrCat("staging/evicted/", NewId());
+  const absl::Status renamed = root_.Rename(version, leaving, /*replace=*/false);
+  if (absl::IsNotFound(renamed)) return absl::OkStatus();
+  CAPSTAN_RETURN_IF_ERROR(renamed);
+  root_.Remove(version + ".manifest").IgnoreError();
+  // What a crash leaves is removed by Open.
+  Enqueue([this, leaving] { root_.RemoveTree(leaving).IgnoreError(); });
+  return absl::OkStatus();
+}
+
+absl::StatusOr<OpenedContent> DirectorySite::OpenContent(const std::string& folder,
+                                                         const std::string& manifest_digest) const {
+  absl::StatusOr<pb::Manifest> manifest = content::ReadManifest(root_, folder);
+  // Outputs were committed without a manifest beside them before Nodes had caches.
+  if (absl::IsNotFound(manifest.status())) manifest = content::HashFolder(root_, folder, stop_);
+  CAPSTAN_RETURN_IF_ERROR(manifest.status());
+  if (content::ManifestDigest(*manifest) != manifest_digest) {
+    return status::Error(
+        absl::StatusCode::kDataLoss, "MANIFEST_CORRUPT",
+        absl::StrCat("the manifest of '", folder, "' is not that of ", manifest_digest));
+  }
+  return OpenedContent{*std::move(manifest), absl::StrCat(root_.path(), "/", folder)};
 }
 
 bool DirectorySite::HasBundle(const std::string& manifest_digest) const {
@@ -193,6 +265,18 @@ void DirectorySite::CopyOutput(const pb::CommitOutputRequest& request,
   });
 }
 
+std::string DirectorySite::NewCopy(const pb::CommitOutputRequest& request) {
+  return absl::StrCat(
+      "outputs/", request.job_uid(), "/g", request.generation(), "-r", request.rank(),
+      request.final() ? "-final-" : absl::StrCat("-s", request.checkpoint_step(), "-"),
+      NewId().substr(0, 8));
+}
+
+absl::StatusOr<std::unique_ptr<OutputWriter>> DirectorySite::ReceiveOutput(
+    const pb::CommitOutputRequest& request, const pb::Manifest& manifest) {
+  return data_loader::ReceiveOutput(&root_, NewId(), NewCopy(request), request, manifest);
+}
+
 absl::StatusOr<StagedOutput> DirectorySite::CopyOne(const pb::CommitOutputRequest& request) {
   const std::string staging = StagingFolder(request.job_uid(), request.generation());
   absl::string_view below = request.staging_directory();
@@ -202,16 +286,16 @@ absl::StatusOr<StagedOutput> DirectorySite::CopyOne(const pb::CommitOutputReques
                                       "' does not lie below the staging folder of generation ",
                                       request.generation()));
   }
-  const std::string folder =
-      absl::StrCat("outputs/", request.job_uid(), "/g", request.generation(), "-r", request.rank(),
-                   request.final() ? "-final-" : absl::StrCat("-s", request.checkpoint_step(), "-"),
-                   NewId().substr(0, 8));
-  CAPSTAN_ASSIGN_OR_RETURN(const pb::Manifest manifest,
-                           CopyAndHash(root_, absl::StrCat(staging, "/", below), folder, stop_));
+  const std::string folder = NewCopy(request);
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const pb::Manifest manifest,
+      content::CopyAndHash(root_, absl::StrCat(staging, "/", below), folder, stop_));
+  CAPSTAN_RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(root_.path(), "/", folder, ".manifest"),
+                                              manifest.SerializeAsString(), 0444));
   StagedOutput staged;
   staged.request = request;
-  staged.manifest_digest = ManifestDigest(manifest);
-  staged.total_bytes = TotalBytes(manifest);
+  staged.manifest_digest = content::ManifestDigest(manifest);
+  staged.total_bytes = content::TotalBytes(manifest);
   staged.folder = folder;
   staged.directory = absl::StrCat(root_.path(), "/", folder);
   return staged;
@@ -228,7 +312,10 @@ void DirectorySite::CollectOutputs(std::set<std::string> kept) {
 
 void DirectorySite::RemoveFolder(const std::string& folder) {
   // What can't be removed now is found again by CollectOutputs at the next start.
-  Enqueue([this, folder] { root_.RemoveTree(folder).IgnoreError(); });
+  Enqueue([this, folder] {
+    root_.Remove(folder + ".manifest").IgnoreError();
+    root_.RemoveTree(folder).IgnoreError();
+  });
 }
 
 }  // namespace capstan::data_loader

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,11 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
+#include "libs/content/manifest.h"
 #include "libs/digest/sha256.h"
 #include "libs/status/error.h"
 #include "libs/strand/thread_strand.h"
 #include "libs/time/system_clock.h"
-#include "services/data_loader/core/manifest.h"
 
 namespace capstan::data_loader {
 namespace {
@@ -93,8 +94,15 @@ TEST_F(DirectorySiteTest, ReportsALoadOnTheStrand) {
   absl::Notification done;
   absl::StatusOr<Published> result = absl::UnknownError("");
   int64_t total = 0;
+  int told = 0;
   site_->SetLoadReports(
-      Site::LoadReports{.planned = [&](const std::string&, int64_t bytes) { total = bytes; },
+      Site::LoadReports{.planned =
+                            [&](const std::string& load, int64_t bytes) {
+                              total = bytes;
+                              // Told again to whoever starts it again.
+                              if (++told == 1) return site_->StartLoad({load, "", {}, 0});
+                              site_->AdmitLoad(load, absl::OkStatus());
+                            },
                         .progressed = [](const std::string&, int64_t, int64_t, double,
                                          absl::optional<absl::Duration>) {},
                         .publishing = [](const std::string&) {},
@@ -107,7 +115,19 @@ TEST_F(DirectorySiteTest, ReportsALoadOnTheStrand) {
   done.WaitForNotification();
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(total, 3);
+  EXPECT_EQ(told, 2);
   EXPECT_EQ(Read(site_->VersionDirectory(result->manifest_digest) + "/a"), "abc");
+  // What leaves is gone at once, and nothing of it stays.
+  const std::string digest = result->manifest_digest;
+  EXPECT_TRUE(site_->HasVersion(digest));
+  EXPECT_TRUE(site_->OpenContent("versions/" + digest.substr(7), digest).ok());
+  EXPECT_TRUE(site_->EvictVersion(digest).ok());
+  EXPECT_FALSE(site_->HasVersion(digest));
+  EXPECT_FALSE(site_->OpenContent("versions/" + digest.substr(7), digest).ok());
+  EXPECT_TRUE(site_->EvictVersion(digest).ok());
+  Reopen();
+  EXPECT_TRUE(std::filesystem::is_empty(base_ + "/site/staging/evicted"));
+  EXPECT_TRUE(std::filesystem::is_empty(base_ + "/site/versions"));
 }
 
 TEST_F(DirectorySiteTest, ReceivesABundleInAnyPieces) {
@@ -121,7 +141,7 @@ TEST_F(DirectorySiteTest, ReceivesABundleInAnyPieces) {
     }
     ASSERT_TRUE((*writer)->Finish().ok());
   }
-  const std::string digest = ManifestDigest(manifest);
+  const std::string digest = content::ManifestDigest(manifest);
   EXPECT_TRUE(site_->HasBundle(digest));
   EXPECT_EQ(Read(site_->BundleDirectory(digest) + "/z/b"), "bb");
 }
@@ -136,7 +156,7 @@ TEST_F(DirectorySiteTest, BadBundlesLeaveNothing) {
   writer = *site_->ReceiveBundle(manifest);
   EXPECT_EQ(status::Reason(writer->Write("print(1)bbb")), "BUNDLE_MISMATCH");
   writer.reset();
-  EXPECT_FALSE(site_->HasBundle(ManifestDigest(manifest)));
+  EXPECT_FALSE(site_->HasBundle(content::ManifestDigest(manifest)));
   auto root = SafeRoot::Open(base_ + "/site");
   EXPECT_TRUE(root->ListFiles("")->empty());
 }
@@ -173,6 +193,39 @@ TEST_F(DirectorySiteTest, OpeningAGenerationRemovesOlderStagingAndUnnamedCopies)
   EXPECT_NE(::access(old.c_str(), F_OK), 0);
   EXPECT_NE(::access(lost.directory.c_str(), F_OK), 0);
   EXPECT_EQ(::access(kept.directory.c_str(), F_OK), 0);
+}
+
+TEST_F(DirectorySiteTest, ReceivesAnOutputAsACopyWithItsManifestOrNothing) {
+  pb::CommitOutputRequest request;
+  request.set_job_uid(kUid);
+  request.set_generation(2);
+  request.set_checkpoint_step(7);
+  const pb::Manifest manifest = BundleManifest();
+  const std::string outputs = absl::StrCat(base_, "/site/outputs/", kUid);
+  {
+    auto writer = site_->ReceiveOutput(request, manifest);
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    ASSERT_TRUE((*writer)->Write("print(1)").ok());
+    EXPECT_EQ(status::Reason((*writer)->Finish().status()), "OUTPUT_MISMATCH");
+    EXPECT_EQ(status::Reason((*writer)->Write("xx")), "OUTPUT_MISMATCH");
+  }
+  EXPECT_FALSE(std::filesystem::exists(outputs));
+  EXPECT_TRUE(std::filesystem::is_empty(base_ + "/site/staging/outputs"));
+  auto writer = site_->ReceiveOutput(request, manifest);
+  ASSERT_TRUE((*writer)->Write("print(1)b").ok());
+  ASSERT_TRUE((*writer)->Write("b").ok());
+  const absl::StatusOr<StagedOutput> staged = (*writer)->Finish();
+  ASSERT_TRUE(staged.ok()) << staged.status();
+  EXPECT_EQ(Read(staged->directory + "/z/b"), "bb");
+  const auto opened = site_->OpenContent(staged->folder, staged->manifest_digest);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_EQ(opened->manifest.files_size(), 3);
+  EXPECT_EQ(opened->directory, staged->directory);
+  // Without a manifest beside it, as older copies are, it is made again from the files.
+  ASSERT_EQ(::unlink((staged->directory + ".manifest").c_str()), 0);
+  EXPECT_TRUE(site_->OpenContent(staged->folder, staged->manifest_digest).ok());
+  EXPECT_EQ(site_->OpenContent(staged->folder, "sha256:" + std::string(64, 'a')).status().code(),
+            absl::StatusCode::kDataLoss);
 }
 
 }  // namespace

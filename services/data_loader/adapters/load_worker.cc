@@ -14,13 +14,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
+#include "libs/content/manifest.h"
+#include "libs/content/part_journal.h"
+#include "libs/content/publish.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "services/data_loader/adapters/file_source.h"
 #include "services/data_loader/adapters/load_plan.pb.h"
-#include "services/data_loader/adapters/part_journal.h"
-#include "services/data_loader/adapters/publish.h"
-#include "services/data_loader/core/manifest.h"
 #include "services/data_loader/core/part_plan.h"
 
 namespace capstan::data_loader {
@@ -35,7 +35,8 @@ constexpr size_t kCopySize = 1 << 20;
 class PartCopier {
  public:
   PartCopier(const FileSource* source, const SafeRoot* staged, const LoadPlan* plan,
-             PartJournal* journal, const LoadListener* listener, const std::atomic<bool>* stop)
+             content::PartJournal* journal, const LoadListener* listener,
+             const std::atomic<bool>* stop)
       : source_(source),
         staged_(staged),
         plan_(plan),
@@ -58,7 +59,7 @@ class PartCopier {
   const FileSource* const source_;
   const SafeRoot* const staged_;
   const LoadPlan* const plan_;
-  PartJournal* const journal_;
+  content::PartJournal* const journal_;
   const LoadListener* const listener_;
   const std::atomic<bool>* const stop_;
   std::atomic<size_t> next_ = 0;
@@ -185,7 +186,7 @@ absl::StatusOr<absl::optional<Published>> FindPublished(const SafeRoot& site,
   if (absl::IsNotFound(fd.status())) return absl::optional<Published>();
   CAPSTAN_RETURN_IF_ERROR(fd.status());
   CAPSTAN_ASSIGN_OR_RETURN(const std::string digest, ReadAll(fd->get(), 100, path));
-  CAPSTAN_ASSIGN_OR_RETURN(const std::string hex, DigestHex(digest));
+  CAPSTAN_ASSIGN_OR_RETURN(const std::string hex, content::DigestHex(digest));
   const std::string version = "versions/" + hex;
   if (!site.Stat(version).ok()) return absl::optional<Published>();
   CAPSTAN_ASSIGN_OR_RETURN(fd, site.OpenFile(version + ".manifest", O_RDONLY));
@@ -195,8 +196,8 @@ absl::StatusOr<absl::optional<Published>> FindPublished(const SafeRoot& site,
     return status::Error(absl::StatusCode::kDataLoss, "MANIFEST_CORRUPT",
                          absl::StrCat("manifest of '", version, "' can't be parsed"));
   }
-  return absl::optional<Published>(
-      Published{digest, TotalBytes(manifest), manifest.files_size(), load.source_bytes_read});
+  return absl::optional<Published>(Published{digest, content::TotalBytes(manifest),
+                                             manifest.files_size(), load.source_bytes_read});
 }
 
 absl::StatusOr<Published> Load(const SafeRoot& site, const StartLoad& load,
@@ -220,9 +221,10 @@ absl::StatusOr<Published> Load(const SafeRoot& site, const StartLoad& load,
       CAPSTAN_RETURN_IF_ERROR(staged.MakeDirectories(file.path().substr(0, slash), 0700));
     }
   }
-  listener.planned(total);
+  CAPSTAN_RETURN_IF_ERROR(listener.planned(total));
 
-  CAPSTAN_ASSIGN_OR_RETURN(PartJournal journal, PartJournal::Open(site, folder + "/parts.journal"));
+  CAPSTAN_ASSIGN_OR_RETURN(content::PartJournal journal,
+                           content::PartJournal::Open(site, folder + "/parts.journal"));
   PartCopier copier(&source, &staged, &plan, &journal, &listener, &stop);
   CAPSTAN_RETURN_IF_ERROR(copier.Run(PlanParts(sizes, plan.part_bytes()), options.parallel_parts,
                                      load.source_bytes_read));
@@ -231,7 +233,7 @@ absl::StatusOr<Published> Load(const SafeRoot& site, const StartLoad& load,
   }
 
   listener.publishing();
-  CAPSTAN_ASSIGN_OR_RETURN(Manifest manifest, HashFolder(site, folder + "/files", stop));
+  CAPSTAN_ASSIGN_OR_RETURN(Manifest manifest, content::HashFolder(site, folder + "/files", stop));
   if (manifest.files_size() != plan.files_size()) {
     return status::Error(
         absl::StatusCode::kDataLoss, "STAGED_FILES_LOST",
@@ -244,10 +246,10 @@ absl::StatusOr<Published> Load(const SafeRoot& site, const StartLoad& load,
                                       manifest.files(i).size_bytes(), " bytes; planned ",
                                       plan.files(i).size_bytes()));
   }
-  const std::string digest = ManifestDigest(manifest);
+  const std::string digest = content::ManifestDigest(manifest);
   CAPSTAN_RETURN_IF_ERROR(
       WriteFileAtomically(absl::StrCat(site.path(), "/", folder, "/digest"), digest, 0600));
-  CAPSTAN_RETURN_IF_ERROR(PublishFolder(site, folder + "/files", "versions", manifest));
+  CAPSTAN_RETURN_IF_ERROR(content::PublishFolder(site, folder + "/files", "versions", manifest));
   return Published{digest, total, manifest.files_size(), copier.source_bytes_read()};
 }
 

@@ -23,9 +23,10 @@ struct LoadOptions {
   int parallel_parts = 4;
 };
 
-// What a load tells while it runs; called on the load's own threads, serially.
+// What a load tells and asks while it runs; called on the load's own threads, serially.
 struct LoadListener {
-  absl::FunctionRef<void(int64_t total_bytes)> planned;
+  // Whether there is room; may block. An error ends the load with it.
+  absl::FunctionRef<absl::Status(int64_t total_bytes)> planned;
   absl::FunctionRef<void(int64_t loaded_bytes, int64_t source_bytes_read)> progressed;
   absl::FunctionRef<void()> publishing;
 };
@@ -33,7 +34,8 @@ struct LoadListener {
 // Brings a Dataset's files to `<site>/versions/<digest>`; blocks until it is done.
 //
 // 1. The plan: what the source holds, with a validator for each object. It is stored in
-//    `staging/loads/<id>/` before the first byte is copied; a plan that is there is kept.
+//    `staging/loads/<id>/` before the first byte is copied; a plan that is there is kept. It is
+//    asked whether there is room for it.
 // 2. The parts: copied in parallel to their place in the staged files. A part is journalled once
 // its
 //    bytes are durable; parts in the journal are not read again.

@@ -52,7 +52,7 @@ class LoadWorkerTest : public ::testing::Test {
 
   // `on_part` runs after each part with the bytes loaded so far.
   absl::StatusOr<Published> Run(std::function<void(int64_t)> on_part = [](int64_t) {}) {
-    const auto planned = [](int64_t) {};
+    const auto planned = [this](int64_t) { return admitted_; };
     const auto progressed = [&](int64_t loaded, int64_t) { on_part(loaded); };
     const auto publishing = [] {};
     return RunLoad(*site_, load_, options_, LoadListener{planned, progressed, publishing}, stop_);
@@ -63,6 +63,8 @@ class LoadWorkerTest : public ::testing::Test {
   LoadOptions options_;
   StartLoad load_;
   std::atomic<bool> stop_ = false;
+  // Answered when the load asks whether there is room.
+  absl::Status admitted_;
 };
 
 TEST_F(LoadWorkerTest, PublishesTheWholeVersionReadOnly) {
@@ -84,6 +86,14 @@ TEST_F(LoadWorkerTest, PublishesTheWholeVersionReadOnly) {
   // The same content is the same version, loaded by whomever.
   load_.load = "projects/q/dataLoads/l2";
   EXPECT_EQ(Run()->manifest_digest, done->manifest_digest);
+}
+
+TEST_F(LoadWorkerTest, WhatThereIsNoRoomForIsNotReadAndLeavesNothing) {
+  Write("bucket/d/a", std::string(2500, 'a'));
+  admitted_ = status::Error(absl::StatusCode::kResourceExhausted, "SITE_FULL", "no room");
+  EXPECT_EQ(status::Reason(Run([](int64_t) { ADD_FAILURE() << "it was read"; }).status()),
+            "SITE_FULL");
+  EXPECT_FALSE(site_->Stat("staging/loads/l1").ok());
 }
 
 TEST_F(LoadWorkerTest, MissingObjectIsNamedAndNothingStays) {

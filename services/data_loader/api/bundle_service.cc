@@ -10,7 +10,9 @@
 #include "libs/rpc/upload.h"
 #include "libs/status/error.h"
 #include "services/data_loader/api/bundle_upload.h"
+#include "services/data_loader/api/calling_node.h"
 #include "services/data_loader/api/check_name.h"
+#include "services/data_loader/api/commit_request.h"
 #include "services/data_loader/core/dataset_request.h"
 
 namespace capstan::data_loader {
@@ -19,20 +21,7 @@ namespace {
 namespace pb = ::capstan::dataloader::v1;
 
 absl::Status CheckCommitOutput(const pb::CommitOutputRequest& request) {
-  pb::OpenOutputRequest open;
-  open.set_name(request.name());
-  open.set_job_uid(request.job_uid());
-  open.set_generation(request.generation());
-  absl::Status checked = CheckOpenOutput(open);
-  if (!checked.ok()) return checked;
-  status::FieldErrors errors;
-  if (request.rank() < 0) errors.Add("rank", "is negative");
-  if (request.what_case() == pb::CommitOutputRequest::WHAT_NOT_SET) {
-    errors.Add("what", "is absent; expected checkpoint_step or final");
-  }
-  if (request.checkpoint_step() < 0) errors.Add("checkpoint_step", "is negative");
-  if (request.staging_directory().empty()) errors.Add("staging_directory", "is empty");
-  return errors.ToStatus();
+  return CheckCommit(request, Staging::kAtTheSite);
 }
 
 }  // namespace
@@ -68,10 +57,11 @@ grpc::ServerUnaryReactor* BundleService::PinBundle(grpc::CallbackServerContext* 
       [](const pb::PinBundleRequest& r) {
         return CheckName<resource::BundleName>("name", r.name());
       },
-      [this](const rpc::Call&, const pb::PinBundleRequest& request,
+      [this](const rpc::Call& call, const pb::PinBundleRequest& request,
              pb::PinVersionResponse* response, rpc::Finish finish) {
-        deps_.strand->Post([this, &request, response, finish = std::move(finish)]() mutable {
-          deps_.engine->PinBundle(request, rpc::RespondWith(response, std::move(finish)));
+        deps_.strand->Post([this, node = NodeOf(call.caller), &request, response,
+                            finish = std::move(finish)]() mutable {
+          deps_.engine->PinBundle(request, node, rpc::RespondWith(response, std::move(finish)));
         });
       });
 }

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libs/content/manifest.h"
 #include "libs/resource/name.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
-#include "services/data_loader/core/manifest.h"
 
 namespace capstan::data_loader {
 namespace {
@@ -62,12 +62,13 @@ absl::StatusOr<std::unique_ptr<BundleReceiver>> OpenBundleUpload(
   const absl::Status parsed = resource::ProjectName::Parse(parent).status();
   if (!parsed.ok()) return FieldError("header.parent", parsed.message());
   const pb::Manifest& manifest = header.header().manifest();
-  const absl::Status checked = CheckManifest(manifest);
+  const absl::Status checked = content::CheckManifest(manifest);
   if (!checked.ok()) return FieldError("header.manifest", checked.message());
-  if (TotalBytes(manifest) > kMaxBundleBytes) {
-    return FieldError("header.manifest",
-                      absl::StrCat("has ", TotalBytes(manifest), " bytes of content; at most ",
-                                   kMaxBundleBytes, ": bring data as a Dataset"));
+  if (content::TotalBytes(manifest) > kMaxBundleBytes) {
+    return FieldError(
+        "header.manifest",
+        absl::StrCat("has ", content::TotalBytes(manifest), " bytes of content; at most ",
+                     kMaxBundleBytes, ": bring data as a Dataset"));
   }
   CAPSTAN_ASSIGN_OR_RETURN(std::unique_ptr<BundleWriter> writer, site->ReceiveBundle(manifest));
   return std::make_unique<Receiver>(deps, parent, std::move(writer));

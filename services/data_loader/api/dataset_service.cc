@@ -12,6 +12,7 @@
 #include "libs/rpc/server_stream.h"
 #include "libs/rpc/unary.h"
 #include "libs/status/error.h"
+#include "services/data_loader/api/calling_node.h"
 #include "services/data_loader/api/check_name.h"
 #include "services/data_loader/core/dataset_request.h"
 
@@ -219,10 +220,11 @@ grpc::ServerUnaryReactor* DataLoadService::PinVersion(grpc::CallbackServerContex
       [](const pb::PinVersionRequest& r) {
         return CheckName<resource::DatasetVersionName>("version", r.version());
       },
-      [this](const rpc::Call&, const pb::PinVersionRequest& request,
+      [this](const rpc::Call& call, const pb::PinVersionRequest& request,
              pb::PinVersionResponse* response, rpc::Finish finish) {
-        deps_.strand->Post([this, &request, response, finish = std::move(finish)]() mutable {
-          deps_.engine->PinVersion(request, rpc::RespondWith(response, std::move(finish)));
+        deps_.strand->Post([this, node = NodeOf(call.caller), &request, response,
+                            finish = std::move(finish)]() mutable {
+          deps_.engine->PinVersion(request, node, rpc::RespondWith(response, std::move(finish)));
         });
       });
 }
@@ -233,10 +235,11 @@ grpc::ServerUnaryReactor* DataLoadService::ReleasePins(grpc::CallbackServerConte
   return rpc::HandleUnary(
       context, deps_.access, "/capstan.dataloader.v1.DataLoadService/ReleasePins", request,
       response, rpc::NothingToValidate(),
-      [this](const rpc::Call&, const pb::ReleasePinsRequest& request,
+      [this](const rpc::Call& call, const pb::ReleasePinsRequest& request,
              pb::ReleasePinsResponse* response, rpc::Finish finish) {
-        deps_.strand->Post([this, &request, response, finish = std::move(finish)]() mutable {
-          deps_.engine->ReleasePins(request.holder(),
+        deps_.strand->Post([this, node = NodeOf(call.caller), &request, response,
+                            finish = std::move(finish)]() mutable {
+          deps_.engine->ReleasePins(request.holder(), node,
                                     rpc::RespondWith(response, std::move(finish)));
         });
       });

@@ -5,13 +5,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "libs/content/manifest.h"
 #include "libs/digest/sha256.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "libs/store/record.h"
 #include "libs/time/proto_time.h"
 #include "services/data_loader/core/dataset_request.h"
-#include "services/data_loader/core/manifest.h"
 
 namespace capstan::data_loader {
 namespace {
@@ -27,10 +27,6 @@ bool IsFinal(const pb::DataLoad& load) {
 
 std::string Key(absl::string_view kind, const std::string& name) {
   return absl::StrCat(kKeyPrefix, kind, "/", name);
-}
-
-std::string PinKey(const std::string& holder, const std::string& resource) {
-  return Key("pin", absl::StrCat(holder, "|", resource));
 }
 
 std::string ProjectOf(const std::string& name) {
@@ -61,7 +57,7 @@ absl::Status LoaderCore::Load(const store::KeyValue& kv) {
   if (kind == "pin") {
     PinRecord pin;
     CAPSTAN_RETURN_IF_ERROR(store::ParseRecord(kv, kSchemaVersion, &pin));
-    pins_[name.substr(0, name.find('|'))].insert(pin.resource());
+    pins_[name.substr(0, name.find('|'))].emplace(pin.node(), pin.resource());
   }
   return absl::OkStatus();
 }
@@ -96,6 +92,8 @@ void LoaderCore::StartQueued(Step& step) {
     queued_.pop_front();
     LoadRecord& record = loads_.at(name);
     running_.insert(name);
+    // An attempt that was cut short keeps its room, for what it has staged is there.
+    if (record.load().total_bytes() > 0) reserved_[name] = record.load().total_bytes();
     record.mutable_load()->set_state(pb::DataLoad::STATE_PLANNING);
     PutLoad(record, step);
     const pb::Dataset& dataset = datasets_.at(record.load().dataset()).dataset();
@@ -182,51 +180,112 @@ DecisionOr<pb::DataLoad> LoaderCore::EnsureLoad(const pb::EnsureDataLoadRequest&
   if (!request.version().empty()) {
     // A version is immutable: either a load has brought it, or it can't be made again by name.
     const std::string version = absl::StrCat(request.dataset(), "/versions/", request.version());
-    for (const auto& [name, record] : loads_) {
-      if (record.load().version() == version &&
-          record.load().state() == pb::DataLoad::STATE_SUCCEEDED) {
-        decision.response = record.load();
-        return decision;
+    const auto known = versions_.find(version);
+    if (known == versions_.end()) return status::NotFound(version);
+    if (!known->second.absent()) {
+      for (const auto& [name, record] : loads_) {
+        if (record.load().version() == version &&
+            record.load().state() == pb::DataLoad::STATE_SUCCEEDED) {
+          decision.response = record.load();
+          return decision;
+        }
       }
+      return status::NotFound(version);
     }
-    return status::NotFound(version);
   }
   if (!dataset.latest_load().empty()) {
     const pb::DataLoad& load = loads_.at(dataset.latest_load()).load();
-    if (load.state() != pb::DataLoad::STATE_FAILED || !request.retry_failed()) {
+    const bool left =
+        load.state() == pb::DataLoad::STATE_SUCCEEDED && versions_.at(load.version()).absent();
+    if (!left && (load.state() != pb::DataLoad::STATE_FAILED || !request.retry_failed())) {
       decision.response = load;
       return decision;
     }
   }
+  decision.response = NewLoad(dataset, new_id, now, decision.step);
+  return decision;
+}
+
+const pb::DataLoad& LoaderCore::NewLoad(DatasetRecord& dataset, const std::string& new_id, Now now,
+                                        Step& step) {
   LoadRecord record;
   record.set_schema_version(kSchemaVersion);
   pb::DataLoad& load = *record.mutable_load();
-  load.set_name(absl::StrCat(ProjectOf(request.dataset()), "/dataLoads/", new_id));
-  load.set_dataset(request.dataset());
+  load.set_name(absl::StrCat(ProjectOf(dataset.dataset().name()), "/dataLoads/", new_id));
+  load.set_dataset(dataset.dataset().name());
   load.set_site(config_.site);
   load.set_state(pb::DataLoad::STATE_QUEUED);
   *load.mutable_create_time() = ToProto(now.wall);
   const std::string name = load.name();
   dataset.set_latest_load(name);
-  decision.step.puts.push_back({DatasetKey(request.dataset()), dataset.SerializeAsString()});
+  step.puts.push_back({DatasetKey(dataset.dataset().name()), dataset.SerializeAsString()});
   loads_[name] = std::move(record);
   queued_.push_back(name);
-  StartQueued(decision.step);
+  StartQueued(step);
   if (loads_.at(name).load().state() == pb::DataLoad::STATE_QUEUED) {
-    PutLoad(loads_.at(name), decision.step);
+    PutLoad(loads_.at(name), step);
   }
-  decision.response = loads_.at(name).load();
-  return decision;
+  return loads_.at(name).load();
 }
 
 Step LoaderCore::LoadPlanned(const std::string& load, int64_t total_bytes) {
   Step step;
   if (running_.count(load) == 0) return step;
   LoadRecord& record = loads_.at(load);
+  reserved_.erase(load);
+  content::SiteSpace space{config_.site_limit_bytes, 0};
+  for (const auto& [other, bytes] : reserved_) space.reserved_bytes += bytes;
+  const absl::StatusOr<std::vector<std::string>> leaving = content::MakeRoom(
+      space, Held(), total_bytes, absl::StrCat("Dataset '", record.load().dataset(), "'"));
+  if (!leaving.ok()) {
+    step.after.push_back(AnswerPlan{load, leaving.status()});
+    return step;
+  }
+  for (const std::string& digest : *leaving) {
+    for (auto& [name, version] : versions_) {
+      if (version.version().manifest_digest() != digest || version.absent()) continue;
+      version.set_absent(true);
+      step.puts.push_back({VersionKey(name), version.SerializeAsString()});
+    }
+    step.after.push_back(EvictVersion{digest});
+  }
+  reserved_[load] = total_bytes;
   record.mutable_load()->set_state(pb::DataLoad::STATE_LOADING);
   record.mutable_load()->set_total_bytes(total_bytes);
   PutLoad(record, step);
+  step.after.push_back(AnswerPlan{load, absl::OkStatus()});
   return step;
+}
+
+std::vector<content::HeldContent> LoaderCore::Held() const {
+  std::map<std::string, content::HeldContent> held;
+  std::map<std::string, std::string> digests;
+  for (const auto& [name, record] : versions_) {
+    if (record.absent()) continue;
+    const std::string& digest = record.version().manifest_digest();
+    digests[name] = digest;
+    content::HeldContent& content = held[digest];
+    content.key = digest;
+    content.bytes = record.version().total_bytes();
+    content.last_use = std::max(content.last_use, ToTime(record.last_use_time()));
+  }
+  for (const auto& [holder, pins] : pins_) {
+    for (const auto& [node, resource] : pins) {
+      const auto found = digests.find(resource);
+      if (found == digests.end()) continue;
+      held.at(found->second).jobs.push_back(holder.substr(0, holder.find('/')));
+    }
+  }
+  // A load may be about to find that its Dataset's version is there already.
+  for (const std::string& load : running_) {
+    const std::string& dataset = loads_.at(load).load().dataset();
+    const auto found = digests.find(datasets_.at(dataset).dataset().latest_version());
+    if (found != digests.end()) held.at(found->second).jobs.push_back(load);
+  }
+  std::vector<content::HeldContent> list;
+  list.reserve(held.size());
+  for (auto& [digest, content] : held) list.push_back(std::move(content));
+  return list;
 }
 
 Step LoaderCore::LoadProgressed(const std::string& load, int64_t loaded_bytes,
@@ -258,10 +317,12 @@ Step LoaderCore::LoadPublished(const std::string& load, const std::string& manif
                                Now now) {
   Step step;
   if (running_.erase(load) == 0) return step;
+  reserved_.erase(load);
   LoadRecord& record = loads_.at(load);
   pb::DataLoad& done = *record.mutable_load();
   DatasetRecord& dataset = datasets_.at(done.dataset());
-  const std::string name = absl::StrCat(done.dataset(), "/versions/", VersionId(manifest_digest));
+  const std::string name =
+      absl::StrCat(done.dataset(), "/versions/", content::VersionId(manifest_digest));
   if (versions_.count(name) == 0) {
     VersionRecord version;
     version.set_schema_version(kSchemaVersion);
@@ -270,8 +331,14 @@ Step LoaderCore::LoadPublished(const std::string& load, const std::string& manif
     version.mutable_version()->set_total_bytes(total_bytes);
     version.mutable_version()->set_file_count(file_count);
     *version.mutable_version()->mutable_create_time() = ToProto(now.wall);
-    step.puts.push_back({VersionKey(name), version.SerializeAsString()});
     versions_[name] = std::move(version);
+  }
+  for (auto& [other, version] : versions_) {
+    // Datasets of equal content have one copy.
+    if (version.version().manifest_digest() != manifest_digest) continue;
+    version.set_absent(false);
+    *version.mutable_last_use_time() = ToProto(now.wall);
+    step.puts.push_back({VersionKey(other), version.SerializeAsString()});
   }
   dataset.mutable_dataset()->set_latest_version(name);
   step.puts.push_back({DatasetKey(done.dataset()), dataset.SerializeAsString()});
@@ -290,6 +357,7 @@ Step LoaderCore::LoadPublished(const std::string& load, const std::string& manif
 Step LoaderCore::LoadFailed(const std::string& load, const absl::Status& error, Now now) {
   Step step;
   if (running_.erase(load) == 0) return step;
+  reserved_.erase(load);
   LoadRecord& record = loads_.at(load);
   pb::DataLoad& failed = *record.mutable_load();
   failed.set_state(pb::DataLoad::STATE_FAILED);
@@ -300,47 +368,6 @@ Step LoaderCore::LoadFailed(const std::string& load, const absl::Status& error, 
   *failed.mutable_end_time() = ToProto(now.wall);
   PutLoad(record, step);
   StartQueued(step);
-  return step;
-}
-
-DecisionOr<std::string> LoaderCore::PinVersion(const pb::PinVersionRequest& request) {
-  const auto found = versions_.find(request.version());
-  if (found == versions_.end()) return status::NotFound(request.version());
-  Decision<std::string> decision;
-  if (pins_[request.holder()].insert(request.version()).second) {
-    PinRecord pin;
-    pin.set_schema_version(kSchemaVersion);
-    pin.set_resource(request.version());
-    decision.step.puts.push_back(
-        {PinKey(request.holder(), request.version()), pin.SerializeAsString()});
-  }
-  decision.response = found->second.version().manifest_digest();
-  return decision;
-}
-
-DecisionOr<std::string> LoaderCore::PinBundle(const pb::PinBundleRequest& request) {
-  const auto found = bundles_.find(request.name());
-  if (found == bundles_.end()) return status::NotFound(request.name());
-  Decision<std::string> decision;
-  if (pins_[request.holder()].insert(request.name()).second) {
-    PinRecord pin;
-    pin.set_schema_version(kSchemaVersion);
-    pin.set_resource(request.name());
-    decision.step.puts.push_back(
-        {PinKey(request.holder(), request.name()), pin.SerializeAsString()});
-  }
-  decision.response = found->second.bundle().digest();
-  return decision;
-}
-
-Step LoaderCore::ReleasePins(const std::string& holder) {
-  Step step;
-  const auto found = pins_.find(holder);
-  if (found == pins_.end()) return step;
-  for (const std::string& resource : found->second) {
-    step.deletes.push_back({PinKey(holder, resource), ""});
-  }
-  pins_.erase(found);
   return step;
 }
 

@@ -12,9 +12,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "libs/content/eviction.h"
 #include "libs/store/store.h"
 #include "libs/time/clock.h"
 #include "proto/capstan/dataloader/v1/bundle.pb.h"
+#include "proto/capstan/dataloader/v1/content.pb.h"
 #include "proto/capstan/dataloader/v1/dataset.pb.h"
 #include "services/data_loader/core/records.pb.h"
 
@@ -29,6 +31,8 @@ struct LoaderConfig {
   int max_running_loads = 2;
   // Committed checkpoints kept for each Output; the newest is never dropped.
   int kept_checkpoints = 8;
+  // What Dataset versions, with what is being loaded, may take at the Site; 0 means no bound.
+  int64_t site_limit_bytes = 0;
 };
 
 // Bring a Dataset to the Site; what was brought by an earlier attempt is taken up again.
@@ -43,7 +47,16 @@ struct StartLoad {
 struct RemoveFolder {
   std::string folder;
 };
-using Effect = std::variant<StartLoad, RemoveFolder>;
+// A version that leaves the Site; before any AnswerPlan that needs its room.
+struct EvictVersion {
+  std::string manifest_digest;
+};
+// Whether a load that has told its size may go on.
+struct AnswerPlan {
+  std::string load;
+  absl::Status admitted;
+};
+using Effect = std::variant<StartLoad, RemoveFolder, EvictVersion, AnswerPlan>;
 
 // What to store, then what to do.
 struct Step {
@@ -71,6 +84,21 @@ struct StagedOutput {
   std::string folder;
 };
 
+// A version or Bundle that is pinned.
+struct Pinned {
+  std::string manifest_digest;
+  int64_t total_bytes = 0;
+  // UNAVAILABLE (VERSION_ON_ITS_WAY) or FAILED_PRECONDITION while it is not at the Site.
+  absl::Status there;
+};
+
+// Content that a Node may read.
+struct ReadableContent {
+  // Relative to the Site.
+  std::string folder;
+  std::string manifest_digest;
+};
+
 // The data_loader's state and decisions. Pure: rebuilt from records alone, in any order, and told
 // the time. Everything it decides is in the Step it returns; an error leaves it unchanged.
 class LoaderCore {
@@ -91,6 +119,7 @@ class LoaderCore {
       Now now);
 
   // What the filler of the Site reports. Reports about a load that is already final are ignored.
+  // A plan is answered by AnswerPlan: with SITE_FULL or CONTENT_TOO_LARGE if there is no room.
   Step LoadPlanned(const std::string& load, int64_t total_bytes);
   Step LoadProgressed(const std::string& load, int64_t loaded_bytes, int64_t source_bytes_read,
                       double bytes_per_second, absl::optional<absl::Duration> eta);
@@ -99,11 +128,19 @@ class LoaderCore {
                      int64_t total_bytes, int64_t file_count, int64_t source_bytes_read, Now now);
   Step LoadFailed(const std::string& load, const absl::Status& error, Now now);
 
-  // The pinned version's manifest digest.
-  DecisionOr<std::string> PinVersion(const capstan::dataloader::v1::PinVersionRequest& request);
-  // The pinned Bundle's digest.
-  DecisionOr<std::string> PinBundle(const capstan::dataloader::v1::PinBundleRequest& request);
-  Step ReleasePins(const std::string& holder);
+  // Pins belong to a holder on a Node, `<cluster>/<node>`; empty for whoever is no Node. A version
+  // that has left the Site is loaded again, as `new_id`.
+  DecisionOr<Pinned> PinVersion(const capstan::dataloader::v1::PinVersionRequest& request,
+                                const std::string& node, const std::string& new_id, Now now);
+  DecisionOr<Pinned> PinBundle(const capstan::dataloader::v1::PinBundleRequest& request,
+                               const std::string& node);
+  // Those of one Node, or of all if `node` is empty.
+  Step ReleasePins(const std::string& holder, const std::string& node, Now now);
+
+  // Whether a Node may read content for a holder: a version or Bundle that it has pinned for it, or
+  // a checkpoint of the Output whose open generation the holder is. NOT_FOUND otherwise.
+  absl::StatusOr<ReadableContent> CheckRead(const capstan::dataloader::v1::ContentRef& content,
+                                            const std::string& node) const;
 
   Decision<capstan::dataloader::v1::Bundle> BundleStored(const std::string& parent,
                                                          const std::string& digest,
@@ -122,12 +159,22 @@ class LoaderCore {
 
   // Folders below `outputs/` of the Site that a record names, relative to the Site.
   std::set<std::string> OutputFolders() const;
+  // Digests of versions that have left the Site.
+  std::set<std::string> AbsentVersions() const;
 
  private:
   void PutLoad(const LoadRecord& record, Step& step);
   // Starts queued loads up to the bound.
   void StartQueued(Step& step);
   bool Reaches(const std::string& cluster) const;
+  const capstan::dataloader::v1::DataLoad& NewLoad(DatasetRecord& dataset,
+                                                   const std::string& new_id, Now now, Step& step);
+  // Notes a use, if the last one noted is old enough.
+  void Touch(VersionRecord& record, Now now, Step& step);
+  bool Pin(const std::string& holder, const std::string& node, const std::string& resource,
+           Step& step);
+  // What takes room at the Site, by digest.
+  std::vector<content::HeldContent> Held() const;
 
   const LoaderConfig config_;
   std::map<std::string, DatasetRecord> datasets_;
@@ -136,9 +183,12 @@ class LoaderCore {
   std::map<std::string, BundleRecord> bundles_;
   std::map<std::string, OutputRecord> outputs_;
   std::map<std::string, RequestRecord> requests_;
-  std::map<std::string, std::set<std::string>> pins_;
+  // By holder: (node, resource).
+  std::map<std::string, std::set<std::pair<std::string, std::string>>> pins_;
   std::deque<std::string> queued_;
   std::set<std::string> running_;
+  // Room promised to running loads.
+  std::map<std::string, int64_t> reserved_;
 };
 
 // Keys of the records; also for readers of the committed state.

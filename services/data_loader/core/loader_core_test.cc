@@ -2,10 +2,12 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "libs/random/random.h"
@@ -28,7 +30,8 @@ class LoaderCoreTest : public ::testing::Test {
   LoaderCoreTest() { Restart(); }
 
   void Restart() {
-    core_ = std::make_unique<LoaderCore>(LoaderConfig{.site = "sites/s", .clusters = {"local"}});
+    core_ = std::make_unique<LoaderCore>(
+        LoaderConfig{.site = "sites/s", .clusters = {"local"}, .site_limit_bytes = limit_});
     for (const auto& [key, value] : disk_) {
       store::KeyValue kv;
       kv.key = key;
@@ -45,6 +48,11 @@ class LoaderCoreTest : public ::testing::Test {
       if (const auto* start = std::get_if<StartLoad>(&effect)) started_.push_back(*start);
       if (const auto* remove = std::get_if<RemoveFolder>(&effect))
         removed_.push_back(remove->folder);
+      if (const auto* evict = std::get_if<EvictVersion>(&effect)) {
+        evicted_.push_back(evict->manifest_digest);
+      }
+      if (const auto* plan = std::get_if<AnswerPlan>(&effect))
+        admitted_[plan->load] = plan->admitted;
     }
   }
 
@@ -72,6 +80,38 @@ class LoaderCoreTest : public ::testing::Test {
     return Keep(core_->EnsureLoad(request, id, clock_.Read()));
   }
 
+  static std::string Digest(char c) { return "sha256:" + std::string(64, c); }
+  static std::string Version(const std::string& dataset, char c) {
+    return absl::StrCat("projects/p/datasets/", dataset, "/versions/", std::string(16, c));
+  }
+
+  // Makes a Dataset and loads it.
+  void LoadVersion(const std::string& dataset, char c, int64_t bytes) {
+    const std::string load = absl::StrCat("projects/p/dataLoads/load-", dataset);
+    Keep(core_->CreateDataset(DatasetRequest(dataset), "u", clock_.Read()));
+    Ensure(absl::StrCat("load-", dataset), false, absl::StrCat("projects/p/datasets/", dataset));
+    Keep(core_->LoadPlanned(load, bytes));
+    Keep(core_->LoadPublished(load, Digest(c), bytes, 1, bytes, clock_.Read()));
+    clock_.Advance(absl::Minutes(1));
+  }
+
+  DecisionOr<Pinned> PinOf(const std::string& dataset, char c, const std::string& holder,
+                           const std::string& node, const std::string& new_id = "load-new") {
+    pb::PinVersionRequest pin;
+    pin.set_version(Version(dataset, c));
+    pin.set_holder(holder);
+    return core_->PinVersion(pin, node, new_id, clock_.Read());
+  }
+
+  absl::StatusOr<ReadableContent> Readable(const std::string& dataset, char c,
+                                           const std::string& holder, const std::string& node) {
+    pb::ContentRef ref;
+    ref.set_resource(Version(dataset, c));
+    ref.set_manifest_digest(Digest(c));
+    ref.set_holder(holder);
+    return core_->CheckRead(ref, node);
+  }
+
   StagedOutput Staged(int64_t generation, int64_t step, const std::string& copy) {
     StagedOutput staged;
     staged.request.set_name(kOutput);
@@ -97,6 +137,9 @@ class LoaderCoreTest : public ::testing::Test {
   std::unique_ptr<LoaderCore> core_;
   std::vector<StartLoad> started_;
   std::vector<std::string> removed_;
+  std::vector<std::string> evicted_;
+  std::map<std::string, absl::Status> admitted_;
+  int64_t limit_ = 0;
 };
 
 TEST_F(LoaderCoreTest, OneLoadServesAllWhoAsk) {
@@ -202,21 +245,129 @@ TEST_F(LoaderCoreTest, ResumedRunReplacesLaterStepsOfOlderGenerations) {
 }
 
 TEST_F(LoaderCoreTest, PinsLastUntilReleased) {
-  Keep(core_->CreateDataset(DatasetRequest(), "u", clock_.Read()));
-  const std::string load = Ensure("load-1").name();
-  Keep(core_->LoadPublished(load, kDigest, 1, 1, 1, clock_.Read()));
-  pb::PinVersionRequest pin;
-  pin.set_version(absl::StrCat(kDataset, "/versions/aaaaaaaaaaaaaaaa"));
-  pin.set_holder("uid/1");
-  EXPECT_EQ(Keep(core_->PinVersion(pin)), kDigest);
+  LoadVersion("d", 'a', 1);
+  EXPECT_EQ(Keep(PinOf("d", 'a', "uid/1", "")).manifest_digest, kDigest);
   const size_t stored = disk_.size();
-  Keep(core_->PinVersion(pin));
+  Keep(PinOf("d", 'a', "uid/1", ""));
   EXPECT_EQ(disk_.size(), stored);
   Restart();
-  Keep(core_->ReleasePins("uid/1"));
+  Keep(core_->ReleasePins("uid/1", "", clock_.Read()));
   EXPECT_EQ(disk_.size(), stored - 1);
-  pin.set_version(absl::StrCat(kDataset, "/versions/bbbb"));
-  EXPECT_EQ(core_->PinVersion(pin).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(PinOf("d", 'b', "uid/1", "").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(LoaderCoreTest, ANodeReleasesOnlyItsOwnPins) {
+  LoadVersion("d", 'a', 1);
+  const size_t before = disk_.size();
+  for (const char* node : {"c/n1", "c/n2"}) Keep(PinOf("d", 'a', "uid/1", node));
+  EXPECT_EQ(disk_.size(), before + 2);
+  Restart();
+  Keep(core_->ReleasePins("uid/1", "c/n1", clock_.Read()));
+  EXPECT_EQ(disk_.size(), before + 1);
+  EXPECT_TRUE(Readable("d", 'a', "uid/1", "c/n2").ok());
+  EXPECT_EQ(Readable("d", 'a', "uid/1", "c/n1").status().code(), absl::StatusCode::kNotFound);
+  Restart();
+  // A service speaks for all Nodes.
+  Keep(core_->ReleasePins("uid/1", "", clock_.Read()));
+  EXPECT_EQ(disk_.size(), before);
+}
+
+TEST_F(LoaderCoreTest, OnlyWhatANodeHasPinnedMayBeRead) {
+  LoadVersion("d", 'a', 1);
+  EXPECT_FALSE(Readable("d", 'a', "uid/1", "c/n1").ok());
+  Keep(PinOf("d", 'a', "uid/1", "c/n1"));
+  EXPECT_EQ(Readable("d", 'a', "uid/1", "c/n1")->folder, "versions/" + std::string(64, 'a'));
+  EXPECT_FALSE(Readable("d", 'a', "uid/2", "c/n1").ok());
+  EXPECT_FALSE(Readable("d", 'a', "uid/1", "c/n2").ok());
+  EXPECT_FALSE(Readable("d", 'b', "uid/1", "c/n1").ok());
+  // Checkpoints are for the open generation of their Job.
+  Open(1);
+  Keep(core_->CommitOutput(Staged(1, 5, "g1s5"), clock_.Read()));
+  Open(2);
+  pb::ContentRef ref;
+  ref.set_resource(kOutput);
+  ref.set_manifest_digest(kDigest);
+  ref.set_holder(absl::StrCat(kUid, "/2"));
+  EXPECT_EQ(core_->CheckRead(ref, "c/n1")->folder, absl::StrCat("outputs/", kUid, "/g1s5"));
+  ref.set_holder(absl::StrCat(kUid, "/1"));
+  EXPECT_FALSE(core_->CheckRead(ref, "c/n1").ok());
+}
+
+TEST_F(LoaderCoreTest, LeastRecentlyUsedVersionsLeaveForALoadThatNeedsTheirRoom) {
+  limit_ = 100;
+  Restart();
+  LoadVersion("old", 'a', 40);
+  LoadVersion("mid", 'b', 40);
+  clock_.Advance(absl::Hours(1));
+  Keep(PinOf("old", 'a', "uid/1", "c/n"));
+  Keep(core_->ReleasePins("uid/1", "c/n", clock_.Read()));
+  Restart();
+  LoadVersion("new", 'c', 40);
+  EXPECT_EQ(evicted_, std::vector<std::string>{Digest('b')});
+  EXPECT_EQ(core_->AbsentVersions(), std::set<std::string>{Digest('b')});
+  Restart();
+  EXPECT_EQ(core_->AbsentVersions(), std::set<std::string>{Digest('b')});
+  EXPECT_FALSE(Readable("mid", 'b', "uid/1", "c/n").ok());
+}
+
+TEST_F(LoaderCoreTest, WhatCannotFitSaysWhoHoldsTheRoom) {
+  limit_ = 100;
+  Restart();
+  LoadVersion("a", 'a', 60);
+  Keep(PinOf("a", 'a', "uid-of-job/1", "c/n"));
+  Keep(core_->CreateDataset(DatasetRequest("b"), "u", clock_.Read()));
+  const std::string load = Ensure("load-b", false, "projects/p/datasets/b").name();
+  Keep(core_->LoadPlanned(load, 50));
+  EXPECT_EQ(status::Reason(admitted_.at(load)), "SITE_FULL");
+  EXPECT_TRUE(absl::StrContains(admitted_.at(load).message(), "Jobs uid-of-job"))
+      << admitted_.at(load);
+  Keep(core_->LoadPlanned(load, 101));
+  EXPECT_EQ(status::Reason(admitted_.at(load)), "CONTENT_TOO_LARGE");
+  // Room that is promised is not promised twice, also after a restart.
+  Keep(core_->LoadPlanned(load, 30));
+  EXPECT_TRUE(admitted_.at(load).ok());
+  Restart();
+  Keep(core_->CreateDataset(DatasetRequest("c"), "u", clock_.Read()));
+  const std::string other = Ensure("load-c", false, "projects/p/datasets/c").name();
+  Keep(core_->LoadPlanned(other, 11));
+  EXPECT_EQ(status::Reason(admitted_.at(other)), "SITE_FULL");
+  Keep(core_->LoadPlanned(other, 10));
+  EXPECT_TRUE(admitted_.at(other).ok());
+}
+
+TEST_F(LoaderCoreTest, AVersionThatLeftIsBroughtAgainForWhoPinsIt) {
+  limit_ = 100;
+  Restart();
+  LoadVersion("a", 'a', 60);
+  LoadVersion("b", 'b', 60);
+  ASSERT_EQ(evicted_.size(), 1u);
+  const Pinned pinned = Keep(PinOf("a", 'a', "uid/1", "c/n", "load-again"));
+  EXPECT_EQ(status::Reason(pinned.there), "VERSION_ON_ITS_WAY");
+  EXPECT_EQ(status::Reason(Keep(PinOf("a", 'a', "uid/1", "c/n", "load-twice")).there),
+            "VERSION_ON_ITS_WAY");
+  EXPECT_EQ(started_.back().load, "projects/p/dataLoads/load-again");
+  Keep(core_->LoadPlanned("projects/p/dataLoads/load-again", 60));
+  Keep(core_->LoadPublished("projects/p/dataLoads/load-again", Digest('a'), 60, 1, 60,
+                            clock_.Read()));
+  Restart();
+  EXPECT_TRUE(Keep(PinOf("a", 'a', "uid/1", "c/n")).there.ok());
+  // Asked for by its Dataset it comes again too.
+  EXPECT_EQ(Ensure("load-b2", false, "projects/p/datasets/b").name(),
+            "projects/p/dataLoads/load-b2");
+}
+
+TEST_F(LoaderCoreTest, AVersionWhoseSourceHasChangedIsGone) {
+  limit_ = 100;
+  Restart();
+  LoadVersion("a", 'a', 60);
+  LoadVersion("b", 'b', 60);
+  Keep(PinOf("a", 'a', "uid/1", "c/n", "load-again"));
+  Keep(core_->LoadPlanned("projects/p/dataLoads/load-again", 60));
+  Keep(core_->LoadPublished("projects/p/dataLoads/load-again", Digest('f'), 60, 1, 60,
+                            clock_.Read()));
+  const Pinned pinned = Keep(PinOf("a", 'a', "uid/1", "c/n"));
+  EXPECT_EQ(status::Reason(pinned.there), "VERSION_GONE");
+  EXPECT_EQ(pinned.there.code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(LoaderCoreTest, WrongRequestsNameTheField) {

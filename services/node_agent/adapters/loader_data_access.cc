@@ -5,6 +5,7 @@
 #include "libs/rpc/call.h"
 #include "proto/capstan/dataloader/v1/bundle.grpc.pb.h"
 #include "proto/capstan/dataloader/v1/dataset.grpc.pb.h"
+#include "services/node_agent/adapters/commit_request.h"
 
 namespace capstan::node_agent {
 namespace {
@@ -67,16 +68,7 @@ class LoaderDataAccess final : public DataAccess {
   }
 
   void CommitOutput(const OutputCommit& commit, Callback<std::string> done) override {
-    dl::CommitOutputRequest request;
-    request.set_name(commit.output);
-    request.set_job_uid(commit.job_uid);
-    request.set_generation(commit.generation);
-    request.set_rank(commit.rank);
-    if (commit.checkpoint) {
-      request.set_checkpoint_step(commit.step);
-    } else {
-      request.set_final(true);
-    }
+    dl::CommitOutputRequest request = CommitRequestOf(commit);
     request.set_staging_directory(commit.directory);
     rpc::CallUnary(
         outputs_.get(), &OutputAsync::CommitOutput, std::move(request),

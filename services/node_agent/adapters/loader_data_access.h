@@ -10,7 +10,7 @@
 
 namespace capstan::node_agent {
 
-// data_loader over gRPC.
+// data_loader over gRPC, for a Node that shares the file system of its Site.
 std::unique_ptr<DataAccess> MakeLoaderDataAccess(const std::shared_ptr<grpc::Channel>& channel,
                                                  Strand* strand);
 

@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "libs/status/error.h"
 #include "services/node_agent/core/agent_core.h"
 
 namespace capstan::node_agent {
@@ -172,6 +173,8 @@ void AgentCore::OnPrepareAnswer(const TaskId& id, Entry& entry, const Answered& 
         (!remote && entry.attempts + 1 >= kLocalAttempts)) {
       return PrepareFailed(id, entry, message);
     }
+    // What is being brought comes nearer: whoever waits for it must not wait longer and longer.
+    if (status::Reason(answered.status) == "DATA_ON_ITS_WAY") entry.attempts = 0;
     BackOff(entry, now);
     if (entry.record.progress() != message) {
       entry.record.set_progress(message);

@@ -266,8 +266,10 @@ void AgentCore::Collect(const TaskId& id, Entry& entry) {
     return;
   }
   if (!record.forgotten()) return;
+  // The checkpoint that an Output begins with is held too.
+  const auto& launch = entry.order.launch();
   const bool holds =
-      !entry.order.launch().bundle().empty() || entry.order.launch().datasets_size() > 0;
+      !launch.bundle().empty() || launch.datasets_size() > 0 || !launch.output().empty();
   const TaskId first{id.job_uid, id.generation, "", 0};
   const TaskId after{id.job_uid, id.generation + 1, "", 0};
   const bool last = std::distance(tasks_.lower_bound(first), tasks_.lower_bound(after)) == 1;

@@ -24,8 +24,10 @@ struct OutputCommit {
   std::string directory;
 };
 
-// What the agent asks of data_loader. Every call is idempotent and answered within a minute;
-// commits within ten. Methods do not block; callbacks run on the agent's strand.
+// What the agent asks of data_loader, and where the Node has what it gives. Every call is
+// idempotent and answered within a minute, commits within an hour; what takes longer to bring is
+// answered with UNAVAILABLE (reason DATA_ON_ITS_WAY) and how far it is, to be asked for again.
+// Methods do not block; callbacks run on the agent's strand.
 class DataAccess {
  public:
   template <typename T>

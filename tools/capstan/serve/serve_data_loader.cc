@@ -44,6 +44,7 @@ absl::Status ServeDataLoader(const ServeOptions& options, const Clock* clock) {
   if (config.allowed_source_roots.empty()) {
     config.allowed_source_roots = DefaultSourceRoots(options.data_dir);
   }
+  config.site_limit_bytes = context->config().data_loader().site_limit_bytes();
   CAPSTAN_ASSIGN_OR_RETURN(config.page_token_key, context->KeptSecret("page_token.key"));
 
   data_loader::ServerDeps deps;

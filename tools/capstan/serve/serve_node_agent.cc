@@ -34,6 +34,10 @@ absl::Status ServeNodeAgent(const ServeOptions& options, const Clock* clock) {
   }
   config.accelerators.insert(settings.accelerators().begin(), settings.accelerators().end());
   config.shared_paths.assign(settings.shared_paths().begin(), settings.shared_paths().end());
+  const auto& cache = settings.data_cache();
+  config.data_cache.shared_site = !cache.has_shared_site() || cache.shared_site();
+  config.data_cache.folder = cache.folder();
+  config.data_cache.limit_bytes = cache.limit_bytes();
 
   node_agent::ServerDeps deps;
   deps.strand = context->strand();

@@ -1,4 +1,4 @@
-#include "services/data_loader/adapters/publish.h"
+#include "libs/content/publish.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,16 +10,19 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "libs/content/manifest.h"
 #include "libs/digest/sha256.h"
+#include "libs/status/error.h"
 #include "libs/status/status_macros.h"
-#include "services/data_loader/core/manifest.h"
 
-namespace capstan::data_loader {
+namespace capstan::content {
 namespace {
 
 using ::capstan::dataloader::v1::Manifest;
 
 constexpr size_t kReadSize = 1 << 20;
+// A million files with paths of 200 bytes.
+constexpr size_t kMaxManifestBytes = 256 << 20;
 
 }  // namespace
 
@@ -54,8 +57,8 @@ absl::StatusOr<Manifest> HashFolder(const SafeRoot& site, const std::string& fol
   return manifest;
 }
 
-absl::Status PublishFolder(const SafeRoot& site, const std::string& folder,
-                           const std::string& collection, const Manifest& manifest) {
+absl::Status PublishAs(const SafeRoot& site, const std::string& folder, const std::string& target,
+                       const Manifest& manifest) {
   CAPSTAN_ASSIGN_OR_RETURN(const SafeRoot root, site.Descend(folder));
   std::set<std::string> folders;
   for (const Manifest::File& file : manifest.files()) {
@@ -77,14 +80,30 @@ absl::Status PublishFolder(const SafeRoot& site, const std::string& folder,
   if (::fchmod(root.fd(), 0755) != 0) return ErrnoStatus(errno, "chmod", folder);
   CAPSTAN_RETURN_IF_ERROR(root.Sync(""));
 
-  CAPSTAN_ASSIGN_OR_RETURN(const std::string hex, DigestHex(ManifestDigest(manifest)));
-  const std::string target = absl::StrCat(collection, "/", hex);
   CAPSTAN_RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(site.path(), "/", target, ".manifest"),
                                               manifest.SerializeAsString(), 0444));
   const absl::Status renamed = site.Rename(folder, target, /*replace=*/false);
   if (absl::IsAlreadyExists(renamed)) return site.RemoveTree(folder);
   CAPSTAN_RETURN_IF_ERROR(renamed);
-  return site.Sync(collection);
+  return site.Sync(target.substr(0, target.rfind('/')));
 }
 
-}  // namespace capstan::data_loader
+absl::Status PublishFolder(const SafeRoot& site, const std::string& folder,
+                           const std::string& collection, const Manifest& manifest) {
+  CAPSTAN_ASSIGN_OR_RETURN(const std::string hex, DigestHex(ManifestDigest(manifest)));
+  return PublishAs(site, folder, absl::StrCat(collection, "/", hex), manifest);
+}
+
+absl::StatusOr<Manifest> ReadManifest(const SafeRoot& site, const std::string& target) {
+  const std::string path = target + ".manifest";
+  CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd fd, site.OpenFile(path, O_RDONLY));
+  CAPSTAN_ASSIGN_OR_RETURN(const std::string bytes, ReadAll(fd.get(), kMaxManifestBytes, path));
+  Manifest manifest;
+  if (!manifest.ParseFromString(bytes)) {
+    return status::Error(absl::StatusCode::kDataLoss, "MANIFEST_CORRUPT",
+                         absl::StrCat("manifest of '", target, "' can't be parsed"));
+  }
+  return manifest;
+}
+
+}  // namespace capstan::content

@@ -1,4 +1,4 @@
-#include "services/data_loader/core/manifest.h"
+#include "libs/content/manifest.h"
 
 #include <vector>
 
@@ -10,7 +10,7 @@
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 
-namespace capstan::data_loader {
+namespace capstan::content {
 namespace {
 
 using ::capstan::dataloader::v1::Manifest;
@@ -84,4 +84,4 @@ int64_t TotalBytes(const Manifest& manifest) {
   return total;
 }
 
-}  // namespace capstan::data_loader
+}  // namespace capstan::content

@@ -1,5 +1,5 @@
-#ifndef CAPSTAN_SERVICES_DATA_LOADER_CORE_MANIFEST_H_
-#define CAPSTAN_SERVICES_DATA_LOADER_CORE_MANIFEST_H_
+#ifndef CAPSTAN_LIBS_CONTENT_MANIFEST_H_
+#define CAPSTAN_LIBS_CONTENT_MANIFEST_H_
 
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "proto/capstan/dataloader/v1/dataset.pb.h"
 
-namespace capstan::data_loader {
+namespace capstan::content {
 
 // Bounds of one manifest.
 inline constexpr int64_t kMaxManifestFiles = 1'000'000;
@@ -34,6 +34,6 @@ absl::Status CheckManifest(const capstan::dataloader::v1::Manifest& manifest);
 
 int64_t TotalBytes(const capstan::dataloader::v1::Manifest& manifest);
 
-}  // namespace capstan::data_loader
+}  // namespace capstan::content
 
-#endif  // CAPSTAN_SERVICES_DATA_LOADER_CORE_MANIFEST_H_
+#endif  // CAPSTAN_LIBS_CONTENT_MANIFEST_H_

@@ -1,4 +1,4 @@
-#include "services/data_loader/adapters/output_copy.h"
+#include "libs/content/copy_and_hash.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,9 +13,8 @@
 #include "libs/digest/sha256.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
-#include "services/data_loader/core/manifest.h"
 
-namespace capstan::data_loader {
+namespace capstan::content {
 namespace {
 
 using ::capstan::dataloader::v1::Manifest;
@@ -87,4 +86,4 @@ absl::StatusOr<Manifest> CopyAndHash(const SafeRoot& site, const std::string& fr
   return manifest;
 }
 
-}  // namespace capstan::data_loader
+}  // namespace capstan::content

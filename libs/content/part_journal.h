@@ -1,5 +1,5 @@
-#ifndef CAPSTAN_SERVICES_DATA_LOADER_ADAPTERS_PART_JOURNAL_H_
-#define CAPSTAN_SERVICES_DATA_LOADER_ADAPTERS_PART_JOURNAL_H_
+#ifndef CAPSTAN_LIBS_CONTENT_PART_JOURNAL_H_
+#define CAPSTAN_LIBS_CONTENT_PART_JOURNAL_H_
 
 #include <cstdint>
 #include <set>
@@ -12,7 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "libs/safe_path/safe_path.h"
 
-namespace capstan::data_loader {
+namespace capstan::content {
 
 // Which parts of a load are on disk. Records of 16 bytes: file index, part index (little-endian u32
 // each) and the XXH64 of those 8 bytes; a torn or foreign tail is cut off when the journal is
@@ -40,6 +40,6 @@ class PartJournal {
   const std::string path_;
 };
 
-}  // namespace capstan::data_loader
+}  // namespace capstan::content
 
-#endif  // CAPSTAN_SERVICES_DATA_LOADER_ADAPTERS_PART_JOURNAL_H_
+#endif  // CAPSTAN_LIBS_CONTENT_PART_JOURNAL_H_

@@ -1,5 +1,5 @@
-#ifndef CAPSTAN_SERVICES_DATA_LOADER_ADAPTERS_OUTPUT_COPY_H_
-#define CAPSTAN_SERVICES_DATA_LOADER_ADAPTERS_OUTPUT_COPY_H_
+#ifndef CAPSTAN_LIBS_CONTENT_COPY_AND_HASH_H_
+#define CAPSTAN_LIBS_CONTENT_COPY_AND_HASH_H_
 
 #include <atomic>
 #include <string>
@@ -8,7 +8,7 @@
 #include "libs/safe_path/safe_path.h"
 #include "proto/capstan/dataloader/v1/dataset.pb.h"
 
-namespace capstan::data_loader {
+namespace capstan::content {
 
 // Copies the regular files below `from` to the new folder `to`, hashing what is written, and makes
 // the copy read-only and durable. The files belong to a Task that may still run: links and special
@@ -18,6 +18,6 @@ absl::StatusOr<capstan::dataloader::v1::Manifest> CopyAndHash(const SafeRoot& si
                                                               const std::string& to,
                                                               const std::atomic<bool>& stop);
 
-}  // namespace capstan::data_loader
+}  // namespace capstan::content
 
-#endif  // CAPSTAN_SERVICES_DATA_LOADER_ADAPTERS_OUTPUT_COPY_H_
+#endif  // CAPSTAN_LIBS_CONTENT_COPY_AND_HASH_H_

@@ -1,4 +1,4 @@
-#include "services/data_loader/adapters/part_journal.h"
+#include "libs/content/part_journal.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 #include "libs/status/status_macros.h"
 
-namespace capstan::data_loader {
+namespace capstan::content {
 namespace {
 
 constexpr size_t kRecordSize = 16;
@@ -68,4 +68,4 @@ absl::Status PartJournal::Append(PartKey part) {
   return absl::OkStatus();
 }
 
-}  // namespace capstan::data_loader
+}  // namespace capstan::content

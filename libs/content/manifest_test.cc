@@ -1,4 +1,4 @@
-#include "services/data_loader/core/manifest.h"
+#include "libs/content/manifest.h"
 
 #include <string>
 #include <vector>
@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "libs/digest/sha256.h"
 
-namespace capstan::data_loader {
+namespace capstan::content {
 namespace {
 
 using ::capstan::dataloader::v1::Manifest;
@@ -55,4 +55,4 @@ TEST(ManifestTest, DigestHexTakesOnlyItsForm) {
 }
 
 }  // namespace
-}  // namespace capstan::data_loader
+}  // namespace capstan::content

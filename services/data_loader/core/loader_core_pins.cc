@@ -1,0 +1,176 @@
+// Pins, what they allow to be read, and versions that come back to the Site for them.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "libs/status/error.h"
+#include "libs/time/proto_time.h"
+#include "services/data_loader/core/loader_core.h"
+
+namespace capstan::data_loader {
+namespace {
+
+namespace pb = ::capstan::dataloader::v1;
+
+// How old a noted use must be before the next one is worth a write.
+constexpr absl::Duration kUseGrain = absl::Minutes(10);
+constexpr absl::Duration kAskAgain = absl::Seconds(2);
+
+std::string PinKey(const std::string& holder, const std::string& node,
+                   const std::string& resource) {
+  return absl::StrCat(kKeyPrefix, "pin/", holder, "|", node, node.empty() ? "" : "|", resource);
+}
+
+absl::Status OnItsWay(const pb::DataLoad& load) {
+  return status::WithRetryDelay(
+      status::Error(
+          absl::StatusCode::kUnavailable, "VERSION_ON_ITS_WAY",
+          absl::StrCat("the version had to leave the Site and is brought again by '", load.name(),
+                       "': ", load.loaded_bytes(), " of ", load.total_bytes(), " bytes"),
+          {{"load", load.name()}}),
+      kAskAgain);
+}
+
+}  // namespace
+
+void LoaderCore::Touch(VersionRecord& record, Now now, Step& step) {
+  if (now.wall - ToTime(record.last_use_time()) < kUseGrain) return;
+  *record.mutable_last_use_time() = ToProto(now.wall);
+  step.puts.push_back({VersionKey(record.version().name()), record.SerializeAsString()});
+}
+
+bool LoaderCore::Pin(const std::string& holder, const std::string& node,
+                     const std::string& resource, Step& step) {
+  if (!pins_[holder].emplace(node, resource).second) return false;
+  PinRecord pin;
+  pin.set_schema_version(kSchemaVersion);
+  pin.set_resource(resource);
+  pin.set_node(node);
+  step.puts.push_back({PinKey(holder, node, resource), pin.SerializeAsString()});
+  return true;
+}
+
+DecisionOr<Pinned> LoaderCore::PinVersion(const pb::PinVersionRequest& request,
+                                          const std::string& node, const std::string& new_id,
+                                          Now now) {
+  const auto found = versions_.find(request.version());
+  if (found == versions_.end()) return status::NotFound(request.version());
+  VersionRecord& record = found->second;
+  Decision<Pinned> decision;
+  decision.response.manifest_digest = record.version().manifest_digest();
+  decision.response.total_bytes = record.version().total_bytes();
+  // Also while it is absent, so that it stays when it has come.
+  Pin(request.holder(), node, request.version(), decision.step);
+  if (!record.absent()) {
+    Touch(record, now, decision.step);
+    return decision;
+  }
+  DatasetRecord& dataset =
+      datasets_.at(request.version().substr(0, request.version().rfind("/versions/")));
+  const pb::DataLoad& latest = loads_.at(dataset.latest_load()).load();
+  switch (latest.state()) {
+    case pb::DataLoad::STATE_SUCCEEDED:
+      if (latest.version() == request.version()) {
+        decision.response.there = OnItsWay(NewLoad(dataset, new_id, now, decision.step));
+      } else {
+        decision.response.there = status::Error(
+            absl::StatusCode::kFailedPrecondition, "VERSION_GONE",
+            absl::StrCat("version '", request.version(),
+                         "' has left the Site, and its source has '", latest.version(),
+                         "' now; submit the Job again to use that"));
+      }
+      break;
+    case pb::DataLoad::STATE_FAILED:
+      decision.response.there = status::Error(
+          absl::StatusCode::kFailedPrecondition, latest.reason(),
+          absl::StrCat("version '", request.version(), "' has left the Site, and '", latest.name(),
+                       "', which was to bring it again, failed: ", latest.message()));
+      break;
+    default:
+      decision.response.there = OnItsWay(latest);
+  }
+  return decision;
+}
+
+DecisionOr<Pinned> LoaderCore::PinBundle(const pb::PinBundleRequest& request,
+                                         const std::string& node) {
+  const auto found = bundles_.find(request.name());
+  if (found == bundles_.end()) return status::NotFound(request.name());
+  Decision<Pinned> decision;
+  Pin(request.holder(), node, request.name(), decision.step);
+  decision.response.manifest_digest = found->second.bundle().digest();
+  decision.response.total_bytes = found->second.bundle().total_bytes();
+  return decision;
+}
+
+Step LoaderCore::ReleasePins(const std::string& holder, const std::string& node, Now now) {
+  Step step;
+  const auto found = pins_.find(holder);
+  if (found == pins_.end()) return step;
+  for (auto it = found->second.begin(); it != found->second.end();) {
+    if (!node.empty() && it->first != node) {
+      ++it;
+      continue;
+    }
+    step.deletes.push_back({PinKey(holder, it->first, it->second), ""});
+    const auto version = versions_.find(it->second);
+    it = found->second.erase(it);
+    if (version != versions_.end() && !version->second.absent()) {
+      Touch(version->second, now, step);
+    }
+  }
+  if (found->second.empty()) pins_.erase(found);
+  return step;
+}
+
+absl::StatusOr<ReadableContent> LoaderCore::CheckRead(const pb::ContentRef& content,
+                                                      const std::string& node) const {
+  const std::string& resource = content.resource();
+  const std::string hex(absl::StripPrefix(content.manifest_digest(), "sha256:"));
+  if (absl::EndsWith(resource, "/output")) {
+    const auto found = outputs_.find(resource);
+    if (found == outputs_.end()) return status::NotFound(resource);
+    const pb::Output& output = found->second.output();
+    if (content.holder() != absl::StrCat(output.job_uid(), "/", output.generation())) {
+      return status::NotFound(resource);
+    }
+    for (const pb::Checkpoint& checkpoint : output.checkpoints()) {
+      if (checkpoint.manifest_digest() != content.manifest_digest()) continue;
+      const std::string& directory = checkpoint.directory();
+      return ReadableContent{directory.substr(directory.rfind("/outputs/") + 1),
+                             content.manifest_digest()};
+    }
+    return status::NotFound(resource);
+  }
+  const auto pins = pins_.find(content.holder());
+  if (pins == pins_.end() || pins->second.count({node, resource}) == 0) {
+    return status::NotFound(resource);
+  }
+  const auto version = versions_.find(resource);
+  if (version != versions_.end() && !version->second.absent() &&
+      version->second.version().manifest_digest() == content.manifest_digest()) {
+    return ReadableContent{absl::StrCat("versions/", hex), content.manifest_digest()};
+  }
+  const auto bundle = bundles_.find(resource);
+  if (bundle != bundles_.end() && bundle->second.bundle().digest() == content.manifest_digest()) {
+    return ReadableContent{absl::StrCat("bundles/", hex), content.manifest_digest()};
+  }
+  return status::NotFound(resource);
+}
+
+std::set<std::string> LoaderCore::AbsentVersions() const {
+  std::set<std::string> absent;
+  for (const auto& [name, record] : versions_) {
+    if (record.absent()) absent.insert(record.version().manifest_digest());
+  }
+  for (const auto& [name, record] : versions_) {
+    if (!record.absent()) absent.erase(record.version().manifest_digest());
+  }
+  return absent;
+}
+
+}  // namespace capstan::data_loader

@@ -44,6 +44,7 @@ Engine::Engine(Options options, Deps deps)
     : options_(std::move(options)),
       deps_(std::move(deps)),
       issued_(deps_.metrics->AddCounter("certificates_issued_total", "Certificates signed.")),
+      tokens_(deps_.metrics->AddCounter("tokens_issued_total", "JWT-SVIDs signed.")),
       refusals_(deps_.metrics->AddCounter("refusals_total", "Events that were refused.")),
       policy_revision_(
           deps_.metrics->AddGauge("policy_revision", "Revision of the policy in force.")),
@@ -132,6 +133,11 @@ void Engine::BeginTerm() {
   auto snapshot = std::make_shared<const v1::PolicySnapshot>(core_->Snapshot());
   policy_revision_.Set(static_cast<double>(snapshot->revision()));
   deps_.on_policy(std::move(snapshot));
+  if (deps_.jwt_keys != nullptr) {
+    UseKeys(core_->jwt_keys().Published());
+    // Makes the keys that are missing.
+    Apply(Tick{});
+  }
   ArmTimer();
   if (on_first_term_) std::exchange(on_first_term_, nullptr)(absl::OkStatus());
 }
@@ -186,6 +192,8 @@ void Engine::CarryOut(Effect* effect) {
     deps_.on_policy(std::move(publish->snapshot));
     return;
   }
+  if (const auto* make = std::get_if<MakeJwtKey>(effect)) return MakeKey(make->algorithm);
+  if (const auto* keys = std::get_if<PublishJwtKeys>(effect)) return UseKeys(*keys->keys);
   Reply& reply = std::get<Reply>(*effect);
   auto call = calls_.find(reply.call);
   if (call == calls_.end()) return;
@@ -196,6 +204,28 @@ void Engine::CarryOut(Effect* effect) {
     return done(reply.outcome.status());
   }
   done(Fulfil(*std::move(reply.outcome)));
+}
+
+void Engine::MakeKey(const std::string& algorithm) {
+  if (deps_.jwt_keys == nullptr) return;
+  deps_.jwt_keys->Make(algorithm, [this, alive = std::weak_ptr<char>(alive_), term = term_,
+                                   algorithm](absl::StatusOr<v1::JwtKeyRecord> record) {
+    if (alive.expired() || term != term_) return;
+    if (!record.ok()) {
+      deps_.log->Error("no key for tokens", {{"algorithm", algorithm}, {"cause", record.status()}});
+    }
+    Apply(JwtKeyMade{algorithm, std::move(record)});
+  });
+}
+
+void Engine::UseKeys(const JwtKeySet& keys) {
+  if (deps_.on_jwt_keys) deps_.on_jwt_keys(keys);
+  if (deps_.jwt_keys == nullptr) return;
+  deps_.jwt_keys->Open(core_->jwt_keys().keys(), [log = deps_.log](const absl::Status& opened) {
+    if (!opened.ok()) {
+      log->Error("a key for tokens cannot be opened", {{"cause", opened}});
+    }
+  });
 }
 
 absl::StatusOr<Answer> Engine::Fulfil(Outcome outcome) {
@@ -211,6 +241,15 @@ absl::StatusOr<Answer> Engine::Fulfil(Outcome outcome) {
     *svid.mutable_bundle()->mutable_roots() = trust_domain.roots();
     svid.mutable_bundle()->set_sequence(trust_domain.bundle_sequence());
     *svid.mutable_expire_time() = ToProto(order->not_after);
+    return Answer(std::move(svid));
+  }
+  if (const auto* order = std::get_if<JwtOrder>(&outcome)) {
+    if (deps_.jwt_keys == nullptr) return absl::UnimplementedError("no tokens are issued");
+    v1::JwtSvid svid;
+    CAPSTAN_ASSIGN_OR_RETURN(*svid.mutable_token(), deps_.jwt_keys->Sign(*order));
+    tokens_.Increment();
+    svid.set_spiffe_id(order->subject);
+    *svid.mutable_expire_time() = ToProto(order->expires);
     return Answer(std::move(svid));
   }
   if (auto* token = std::get_if<TokenMade>(&outcome)) return Answer(std::move(*token));

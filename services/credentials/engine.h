@@ -22,6 +22,7 @@
 #include "services/credentials/core/credentials_core.h"
 #include "services/credentials/core/event.h"
 #include "services/credentials/ports/event_sink.h"
+#include "services/credentials/ports/jwt_keys.h"
 #include "services/credentials/ports/signer.h"
 
 namespace capstan::credentials {
@@ -34,6 +35,7 @@ namespace capstan::credentials {
 //
 // Metrics, all with the prefix `capstan_credentials_`:
 //   certificates_issued_total   certificates signed
+//   tokens_issued_total         JWT-SVIDs signed
 //   refusals_total              events that the core refused
 //   policy_revision             revision of the policy in force
 //   leading                     1 while this process leads and has loaded its state
@@ -52,11 +54,15 @@ class Engine final : public EventSink {
     store::Store* store = nullptr;
     // Signs for the trust domain that is stored, or that `first_run` makes.
     Signer* signer = nullptr;
+    // May be null: then no JWT-SVIDs are issued.
+    JwtKeys* jwt_keys = nullptr;
     const log::Logger* log = nullptr;
     metrics::Registry* metrics = nullptr;
     // Called with each committed policy, with the loaded one at the beginning of a term, and with
     // null at its end.
     std::function<void(std::shared_ptr<const v1::PolicySnapshot>)> on_policy;
+    // Called with each committed set of keys, and with the loaded one at the beginning of a term.
+    std::function<void(const JwtKeySet&)> on_jwt_keys{};
   };
   Engine(Options options, Deps deps);
   ~Engine() override;
@@ -83,6 +89,9 @@ class Engine final : public EventSink {
   void BeginTerm();
   void Apply(const Event& event);
   void CarryOut(Effect* effect);
+  void MakeKey(const std::string& algorithm);
+  // Gives the keys to those who verify, and opens those that sign.
+  void UseKeys(const JwtKeySet& keys);
   absl::StatusOr<Answer> Fulfil(Outcome outcome);
   void Reload(const absl::Status& why);
   void DropState();
@@ -94,6 +103,7 @@ class Engine final : public EventSink {
   const Options options_;
   const Deps deps_;
   metrics::Counter issued_;
+  metrics::Counter tokens_;
   metrics::Counter refusals_;
   metrics::Gauge policy_revision_;
   metrics::Gauge leading_;

@@ -21,6 +21,8 @@
 #include "libs/rpc/x509.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
+#include "services/credentials/adapters/jose_jwt_keys.h"
+#include "services/credentials/adapters/openid_server.h"
 #include "services/credentials/adapters/openssl_secret_source.h"
 #include "services/credentials/adapters/supervisor_channel.h"
 #include "services/credentials/api/access_service.h"
@@ -28,10 +30,12 @@
 #include "services/credentials/api/identity_service.h"
 #include "services/credentials/api/join_services.h"
 #include "services/credentials/api/join_token.h"
+#include "services/credentials/api/jwt_documents.h"
 #include "services/credentials/api/policy_feed.h"
 #include "services/credentials/api/policy_service.h"
 #include "services/credentials/api/project_service.h"
 #include "services/credentials/api/refusal_sink.h"
+#include "services/credentials/api/token_service.h"
 #include "services/credentials/engine.h"
 #include "services/credentials/own_identity.h"
 #include "services/credentials/trust_domain.h"
@@ -103,6 +107,7 @@ class Server::Body {
     if (std::exchange(drained_, true)) return;
     serving_ = false;
     supervisor_.reset();
+    openid_.reset();
     if (people_ != nullptr) people_->Shutdown(absl::ZeroDuration());
     people_.reset();
     if (feed_ != nullptr) {
@@ -130,12 +135,16 @@ class Server::Body {
     if (stopping) stopped->WaitForNotificationWithTimeout(left());
     RunOn(deps_.strand, [this] {
       engine_.reset();
+      jwt_keys_.reset();
       feed_.reset();
     });
+    // A key that is being made refers to the key keeper.
+    RunOn(deps_.io_strand, [] {});
   }
 
   int port() const { return server_->port(); }
   int join_port() const { return join_server_->port(); }
+  int openid_port() const { return openid_ == nullptr ? 0 : openid_->port(); }
   const std::string& name() const { return name_; }
   const std::string& bundle_sha256() const { return bundle_sha256_; }
   absl::Status Ready() const {
@@ -159,16 +168,25 @@ class Server::Body {
     absl::Status result = Stopped();
     const bool ran = RunOn(deps_.strand, [&] {
       feed_ = std::make_unique<PolicyFeed>(deps_.strand, &policy_);
+      jwt_keys_ = MakeJoseJwtKeys({.trust_domain = name_,
+                                   .issuer = config_.issuer,
+                                   .strand = deps_.strand,
+                                   .io_strand = deps_.io_strand,
+                                   .keeper = trust_domain_.keeper.get(),
+                                   .secrets = &secrets_});
       engine_ = std::make_unique<Engine>(
           std::move(options),
           Engine::Deps{.strand = deps_.strand,
                        .store = deps_.store,
                        .signer = trust_domain_.signer.get(),
+                       .jwt_keys = jwt_keys_.get(),
                        .log = deps_.log,
                        .metrics = deps_.metrics,
-                       .on_policy = [this](std::shared_ptr<const v1::PolicySnapshot> snapshot) {
-                         feed_->Publish(std::move(snapshot));
-                       }});
+                       .on_policy =
+                           [this](std::shared_ptr<const v1::PolicySnapshot> snapshot) {
+                             feed_->Publish(std::move(snapshot));
+                           },
+                       .on_jwt_keys = [this](const JwtKeySet& keys) { documents_.Set(keys); }});
       engine_->Start([&](absl::Status status) {
         result = std::move(status);
         loaded.Notify();
@@ -220,6 +238,14 @@ class Server::Body {
     bundle.set_sequence(trust_domain_.record.bundle_sequence());
     identities_ = std::make_unique<IdentityServiceHandlers>(engine_.get(), &secrets_, access_.get(),
                                                             std::move(bundle));
+    tokens_ = std::make_unique<TokenServiceHandlers>(
+        TokenServiceHandlers::Deps{.sink = engine_.get(),
+                                   .secrets = &secrets_,
+                                   .access = access_.get(),
+                                   .documents = &documents_,
+                                   .trust_domain = name_,
+                                   .default_ttl = config_.core.jwt_default_ttl,
+                                   .max_ttl = config_.core.jwt_keys.max_token_ttl});
     CAPSTAN_ASSIGN_OR_RETURN(const std::string random, secrets_.Bytes(40));
     ProjectServiceHandlers::Deps project_deps{.sink = engine_.get(),
                                               .store = deps_.store,
@@ -252,6 +278,7 @@ class Server::Body {
         });
     config.services = {rpc::Registered<v1::JoinTokenService>(join_tokens_.get()),
                        rpc::Registered<v1::IdentityService>(identities_.get()),
+                       rpc::Registered<v1::TokenService>(tokens_.get()),
                        rpc::Registered<v1::ProjectService>(projects_.get()),
                        rpc::Registered<v1::PolicyService>(policies_.get()),
                        rpc::Registered<v1::AuditService>(audit_.get()),
@@ -266,6 +293,23 @@ class Server::Body {
     join_config.max_concurrent_streams = 4;
     join_config.max_connection_age = absl::Minutes(1);
     CAPSTAN_ASSIGN_OR_RETURN(join_server_, rpc::Server::Start(join_config));
+    return StartOpenId();
+  }
+
+  absl::Status StartOpenId() {
+    if (config_.openid_listen.empty()) return absl::OkStatus();
+    OpenIdServer::Options options;
+    options.listen = config_.openid_listen;
+    options.issuer = config_.issuer;
+    options.identity = identity_;
+    options.keys = [this] {
+      const auto documents = documents_.Get();
+      return documents == nullptr ? OpenIdKeys()
+                                  : OpenIdKeys{documents->openid_keys, documents->refresh_hint};
+    };
+    CAPSTAN_ASSIGN_OR_RETURN(openid_, OpenIdServer::Start(std::move(options)));
+    deps_.log->Info("serving OpenID discovery",
+                    {{"issuer", config_.issuer}, {"port", openid_->port()}});
     return absl::OkStatus();
   }
 
@@ -338,8 +382,10 @@ class Server::Body {
   std::string name_;
   std::string bundle_sha256_;
   auth::PolicyHolder policy_;
-  // These two live on the strand.
+  JwtDocumentHolder documents_;
+  // These live on the strand.
   std::unique_ptr<PolicyFeed> feed_;
+  std::unique_ptr<JwtKeys> jwt_keys_;
   std::unique_ptr<Engine> engine_;
   // Lives on the I/O strand.
   std::unique_ptr<OwnIdentity> identity_keeper_;
@@ -351,6 +397,7 @@ class Server::Body {
   std::unique_ptr<JoinServiceHandlers> join_;
   std::unique_ptr<JoinTokenServiceHandlers> join_tokens_;
   std::unique_ptr<IdentityServiceHandlers> identities_;
+  std::unique_ptr<TokenServiceHandlers> tokens_;
   std::unique_ptr<ProjectServiceHandlers> projects_;
   std::unique_ptr<PolicyServiceHandlers> policies_;
   std::unique_ptr<AuditServiceHandlers> audit_;
@@ -358,6 +405,7 @@ class Server::Body {
   Strand::TimerId flush_timer_ = 0;
   std::unique_ptr<rpc::Server> server_;
   std::unique_ptr<rpc::Server> join_server_;
+  std::unique_ptr<OpenIdServer> openid_;
   std::unique_ptr<rpc::LocalServer> people_;
   std::unique_ptr<SupervisorChannel> supervisor_;
   bool supervisor_fd_taken_ = false;
@@ -379,6 +427,16 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(Config config, Deps deps)
   check_ttl("svid_ttl", config.core.svid_ttl);
   check_ttl("task_svid_ttl", config.core.task_svid_ttl);
   check_ttl("person_svid_ttl", config.core.person_svid_ttl);
+  if (!config.issuer.empty()) {
+    const absl::Status issuer = CheckIssuer(config.issuer);
+    if (!issuer.ok()) errors.Add("issuer", issuer.message());
+  } else if (!config.openid_listen.empty()) {
+    errors.Add("issuer", "is required where openid_listen is set");
+  }
+  const JwtKeyConfig& keys = config.core.jwt_keys;
+  if (keys.publish_before < absl::Seconds(1) || keys.rotate_after <= keys.publish_before) {
+    errors.Add("jwt_keys", "expected rotate_after longer than publish_before, that at least 1s");
+  }
   for (const std::string& path : config.supervised_paths) {
     if (!auth::SpiffeId::ParsePath("x", path).ok()) {
       errors.Add("supervised_paths", absl::StrCat("holds `", path, "`, which is no identity's"));
@@ -394,6 +452,7 @@ absl::Status Server::Start() { return body_->Start(); }
 void Server::Drain(BootTime deadline) { body_->Drain(deadline); }
 int Server::port() const { return body_->port(); }
 int Server::join_port() const { return body_->join_port(); }
+int Server::openid_port() const { return body_->openid_port(); }
 const std::string& Server::trust_domain() const { return body_->name(); }
 const std::string& Server::bundle_sha256() const { return body_->bundle_sha256(); }
 absl::Status Server::Ready() const { return body_->Ready(); }

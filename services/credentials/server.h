@@ -32,6 +32,12 @@ struct Config {
   // Owned by the server from Start on; below 0: no supervisor.
   int supervisor_fd = -1;
   std::vector<std::string> supervised_paths;
+  // `https://…` without query, fragment or `/` at its end: claim `iss` of JWT-SVIDs, and what
+  // verifiers look for the keys below. Empty: tokens have no issuer.
+  std::string issuer;
+  // `address:port` of the HTTPS port that serves the issuer's discovery document and keys to
+  // anyone. Empty: none; else `issuer` is needed.
+  std::string openid_listen;
   CoreConfig core;
   // True for a store that this process owns alone (SQLite).
   bool sole_store_owner = true;
@@ -71,6 +77,8 @@ class Server {
   // After Start.
   int port() const;
   int join_port() const;
+  // 0 without one.
+  int openid_port() const;
   const std::string& trust_domain() const;
   // Lower-case hex, as in join tokens.
   const std::string& bundle_sha256() const;

@@ -82,7 +82,7 @@ absl::StatusOr<TrustDomain> OpenTrustDomain(const TrustDomainOptions& options, s
   request.key = kTrustDomainKey;
   CAPSTAN_ASSIGN_OR_RETURN(const store::RangeResult found, BlockingRange(store, request));
   const bool exists = !found.kvs.empty();
-  CAPSTAN_ASSIGN_OR_RETURN(const std::unique_ptr<FileKeyKeeper> keeper,
+  CAPSTAN_ASSIGN_OR_RETURN(std::unique_ptr<FileKeyKeeper> keeper,
                            FileKeyKeeper::Open(absl::StrCat(options.data_folder, "/key_keeper.key"),
                                                /*create=*/!exists, secrets));
   if (exists) {
@@ -91,7 +91,9 @@ absl::StatusOr<TrustDomain> OpenTrustDomain(const TrustDomainOptions& options, s
       return status::Error(absl::StatusCode::kDataLoss, "TRUST_DOMAIN_DAMAGED",
                            "The stored trust domain cannot be read.");
     }
-    return Open(std::move(record), keeper.get());
+    CAPSTAN_ASSIGN_OR_RETURN(TrustDomain domain, Open(std::move(record), keeper.get()));
+    domain.keeper = std::move(keeper);
+    return domain;
   }
   CAPSTAN_ASSIGN_OR_RETURN(v1::TrustDomainRecord record, Make(options, keeper.get(), secrets, now));
   FirstRun first_run;
@@ -103,6 +105,7 @@ absl::StatusOr<TrustDomain> OpenTrustDomain(const TrustDomainOptions& options, s
   first_run.project_uid = Random(seed).Uuid4();
   CAPSTAN_ASSIGN_OR_RETURN(TrustDomain domain, Open(std::move(record), keeper.get()));
   domain.first_run = std::move(first_run);
+  domain.keeper = std::move(keeper);
   return domain;
 }
 

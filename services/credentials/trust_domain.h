@@ -11,6 +11,7 @@
 #include "libs/store/store.h"
 #include "proto/capstan/credentials/v1/record.pb.h"
 #include "services/credentials/core/event.h"
+#include "services/credentials/ports/key_keeper.h"
 #include "services/credentials/ports/secret_source.h"
 #include "services/credentials/ports/signer.h"
 
@@ -29,6 +30,8 @@ struct TrustDomainOptions {
 struct TrustDomain {
   v1::TrustDomainRecord record;
   std::unique_ptr<Signer> signer;
+  // Seals the domain's other keys.
+  std::unique_ptr<KeyKeeper> keeper;
   // Set if the store held none: to be applied, once, in the first term.
   absl::optional<FirstRun> first_run;
 };

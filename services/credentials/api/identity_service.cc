@@ -4,11 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "libs/auth/spiffe_id.h"
-#include "libs/resource/name.h"
 #include "libs/rpc/unary.h"
 #include "libs/status/error.h"
 #include "services/credentials/api/certifiable_key.h"
+#include "services/credentials/api/task_fields.h"
 #include "services/credentials/core/act.h"
 
 namespace capstan::credentials {
@@ -30,25 +29,7 @@ EventSink::Callback IntoSvid(v1::Svid* response, rpc::Finish finish) {
 absl::Status ValidateTask(const v1::IssueTaskSvidRequest& request) {
   if (absl::Status status = ValidateKey(request); !status.ok()) return status;
   status::FieldErrors errors;
-  const auto job = resource::JobName::Parse(request.job());
-  const auto account = resource::ServiceAccountName::Parse(request.service_account());
-  if (!job.ok()) errors.Add("job", "expected `projects/{project}/jobs/{job}`");
-  if (!account.ok()) {
-    errors.Add("service_account", "expected `projects/{project}/serviceAccounts/{account}`");
-  }
-  if (job.ok() && account.ok() && job->project != account->project) {
-    errors.Add("service_account", "belongs to another Project than the Job");
-  }
-  if (request.generation() < 1) errors.Add("generation", "must be at least 1");
-  if (request.index() < 0) errors.Add("index", "must not be negative");
-  if (!errors.ok()) return errors.ToStatus();
-  const auth::SpiffeId id =
-      auth::SpiffeId::Task("x", account->project, account->account, request.job_uid(),
-                           request.generation(), request.group(), request.index());
-  const absl::StatusOr<auth::SpiffeId> parsed = auth::SpiffeId::Parse(id.ToString());
-  if (!parsed.ok() || *parsed != id) {
-    errors.Add("job_uid", "or `group` cannot be part of a SPIFFE id");
-  }
+  CheckTask(TaskFieldsOf(request), &errors);
   return errors.ToStatus();
 }
 
@@ -76,23 +57,19 @@ grpc::ServerUnaryReactor* IdentityServiceHandlers::RenewSvid(grpc::CallbackServe
 grpc::ServerUnaryReactor* IdentityServiceHandlers::IssueTaskSvid(
     grpc::CallbackServerContext* context, const v1::IssueTaskSvidRequest* request,
     v1::Svid* response) {
-  return rpc::HandleUnary(
-      context, access_, act::kIssueTaskSvid, request, response, ValidateTask,
-      [this](const rpc::Call& call, const v1::IssueTaskSvidRequest& request, v1::Svid* response,
-             rpc::Finish finish) {
-        absl::StatusOr<CertifiableKey> key =
-            MakeCertifiableKey(request.certificate_request(), secrets_);
-        if (!key.ok()) return finish(key.status());
-        const auto account = resource::ServiceAccountName::Parse(request.service_account());
-        credentials::IssueTaskSvid event;
-        event.node = *call.caller.id;
-        event.serial = call.caller.serial;
-        event.task = auth::SpiffeId::Task(bundle_.trust_domain(), account->project,
-                                          account->account, request.job_uid(), request.generation(),
-                                          request.group(), request.index());
-        event.key = *std::move(key);
-        sink_->Submit(std::move(event), IntoSvid(response, std::move(finish)));
-      });
+  return rpc::HandleUnary(context, access_, act::kIssueTaskSvid, request, response, ValidateTask,
+                          [this](const rpc::Call& call, const v1::IssueTaskSvidRequest& request,
+                                 v1::Svid* response, rpc::Finish finish) {
+                            absl::StatusOr<CertifiableKey> key =
+                                MakeCertifiableKey(request.certificate_request(), secrets_);
+                            if (!key.ok()) return finish(key.status());
+                            credentials::IssueTaskSvid event;
+                            event.node = *call.caller.id;
+                            event.serial = call.caller.serial;
+                            event.task = TaskIdOf(bundle_.trust_domain(), TaskFieldsOf(request));
+                            event.key = *std::move(key);
+                            sink_->Submit(std::move(event), IntoSvid(response, std::move(finish)));
+                          });
 }
 
 grpc::ServerUnaryReactor* IdentityServiceHandlers::GetTrustBundle(

@@ -11,6 +11,8 @@ inline constexpr char kCreateJoinToken[] =
     "/capstan.credentials.v1.JoinTokenService/CreateJoinToken";
 inline constexpr char kRenewSvid[] = "/capstan.credentials.v1.IdentityService/RenewSvid";
 inline constexpr char kIssueTaskSvid[] = "/capstan.credentials.v1.IdentityService/IssueTaskSvid";
+inline constexpr char kIssueTaskJwt[] = "/capstan.credentials.v1.TokenService/IssueTaskJwt";
+inline constexpr char kMakeJwtKey[] = "make-jwt-key";
 inline constexpr char kIssuePersonSvid[] = "/capstan.credentials.v1.PersonService/IssuePersonSvid";
 inline constexpr char kCreateProject[] = "/capstan.credentials.v1.ProjectService/CreateProject";
 inline constexpr char kCreateRoleBinding[] =

@@ -21,11 +21,15 @@ using Kind = auth::SpiffeId::Kind;
 constexpr absl::Duration kPruneDelay = absl::Seconds(10);
 // Pause between batches of records that are due already.
 constexpr absl::Duration kPrunePause = absl::Milliseconds(100);
+constexpr absl::Duration kLookAtKeys = absl::Hours(1);
 
 }  // namespace
 
 CredentialsCore::CredentialsCore(const CoreConfig& config)
-    : config_(config), audit_(config.refusal_fold_window), issuance_(config.token_repeat_window) {}
+    : config_(config),
+      audit_(config.refusal_fold_window),
+      issuance_(config.token_repeat_window),
+      jwt_keys_(config.jwt_keys) {}
 
 absl::Status CredentialsCore::Load(const std::vector<store::KeyValue>& records) {
   // Calls `take` with the parsed record.
@@ -54,6 +58,10 @@ absl::Status CredentialsCore::Load(const std::vector<store::KeyValue>& records) 
       status = load(kv, v1::IssuedRecord(), [&](const auto& r) { issuance_.Load(r); });
     } else if (absl::StartsWith(kv.key, kPersonPrefix)) {
       status = load(kv, v1::PersonRecord(), [&](const auto& r) { persons_.insert(r.uid()); });
+    } else if (kv.key == kJwtKeysHeadKey) {
+      status = load(kv, v1::JwtKeysHeadRecord(), [&](const auto& r) { jwt_keys_.Load(r); });
+    } else if (absl::StartsWith(kv.key, kJwtKeyPrefix)) {
+      status = load(kv, v1::JwtKeyRecord(), [&](const auto& r) { jwt_keys_.Load(r); });
     } else if (absl::StartsWith(kv.key, kRequestPrefix)) {
       status = load(kv, v1::RequestRecord(), [&](const auto& r) { LoadRequest(r); });
     }
@@ -76,6 +84,11 @@ absl::optional<BootTime> CredentialsCore::NextDeadline() const {
   } else if (prune < absl::InfiniteFuture()) {
     next = std::min(next, last_now_.boot + (prune - last_now_.wall) + kPruneDelay);
   }
+  if (const absl::Time change = jwt_keys_.NextChange(); change < absl::InfiniteFuture()) {
+    // Looked at every hour, since the wall clock may step.
+    next = std::min(next,
+                    last_now_.boot + std::clamp(change - last_now_.wall, kPrunePause, kLookAtKeys));
+  }
   if (next == BootTime::InfiniteFuture()) return absl::nullopt;
   return next;
 }
@@ -94,7 +107,7 @@ absl::Status CredentialsCore::CheckNotDenied(const std::string& spiffe_id,
 
 IssueOrder CredentialsCore::Issue(const std::string& spiffe_id, Kind kind,
                                   const CertifiableKey& key, absl::Time session_start,
-                                  const Now& now, Step* step) {
+                                  const Now& now, Step* step, const std::string& node) {
   absl::Duration ttl = config_.svid_ttl;
   if (kind == Kind::kTask) ttl = config_.task_svid_ttl;
   if (kind == Kind::kPerson) ttl = config_.person_svid_ttl;
@@ -107,7 +120,7 @@ IssueOrder CredentialsCore::Issue(const std::string& spiffe_id, Kind kind,
   const absl::Time start = absl::FromUnixSeconds(absl::ToUnixSeconds(now.wall));
   order.not_before = start - std::min(absl::Seconds(10), absl::Floor(ttl / 10, absl::Seconds(1)));
   order.not_after = start + ttl;
-  issuance_.AddIssued(order, session_start, step);
+  issuance_.AddIssued(order, session_start, node, step);
   return order;
 }
 
@@ -208,6 +221,7 @@ Step CredentialsCore::On(const Tick& event, const Now& now) {
   Step step;
   issuance_.Prune(now.wall, &step);
   PruneRequests(now.wall, &step);
+  if (!event.flush) RotateKeys(now.wall, &step);
   audit_.CloseWindows(now, event.flush, &step);
   return step;
 }

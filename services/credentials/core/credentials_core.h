@@ -18,6 +18,7 @@
 #include "services/credentials/core/audit_chain.h"
 #include "services/credentials/core/event.h"
 #include "services/credentials/core/issuance_state.h"
+#include "services/credentials/core/jwt_keyring.h"
 #include "services/credentials/core/policy_state.h"
 
 namespace capstan::credentials {
@@ -36,6 +37,9 @@ struct CoreConfig {
   absl::Duration refusal_fold_window = absl::Minutes(1);
   // How long a service may decide from a policy snapshot.
   absl::Duration policy_valid = absl::Minutes(5);
+  // Life of a token that asks for none; and of the keys that sign them.
+  absl::Duration jwt_default_ttl = absl::Minutes(5);
+  JwtKeyConfig jwt_keys = {};
   // How long a request_id is remembered.
   absl::Duration request_memory = absl::Hours(24);
 };
@@ -64,6 +68,7 @@ class CredentialsCore {
   absl::optional<BootTime> NextDeadline() const;
 
   v1::PolicySnapshot Snapshot() const { return policy_.Snapshot(config_.policy_valid); }
+  const JwtKeyring& jwt_keys() const { return jwt_keys_; }
   const CoreConfig& config() const { return config_; }
 
  private:
@@ -72,6 +77,8 @@ class CredentialsCore {
   Step On(const Join& event, const Now& now);
   Step On(const RenewSvid& event, const Now& now);
   Step On(const IssueTaskSvid& event, const Now& now);
+  Step On(const IssueTaskJwt& event, const Now& now);
+  Step On(const JwtKeyMade& event, const Now& now);
   Step On(const IssuePersonSvid& event, const Now& now);
   Step On(const IssueOwnSvid& event, const Now& now);
   Step On(const CreateProject& event, const Now& now);
@@ -86,7 +93,12 @@ class CredentialsCore {
   absl::Status CheckNotDenied(const std::string& spiffe_id, const std::string& serial) const;
   // Decides and records a certificate; CheckRoom must have been OK.
   IssueOrder Issue(const std::string& spiffe_id, auth::SpiffeId::Kind kind,
-                   const CertifiableKey& key, absl::Time session_start, const Now& now, Step* step);
+                   const CertifiableKey& key, absl::Time session_start, const Now& now, Step* step,
+                   const std::string& node = "");
+  // OK unless a live certificate of the Task was issued to another Node, or, with `must_hold`, to
+  // none.
+  absl::Status CheckNode(const std::string& node, const std::string& task, absl::Time now,
+                         bool must_hold) const;
   void Audit(absl::string_view principal, absl::string_view act, absl::string_view resource,
              const std::string& message, const Now& now, Step* step);
   // A Step that refuses, and says so in the chain.
@@ -94,6 +106,9 @@ class CredentialsCore {
               absl::string_view resource, const absl::Status& answer, const std::string& message,
               const Now& now);
   void Publish(Step* step) const;
+  void PublishKeys(Step* step) const;
+  // Asks for the keys that are due, and deletes those that nobody needs.
+  void RotateKeys(absl::Time now, Step* step);
 
   // The answer to a request_id seen before, if it was.
   absl::optional<absl::StatusOr<Outcome>> Repeated(const RequestIdentity& request) const;
@@ -107,6 +122,7 @@ class CredentialsCore {
   AuditChain audit_;
   PolicyState policy_;
   IssuanceState issuance_;
+  JwtKeyring jwt_keys_;
   // By Unix uid, as text.
   std::set<std::string> persons_;
   // By store key.

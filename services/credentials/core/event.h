@@ -82,6 +82,32 @@ struct IssueTaskSvid {
   CertifiableKey key;
 };
 
+struct IssueTaskJwt {
+  CallId call = 0;
+  // The calling Node.
+  auth::SpiffeId node;
+  std::string serial;
+  auth::SpiffeId task;
+  // `projects/{p}/jobs/{j}`, as the Node says.
+  std::string job;
+  // Checked: 1 to 8.
+  std::vector<std::string> audiences;
+  absl::Duration ttl;
+  // The subject is the Task's service account instead of the Task.
+  bool as_service_account = false;
+  // One of kJwtAlgorithms.
+  std::string algorithm;
+  // For the claim `jti`, random.
+  std::string token_id;
+};
+
+// What came of MakeJwtKey.
+struct JwtKeyMade {
+  std::string algorithm;
+  // Its times and schema are the core's to set.
+  absl::StatusOr<v1::JwtKeyRecord> record;
+};
+
 struct IssuePersonSvid {
   CallId call = 0;
   // As the kernel reports it.
@@ -157,9 +183,9 @@ struct Tick {
   bool flush = false;
 };
 
-using Event = std::variant<FirstRun, CreateJoinToken, Join, RenewSvid, IssueTaskSvid,
-                           IssuePersonSvid, IssueOwnSvid, CreateProject, CreateRoleBinding,
-                           DeleteRoleBinding, DenyIdentity, RecordAct, Tick>;
+using Event = std::variant<FirstRun, CreateJoinToken, Join, RenewSvid, IssueTaskSvid, IssueTaskJwt,
+                           JwtKeyMade, IssuePersonSvid, IssueOwnSvid, CreateProject,
+                           CreateRoleBinding, DeleteRoleBinding, DenyIdentity, RecordAct, Tick>;
 
 // A certificate to be signed: everything about it is decided and recorded.
 struct IssueOrder {
@@ -170,6 +196,19 @@ struct IssueOrder {
   absl::Time not_after;
 };
 
+// A JWT-SVID to be signed: everything about it is decided and recorded.
+struct JwtOrder {
+  std::string key_id;
+  std::string subject;
+  std::vector<std::string> audiences;
+  absl::Time issued_at;
+  absl::Time expires;
+  std::string id;
+  std::string job;
+  // Whose subject and attributes it bears.
+  auth::SpiffeId task;
+};
+
 struct TokenMade {
   std::string spiffe_id;
   absl::Time expire_time;
@@ -177,7 +216,7 @@ struct TokenMade {
 
 struct Done {};
 
-using Outcome = std::variant<Done, IssueOrder, TokenMade, v1::Project, v1::RoleBinding>;
+using Outcome = std::variant<Done, IssueOrder, JwtOrder, TokenMade, v1::Project, v1::RoleBinding>;
 
 // Answers a call.
 struct Reply {
@@ -190,7 +229,26 @@ struct PublishPolicy {
   std::shared_ptr<const v1::PolicySnapshot> snapshot;
 };
 
-using Effect = std::variant<Reply, PublishPolicy>;
+// The public keys that JWT-SVIDs are verified with.
+struct JwtKeySet {
+  // Rises with every change.
+  int64_t sequence = 0;
+  std::vector<std::string> public_jwks;
+  // After how long to look again at the latest.
+  absl::Duration refresh_hint;
+};
+
+// Gives the committed keys to those who verify.
+struct PublishJwtKeys {
+  std::shared_ptr<const JwtKeySet> keys;
+};
+
+// Makes a key, which JwtKeyMade then brings.
+struct MakeJwtKey {
+  std::string algorithm;
+};
+
+using Effect = std::variant<Reply, PublishPolicy, PublishJwtKeys, MakeJwtKey>;
 
 // What an event leads to. `puts` and `deletes` form one transaction; `after` is carried out, in
 // order, only once it and all earlier ones are committed.

@@ -125,11 +125,14 @@ Step CredentialsCore::On(const IssueTaskSvid& event, const Now& now) {
   if (policy_.FindProject(project) == nullptr) {
     return refuse(status::NotFound(project), "There is no such Project.");
   }
+  if (absl::Status held = CheckNode(node, spiffe_id, now.wall, /*must_hold=*/false); !held.ok()) {
+    return refuse(held, "Another Node holds an SVID of the Task.");
+  }
   if (absl::Status room = issuance_.CheckRoom(event.key.serial); !room.ok()) {
     return refuse(room, "There is no room.");
   }
   Step step;
-  IssueOrder order = Issue(spiffe_id, Kind::kTask, event.key, now.wall, now, &step);
+  IssueOrder order = Issue(spiffe_id, Kind::kTask, event.key, now.wall, now, &step, node);
   Audit(node, act::kIssueTaskSvid, spiffe_id, IssuedMessage(order), now, &step);
   step.after.push_back(Reply{event.call, Outcome(std::move(order))});
   return step;

@@ -27,7 +27,15 @@ void IssuanceState::Load(const v1::JoinTokenRecord& record) {
 }
 
 void IssuanceState::Load(const v1::IssuedRecord& record) {
-  issued_[record.serial()] = ToTime(record.session_start_time());
+  Issued& issued = issued_[record.serial()];
+  issued.session_start = ToTime(record.session_start_time());
+  if (!record.node().empty()) {
+    issued.task = record.spiffe_id();
+    Holder& holder = holders_[issued.task];
+    if (holder.node.empty() || ToTime(record.expire_time()) >= holder.not_after) {
+      holder = {record.node(), ToTime(record.expire_time())};
+    }
+  }
   issued_ends_.insert({ToTime(record.expire_time()) + kIssuedLinger, record.serial()});
 }
 
@@ -100,7 +108,8 @@ absl::Status IssuanceState::CheckRoom(const std::string& serial) const {
   return absl::OkStatus();
 }
 
-void IssuanceState::AddIssued(const IssueOrder& order, absl::Time session_start, Step* step) {
+void IssuanceState::AddIssued(const IssueOrder& order, absl::Time session_start,
+                              const std::string& node, Step* step) {
   v1::IssuedRecord record;
   record.set_schema(kSchema);
   record.set_serial(order.serial);
@@ -109,6 +118,7 @@ void IssuanceState::AddIssued(const IssueOrder& order, absl::Time session_start,
   *record.mutable_start_time() = ToProto(order.not_before);
   *record.mutable_expire_time() = ToProto(order.not_after);
   *record.mutable_session_start_time() = ToProto(session_start);
+  record.set_node(node);
   step->puts.push_back({.key = IssuedKey(order.serial), .value = record.SerializeAsString()});
   Load(record);
 }
@@ -116,7 +126,13 @@ void IssuanceState::AddIssued(const IssueOrder& order, absl::Time session_start,
 absl::optional<absl::Time> IssuanceState::SessionStart(const std::string& serial) const {
   const auto it = issued_.find(serial);
   if (it == issued_.end()) return absl::nullopt;
-  return it->second;
+  return it->second.session_start;
+}
+
+absl::optional<std::string> IssuanceState::NodeOf(const std::string& task, absl::Time now) const {
+  const auto it = holders_.find(task);
+  if (it == holders_.end() || it->second.not_after <= now) return absl::nullopt;
+  return it->second.node;
 }
 
 void IssuanceState::Prune(absl::Time now, Step* step) {
@@ -129,7 +145,13 @@ void IssuanceState::Prune(absl::Time now, Step* step) {
   }
   while (pruned < kPruneBatch && !issued_ends_.empty() && issued_ends_.begin()->first <= now) {
     step->deletes.push_back({.key = IssuedKey(issued_ends_.begin()->second), .end = ""});
-    issued_.erase(issued_ends_.begin()->second);
+    const auto issued = issued_.find(issued_ends_.begin()->second);
+    const auto holder = holders_.find(issued->second.task);
+    if (holder != holders_.end() &&
+        holder->second.not_after + kIssuedLinger <= issued_ends_.begin()->first) {
+      holders_.erase(holder);
+    }
+    issued_.erase(issued);
     issued_ends_.erase(issued_ends_.begin());
     ++pruned;
   }

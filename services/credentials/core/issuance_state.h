@@ -49,7 +49,12 @@ class IssuanceState {
   // OK if one more certificate may be issued, under this serial.
   absl::Status CheckRoom(const std::string& serial) const;
   // Records a certificate that is about to be signed. CheckRoom must have been OK.
-  void AddIssued(const IssueOrder& order, absl::Time session_start, Step* step);
+  // `node` is the SPIFFE id of the Node that a Task's is issued to; else empty.
+  void AddIssued(const IssueOrder& order, absl::Time session_start, const std::string& node,
+                 Step* step);
+  // The Node that holds a live certificate of the Task; nothing if none does. A Task runs on one
+  // Node in its generation, and its id names the generation.
+  absl::optional<std::string> NodeOf(const std::string& task, absl::Time now) const;
   // When the line of renewals began that the certificate belongs to; nothing if it is not known.
   absl::optional<absl::Time> SessionStart(const std::string& serial) const;
 
@@ -64,8 +69,21 @@ class IssuanceState {
  private:
   const absl::Duration repeat_window_;
   std::map<std::string, v1::JoinTokenRecord> tokens_;
-  // Serial to start of session.
-  std::map<std::string, absl::Time> issued_;
+  struct Issued {
+    absl::Time session_start;
+    // Of a Task's certificate.
+    std::string task;
+  };
+  struct Holder {
+    std::string node;
+    // Of the certificate that lives longest.
+    absl::Time not_after;
+  };
+
+  // By serial.
+  std::map<std::string, Issued> issued_;
+  // By the Task's SPIFFE id.
+  std::map<std::string, Holder> holders_;
   // When what leaves: (time, id or serial).
   std::set<std::pair<absl::Time, std::string>> token_ends_;
   std::set<std::pair<absl::Time, std::string>> issued_ends_;

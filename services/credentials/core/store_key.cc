@@ -43,6 +43,8 @@ std::string IssuedKey(absl::string_view serial) { return absl::StrCat(kIssuedPre
 
 std::string PersonKey(absl::string_view uid) { return absl::StrCat(kPersonPrefix, uid); }
 
+std::string JwtKeyKey(absl::string_view key_id) { return absl::StrCat(kJwtKeyPrefix, key_id); }
+
 std::string RequestKey(absl::string_view principal, absl::string_view request_id) {
   return absl::StrCat(kRequestPrefix, absl::BytesToHexString(
                                           Sha256::Of(absl::StrCat(principal, "\n", request_id))));

@@ -24,6 +24,8 @@ inline constexpr char kDenyPrefix[] = "/capstan/credentials/v1/deny/";
 inline constexpr char kJoinTokenPrefix[] = "/capstan/credentials/v1/join_token/";
 inline constexpr char kIssuedPrefix[] = "/capstan/credentials/v1/issued/";
 inline constexpr char kPersonPrefix[] = "/capstan/credentials/v1/person/";
+inline constexpr char kJwtKeysHeadKey[] = "/capstan/credentials/v1/jwt_keys_head";
+inline constexpr char kJwtKeyPrefix[] = "/capstan/credentials/v1/jwt_key/";
 inline constexpr char kRequestPrefix[] = "/capstan/credentials/v1/request/";
 
 std::string AuditKey(int64_t sequence);
@@ -38,6 +40,7 @@ std::string DeniedSerialKey(absl::string_view serial);
 std::string JoinTokenKey(absl::string_view id);
 std::string IssuedKey(absl::string_view serial);
 std::string PersonKey(absl::string_view uid);
+std::string JwtKeyKey(absl::string_view key_id);
 // Principals hold `/`, so the key holds a digest of both.
 std::string RequestKey(absl::string_view principal, absl::string_view request_id);
 

@@ -7,12 +7,13 @@
 #include "absl/status/statusor.h"
 #include "proto/capstan/credentials/v1/join_service.pb.h"
 #include "proto/capstan/credentials/v1/project.pb.h"
+#include "proto/capstan/credentials/v1/token_service.pb.h"
 #include "services/credentials/core/event.h"
 
 namespace capstan::credentials {
 
-// What comes of an event: the outcome of the core, with certificates signed.
-using Answer = std::variant<Done, v1::Svid, TokenMade, v1::Project, v1::RoleBinding>;
+// What comes of an event: the outcome of the core, with certificates and tokens signed.
+using Answer = std::variant<Done, v1::Svid, v1::JwtSvid, TokenMade, v1::Project, v1::RoleBinding>;
 
 // Where events of callers go: the engine. Thread-safe.
 class EventSink {

@@ -28,6 +28,8 @@ absl::Status ServeCredentials(const ServeOptions& options, const Clock* clock) {
   if (settings.has_person_svid_ttl()) {
     config.core.person_svid_ttl = ToDuration(settings.person_svid_ttl());
   }
+  config.issuer = settings.issuer();
+  config.openid_listen = settings.openid_listen();
 
   ThreadStrand io_strand("cred.io", clock);
   credentials::Deps deps;

@@ -57,6 +57,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   }
   LoadOptions options;
   options.allowed_source_roots = config.allowed_source_roots;
+  options.http = config.http;
   CAPSTAN_ASSIGN_OR_RETURN(parts.site,
                            DirectorySite::Open(config.site_directory, options, config.disk_threads,
                                                Random(random.Next()), deps.strand));

@@ -16,6 +16,7 @@
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
 #include "libs/time/clock.h"
+#include "services/data_loader/adapters/http_client.h"
 
 namespace capstan::data_loader {
 
@@ -28,6 +29,8 @@ struct ServerConfig {
   std::vector<std::string> clusters;
   // Folders below which `file://` sources may lie.
   std::vector<std::string> allowed_source_roots;
+  // How `http://` and `https://` sources are read; by default none is.
+  HttpOptions http;
   // Threads for loads and copies of outputs.
   int disk_threads = 4;
   // Threads that read content for Nodes that do not share the Site's file system.

@@ -55,6 +55,7 @@ class ServerTest : public ::testing::Test {
     config.site_directory = base_ + "/site";
     config.allowed_source_roots = {base_ + "/bucket"};
     config.page_token_key = "0123456789abcdef";
+    config.site_limit_bytes = site_limit_;
     ServerDeps deps;
     deps.clock = &clock_;
     deps.strand = strand_.get();
@@ -156,6 +157,7 @@ class ServerTest : public ::testing::Test {
   auth::FakeAccess access_;
   std::shared_ptr<store::MemoryImage> disk_ = std::make_shared<store::MemoryImage>();
   std::string base_;
+  int64_t site_limit_ = 0;
   uint64_t seed_ = 0;
   std::unique_ptr<ThreadStrand> strand_;
   std::unique_ptr<store::MemoryStore> store_;
@@ -195,6 +197,39 @@ TEST_F(ServerTest, AMissingObjectFailsTheLoadByName) {
   EXPECT_EQ(load->state(), pb::DataLoad::STATE_FAILED);
   EXPECT_EQ(load->reason(), "OBJECT_NOT_FOUND");
   EXPECT_TRUE(absl::StrContains(load->message(), "gone.npz")) << load->message();
+}
+
+TEST_F(ServerTest, VersionsLeaveForOthersAndComeBackWhenTheyArePinned) {
+  Stop();
+  site_limit_ = 100;
+  Start();
+  Write("bucket/a", std::string(60, 'a'));
+  Write("bucket/b", std::string(60, 'b'));
+  Write("bucket/c", std::string(101, 'c'));
+  ASSERT_TRUE(CreateDataset({"a"}, "first").ok());
+  ASSERT_TRUE(CreateDataset({"b"}, "second").ok());
+  ASSERT_TRUE(CreateDataset({"c"}, "third").ok());
+  const std::string first = LoadToEnd("projects/p/datasets/first")->version();
+  const std::string second = LoadToEnd("projects/p/datasets/second")->version();
+  ASSERT_FALSE(second.empty());
+  const auto pin = [this](const std::string& version) {
+    pb::PinVersionRequest request;
+    request.set_version(version);
+    request.set_holder(absl::StrCat(kUid, "/1"));
+    return Call(loads_, &pb::DataLoadService::Stub::PinVersion, request);
+  };
+  EXPECT_EQ(status::Reason(pin(first).status()), "VERSION_ON_ITS_WAY");
+  auto pinned = pin(first);
+  while (status::Reason(pinned.status()) == "VERSION_ON_ITS_WAY") pinned = pin(first);
+  ASSERT_TRUE(pinned.ok()) << pinned.status();
+  EXPECT_EQ(Read(pinned->directory() + "/a"), std::string(60, 'a'));
+  // Now it is held: the other has no room, and says so.
+  while (status::Reason(pin(second).status()) == "VERSION_ON_ITS_WAY") {
+  }
+  const absl::Status full = pin(second).status();
+  EXPECT_EQ(status::Reason(full), "SITE_FULL") << full;
+  EXPECT_TRUE(absl::StrContains(full.message(), kUid)) << full;
+  EXPECT_EQ(LoadToEnd("projects/p/datasets/third")->reason(), "CONTENT_TOO_LARGE");
 }
 
 TEST_F(ServerTest, ReceivesABundleOnceAndRefusesWrongContent) {

@@ -89,7 +89,8 @@ TEST_F(DirectorySiteTest, ReportsALoadOnTheStrand) {
   ASSERT_EQ(::mkdir((base_ + "/bucket").c_str(), 0755), 0);
   Write(base_ + "/bucket/a", "abc");
   site_.reset();
-  site_ = *DirectorySite::Open(base_ + "/site", LoadOptions{.allowed_source_roots = {base_}}, 1,
+  site_ = *DirectorySite::Open(base_ + "/site",
+                               LoadOptions{.allowed_source_roots = {base_}, .http = {}}, 1,
                                Random(1), &strand_);
   absl::Notification done;
   absl::StatusOr<Published> result = absl::UnknownError("");

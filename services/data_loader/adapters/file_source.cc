@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,6 +18,7 @@ namespace capstan::data_loader {
 namespace {
 
 constexpr absl::string_view kScheme = "file://";
+constexpr size_t kReadSize = 1 << 20;
 
 std::string Validator(const struct ::stat& st) {
   return absl::StrCat(st.st_dev, "-", st.st_ino, "-", st.st_size, "-", st.st_mtim.tv_sec, ".",
@@ -107,11 +109,36 @@ absl::StatusOr<UniqueFd> FileSource::OpenObject(const LoadPlan::File& planned) c
   absl::StatusOr<UniqueFd> fd = root_.OpenFile(planned.path(), O_RDONLY | O_NOFOLLOW);
   if (absl::IsNotFound(fd.status())) return ObjectNotFound(Shown(uri_, planned.path()));
   CAPSTAN_RETURN_IF_ERROR(fd.status());
-  CAPSTAN_RETURN_IF_ERROR(CheckUnchanged(*fd, planned));
+  CAPSTAN_RETURN_IF_ERROR(CheckOpen(*fd, planned));
   return fd;
 }
 
-absl::Status FileSource::CheckUnchanged(const UniqueFd& fd, const LoadPlan::File& planned) const {
+absl::Status FileSource::CheckUnchanged(const LoadPlan::File& planned) const {
+  return OpenObject(planned).status();
+}
+
+absl::Status FileSource::Read(const LoadPlan::File& planned, int64_t offset, int64_t length,
+                              absl::FunctionRef<absl::Status(absl::string_view)> sink) const {
+  CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd in, OpenObject(planned));
+  std::string buffer(std::min(kReadSize, static_cast<size_t>(length)), '\0');
+  for (int64_t done = 0; done < length;) {
+    const size_t want = std::min(buffer.size(), static_cast<size_t>(length - done));
+    const ssize_t got = ::pread(in.get(), buffer.data(), want, offset + done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ErrnoStatus(errno, "read", planned.path());
+    if (got == 0) {
+      return status::Error(absl::StatusCode::kDataLoss, "SOURCE_TRUNCATED",
+                           absl::StrCat("object '", Shown(uri_, planned.path()), "' ends at byte ",
+                                        offset + done, "; it had ", planned.size_bytes()),
+                           {{"object", Shown(uri_, planned.path())}});
+    }
+    CAPSTAN_RETURN_IF_ERROR(sink(absl::string_view(buffer.data(), static_cast<size_t>(got))));
+    done += got;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FileSource::CheckOpen(const UniqueFd& fd, const LoadPlan::File& planned) const {
   struct stat st{};
   if (::fstat(fd.get(), &st) != 0) return ErrnoStatus(errno, "stat", planned.path());
   if (Validator(st) != planned.validator()) return SourceChanged(Shown(uri_, planned.path()));

@@ -19,9 +19,10 @@
 #include "libs/content/publish.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
-#include "services/data_loader/adapters/file_source.h"
-#include "services/data_loader/adapters/load_plan.pb.h"
+#include "services/data_loader/adapters/open_source.h"
+#include "services/data_loader/core/load_plan.pb.h"
 #include "services/data_loader/core/part_plan.h"
+#include "services/data_loader/ports/data_source.h"
 
 namespace capstan::data_loader {
 namespace {
@@ -29,12 +30,11 @@ namespace {
 using ::capstan::dataloader::v1::Manifest;
 
 constexpr size_t kMaxPlan = 256 << 20;
-constexpr size_t kCopySize = 1 << 20;
 
 // Copies the parts that are not in the journal.
 class PartCopier {
  public:
-  PartCopier(const FileSource* source, const SafeRoot* staged, const LoadPlan* plan,
+  PartCopier(const DataSource* source, const SafeRoot* staged, const LoadPlan* plan,
              content::PartJournal* journal, const LoadListener* listener,
              const std::atomic<bool>* stop)
       : source_(source),
@@ -53,10 +53,10 @@ class PartCopier {
 
  private:
   void Work(const std::vector<Part>& todo);
-  absl::Status Copy(const Part& part, char* buffer);
+  absl::Status Copy(const Part& part);
   void Read(int64_t bytes);
 
-  const FileSource* const source_;
+  const DataSource* const source_;
   const SafeRoot* const staged_;
   const LoadPlan* const plan_;
   content::PartJournal* const journal_;
@@ -96,7 +96,6 @@ absl::Status PartCopier::Run(const std::vector<Part>& parts, int parallel,
 }
 
 void PartCopier::Work(const std::vector<Part>& todo) {
-  const auto buffer = std::make_unique<char[]>(kCopySize);
   while (true) {
     const size_t i = next_++;
     if (i >= todo.size()) return;
@@ -104,7 +103,7 @@ void PartCopier::Work(const std::vector<Part>& todo) {
       absl::MutexLock lock(&mutex_);
       if (!status_.ok()) return;
     }
-    const absl::Status copied = Copy(todo[i], buffer.get());
+    const absl::Status copied = Copy(todo[i]);
     absl::MutexLock lock(&mutex_);
     if (!copied.ok()) {
       if (status_.ok()) status_ = copied;
@@ -120,45 +119,47 @@ void PartCopier::Read(int64_t bytes) {
   source_bytes_read_ += bytes;
 }
 
-absl::Status PartCopier::Copy(const Part& part, char* buffer) {
+absl::Status PartCopier::Copy(const Part& part) {
   const LoadPlan::File& file = plan_->files(part.file);
-  CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd in, source_->OpenObject(file));
   CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd out,
                            staged_->OpenFile(file.path(), O_WRONLY | O_CREAT, 0600));
-  int64_t done = 0;
-  while (done < part.size) {
+  int64_t at = part.offset;
+  const auto write = [&](absl::string_view bytes) -> absl::Status {
     if (*stop_) return absl::CancelledError("stopped");
-    const size_t want = std::min<size_t>(kCopySize, static_cast<size_t>(part.size - done));
-    const ssize_t got = ::pread(in.get(), buffer, want, part.offset + done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return ErrnoStatus(errno, "read", file.path());
-    if (got == 0) {
-      return status::Error(
-          absl::StatusCode::kDataLoss, "SOURCE_TRUNCATED",
-          absl::StrCat("object '", absl::CHexEscape(file.path()), "' ends at byte ",
-                       part.offset + done, "; it had ", file.size_bytes()),
-          {{"object", file.path()}});
-    }
-    Read(got);
-    int64_t written = 0;
-    while (written < got) {
-      const ssize_t n = ::pwrite(out.get(), buffer + written, static_cast<size_t>(got - written),
-                                 part.offset + done + written);
+    Read(static_cast<int64_t>(bytes.size()));
+    while (!bytes.empty()) {
+      const ssize_t n = ::pwrite(out.get(), bytes.data(), bytes.size(), at);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return ErrnoStatus(errno, "write", file.path());
-      written += n;
+      at += n;
+      bytes.remove_prefix(static_cast<size_t>(n));
     }
-    done += got;
-  }
+    return absl::OkStatus();
+  };
+  CAPSTAN_RETURN_IF_ERROR(source_->Read(file, part.offset, part.size, write));
   if (::fdatasync(out.get()) != 0) return ErrnoStatus(errno, "fdatasync", file.path());
   return journal_->Append({part.file, part.index});
+}
+
+// Parts of what the source gives only whole are one.
+std::vector<Part> PartsOf(const LoadPlan& plan, const std::vector<int64_t>& sizes) {
+  std::vector<Part> parts = PlanParts(sizes, plan.part_bytes());
+  parts.erase(std::remove_if(parts.begin(), parts.end(),
+                             [&plan](const Part& part) {
+                               return plan.files(part.file).whole() && part.index > 0;
+                             }),
+              parts.end());
+  for (Part& part : parts) {
+    if (plan.files(part.file).whole()) part.size = sizes[static_cast<size_t>(part.file)];
+  }
+  return parts;
 }
 
 std::string LoadFolder(const std::string& load) {
   return absl::StrCat("staging/loads/", load.substr(load.rfind('/') + 1));
 }
 
-absl::StatusOr<LoadPlan> ReadOrMakePlan(const SafeRoot& site, const FileSource& source,
+absl::StatusOr<LoadPlan> ReadOrMakePlan(const SafeRoot& site, const DataSource& source,
                                         const StartLoad& load, const LoadOptions& options) {
   const std::string path = LoadFolder(load.load) + "/plan.binpb";
   LoadPlan plan;
@@ -204,12 +205,13 @@ absl::StatusOr<Published> Load(const SafeRoot& site, const StartLoad& load,
                                const LoadOptions& options, const LoadListener& listener,
                                const std::atomic<bool>& stop) {
   const std::string folder = LoadFolder(load.load);
-  CAPSTAN_ASSIGN_OR_RETURN(const FileSource source,
-                           FileSource::Open(load.source_uri, options.allowed_source_roots));
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const std::unique_ptr<DataSource> source,
+      OpenDataSource(load.source_uri, options.allowed_source_roots, options.http, stop));
   CAPSTAN_RETURN_IF_ERROR(site.MakeDirectories(folder + "/files", 0700));
   CAPSTAN_ASSIGN_OR_RETURN(const absl::optional<Published> before, FindPublished(site, load));
   if (before.has_value()) return *before;
-  CAPSTAN_ASSIGN_OR_RETURN(const LoadPlan plan, ReadOrMakePlan(site, source, load, options));
+  CAPSTAN_ASSIGN_OR_RETURN(const LoadPlan plan, ReadOrMakePlan(site, *source, load, options));
   CAPSTAN_ASSIGN_OR_RETURN(const SafeRoot staged, site.Descend(folder + "/files"));
   std::vector<int64_t> sizes;
   int64_t total = 0;
@@ -225,11 +227,12 @@ absl::StatusOr<Published> Load(const SafeRoot& site, const StartLoad& load,
 
   CAPSTAN_ASSIGN_OR_RETURN(content::PartJournal journal,
                            content::PartJournal::Open(site, folder + "/parts.journal"));
-  PartCopier copier(&source, &staged, &plan, &journal, &listener, &stop);
-  CAPSTAN_RETURN_IF_ERROR(copier.Run(PlanParts(sizes, plan.part_bytes()), options.parallel_parts,
-                                     load.source_bytes_read));
+  PartCopier copier(source.get(), &staged, &plan, &journal, &listener, &stop);
+  CAPSTAN_RETURN_IF_ERROR(
+      copier.Run(PartsOf(plan, sizes), options.parallel_parts, load.source_bytes_read));
   for (const LoadPlan::File& file : plan.files()) {
-    CAPSTAN_RETURN_IF_ERROR(source.OpenObject(file).status());
+    if (stop) return absl::CancelledError("stopped");
+    CAPSTAN_RETURN_IF_ERROR(source->CheckUnchanged(file));
   }
 
   listener.publishing();
@@ -240,6 +243,12 @@ absl::StatusOr<Published> Load(const SafeRoot& site, const StartLoad& load,
         absl::StrCat("staged ", manifest.files_size(), " files of ", plan.files_size()));
   }
   for (int i = 0; i < plan.files_size(); ++i) {
+    if (!plan.files(i).sha256().empty() && plan.files(i).sha256() != manifest.files(i).sha256()) {
+      return status::Error(absl::StatusCode::kDataLoss, "DIGEST_MISMATCH",
+                           absl::StrCat("object '", absl::CHexEscape(plan.files(i).path()),
+                                        "' is not what the digest that its source gives says"),
+                           {{"object", plan.files(i).path()}});
+    }
     if (manifest.files(i).size_bytes() == plan.files(i).size_bytes()) continue;
     return status::Error(absl::StatusCode::kDataLoss, "STAGED_FILES_LOST",
                          absl::StrCat("staged file '", plan.files(i).path(), "' has ",

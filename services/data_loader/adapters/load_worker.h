@@ -9,6 +9,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "libs/safe_path/safe_path.h"
+#include "services/data_loader/adapters/http_client.h"
 #include "services/data_loader/core/loader_core.h"
 #include "services/data_loader/ports/site.h"
 
@@ -21,6 +22,8 @@ struct LoadOptions {
   int64_t part_bytes = 8 << 20;
   // Parts copied at once.
   int parallel_parts = 4;
+  // How `http://` and `https://` sources are read.
+  HttpOptions http;
 };
 
 // What a load tells and asks while it runs; called on the load's own threads, serially.
@@ -41,7 +44,7 @@ struct LoadListener {
 //    bytes are durable; parts in the journal are not read again.
 // 3. The check: every object must still be the one planned.
 // 4. The manifest: every staged file is read back and hashed, so that what is published is what the
-//    disk holds.
+//    disk holds. A digest that the source promises must be that of the file.
 // 5. Publishing: files are made read-only and synced, and the folder is renamed to its digest, so a
 //    reader sees the whole version or none. A version that is there already is left as it is.
 //

@@ -12,6 +12,7 @@
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
+#include "services/data_loader/core/http_rules.h"
 
 namespace capstan::data_loader {
 namespace {
@@ -30,11 +31,24 @@ absl::Status CheckCreateDataset(const capstan::dataloader::v1::CreateDatasetRequ
                absl::StrCat("is '", request.dataset_id(), "'; expected ", resource::kIdRule));
   }
   const std::string& uri = request.dataset().source_uri();
-  if (!absl::StartsWith(uri, "file:///") || uri.size() > kMaxUri) {
-    errors.Add("dataset.source_uri", absl::StrCat("is '", uri.substr(0, 100),
-                                                  "'; expected file:///absolute/folder/ of at "
-                                                  "most ",
-                                                  kMaxUri, " bytes"));
+  if (absl::StartsWith(uri, "http://") || absl::StartsWith(uri, "https://")) {
+    const absl::StatusOr<HttpUrl> url = ParseHttpUrl(uri);
+    if (!url.ok()) {
+      errors.Add("dataset.source_uri", url.status().message());
+    } else if (!url->query.empty()) {
+      errors.Add(
+          "dataset.source_uri",
+          absl::StrCat("'", url->Shown(),
+                       "' has a query, which may be a secret, and would be stored and shown"));
+    }
+  } else if (!absl::StartsWith(uri, "file:///") || uri.size() > kMaxUri) {
+    // What is before an @ may be a password.
+    const bool secret = absl::StrContains(uri, '@');
+    errors.Add(
+        "dataset.source_uri",
+        absl::StrCat("is '", secret ? "…" : uri.substr(0, 100),
+                     "'; expected file:///absolute/folder/, http://… or https://… of at most ",
+                     kMaxUri, " bytes"));
   } else if (uri != "file:///") {
     std::string path = uri.substr(std::string("file:///").size());
     if (path.back() == '/') path.pop_back();

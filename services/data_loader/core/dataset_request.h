@@ -10,8 +10,8 @@
 
 namespace capstan::data_loader {
 
-// INVALID_ARGUMENT with every wrong field: names, id, `file://` source with an absolute path, at
-// most 10,000 objects with safe paths.
+// INVALID_ARGUMENT with every wrong field: names, id, `file://` source with an absolute path,
+// or `http://` or `https://` URL without user and query, at most 10,000 objects with safe paths.
 absl::Status CheckCreateDataset(const capstan::dataloader::v1::CreateDatasetRequest& request);
 absl::Status CheckOpenOutput(const capstan::dataloader::v1::OpenOutputRequest& request);
 

@@ -47,12 +47,16 @@ void AddDataCommands(CLI::App& app, Act* act) {
   auto options = std::make_shared<CreateDatasetOptions>();
   CLI::App* create = dataset->add_subcommand("create", "Create a Dataset");
   create->add_option("id", options->id, "id of the Dataset")->required();
-  create->add_option("--source", options->source, "file:///…/ or a folder here")
+  create
+      ->add_option("--source", options->source,
+                   "file:///…/, https://… (an object, a folder/ or a list.index) or a folder here")
       ->type_name("DIR")
       ->required();
   create->add_option("--object", options->objects,
                      "object wanted, relative to the source (repeatable); default all");
-  create->footer("Examples:\n  capstan dataset create digits --source ./bucket\n");
+  create->footer(
+      "Examples:\n  capstan dataset create digits --source ./bucket\n"
+      "  capstan dataset create corpus --source https://data.example.com/corpus.index\n");
   create->callback(
       [=] { *act = [=](Invocation& invocation) { return CreateDataset(*options, invocation); }; });
   dataset->add_subcommand("list", "List Datasets")

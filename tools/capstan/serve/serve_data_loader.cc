@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/status_macros.h"
+#include "libs/time/proto_time.h"
 #include "services/data_loader/server.h"
 #include "tools/capstan/serve/part_context.h"
 #include "tools/capstan/serve/serve_part.h"
@@ -44,6 +45,14 @@ absl::Status ServeDataLoader(const ServeOptions& options, const Clock* clock) {
   if (config.allowed_source_roots.empty()) {
     config.allowed_source_roots = DefaultSourceRoots(options.data_dir);
   }
+  const auto& http = context->config().data_loader().http();
+  config.http.allowed_url_prefixes.assign(http.allowed_url_prefixes().begin(),
+                                          http.allowed_url_prefixes().end());
+  config.http.allowed_addresses.assign(http.allowed_addresses().begin(),
+                                       http.allowed_addresses().end());
+  config.http.ca_file = http.ca_file();
+  if (http.has_connect_timeout()) config.http.connect_timeout = ToDuration(http.connect_timeout());
+  if (http.has_idle_timeout()) config.http.idle_timeout = ToDuration(http.idle_timeout());
   config.site_limit_bytes = context->config().data_loader().site_limit_bytes();
   CAPSTAN_ASSIGN_OR_RETURN(config.page_token_key, context->KeptSecret("page_token.key"));
 

@@ -115,7 +115,7 @@ TestPlatform::TestPlatform(absl::string_view config) {
 TestPlatform::~TestPlatform() {
   if (folder_.empty()) return;
   if (Part("supervisor").has_value()) {
-    for (const dev::PartSpec& part : dev::AllParts()) Signal(part.name, SIGCONT);
+    for (const dev::PartSpec& part : dev::PossibleParts()) Signal(part.name, SIGCONT);
     Down();
   }
   EXPECT_EQ(absl::StrJoin(Leftovers(), "\n"), "") << "left behind";
@@ -171,12 +171,16 @@ std::string TestPlatform::MustCapstan(const std::vector<std::string>& arguments)
   return std::move(result.out);
 }
 
-void TestPlatform::Up() { MustCapstan({"dev", "up", "--detach", "--config", config_file_}); }
+void TestPlatform::Up(const std::vector<std::string>& arguments) {
+  std::vector<std::string> line = {"dev", "up", "--detach", "--config", config_file_};
+  line.insert(line.end(), arguments.begin(), arguments.end());
+  MustCapstan(line);
+}
 
 void TestPlatform::Down(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {"dev", "down"});
   MustCapstan(arguments);
-  for (const dev::PartSpec& part : dev::AllParts()) {
+  for (const dev::PartSpec& part : dev::PossibleParts()) {
     EXPECT_FALSE(Part(part.name).has_value()) << part.name << " still runs";
   }
 }
@@ -195,6 +199,7 @@ void TestPlatform::Submit(const WitnessJob& job) {
       absl::ToInt64Milliseconds(job.step), "\"\n        WITNESS_CHECKPOINT_EVERY: \"",
       job.checkpoint_every, "\"\n", job.orphan ? "        WITNESS_ORPHAN: \"1\"\n" : "",
       "      resources: {cpu: 10m, memory: ", job.memory,
+      job.slots > 0 ? absl::StrCat(", accelerators: {slot: ", job.slots, "}") : "",
       "}\n  retry: {max_restarts: 3, initial_back_off: 0.1s}\n  stop_grace: 1s\n  bundle: ",
       folder_, "/bundle\n  output: ", job.checkpoint_every > 0 ? "true" : "false", "\n");
   if (job.fence_after > absl::ZeroDuration()) {
@@ -237,6 +242,10 @@ WitnessLog TestPlatform::Witnesses() const {
   auto log = WitnessLog::Parse(ReadFileOrEmpty(folder_ + "/witness/log"));
   EXPECT_TRUE(log.ok()) << log.status();
   return log.ok() ? *std::move(log) : WitnessLog();
+}
+
+void TestPlatform::ForgetWitnesses() {
+  EXPECT_EQ(truncate((folder_ + "/witness/log").c_str(), 0), 0);
 }
 
 bool TestPlatform::AwaitReady(absl::Duration time_out) {

@@ -44,6 +44,8 @@ struct WitnessJob {
   // 0 leaves the default.
   absl::Duration fence_after = absl::ZeroDuration();
   absl::string_view memory = "32Mi";
+  // Devices named `slot` for each rank.
+  int slots = 0;
 };
 
 // One folder under /tmp with the platform's data folder and the witnesses' file. Needs root, since
@@ -69,8 +71,8 @@ class TestPlatform {
   // A folder with examples/digits, as plain files.
   std::string CopyOfExample() const;
 
-  // `dev up --detach`.
-  void Up();
+  // `dev up --detach`, with more arguments.
+  void Up(const std::vector<std::string>& arguments = {});
   // `dev down`, with more arguments; afterwards no part runs.
   void Down(std::vector<std::string> arguments = {});
 
@@ -93,6 +95,8 @@ class TestPlatform {
   // not come true in time.
   bool Await(const std::function<bool()>& condition, absl::Duration time_out = absl::Seconds(60));
   WitnessLog Witnesses() const;
+  // Empties the witnesses' file between two Jobs; nobody may be writing it.
+  void ForgetWitnesses();
   // True once every part answers that it is ready.
   bool AwaitReady(absl::Duration time_out = absl::Seconds(60));
 

@@ -13,7 +13,7 @@
 #include "grpcpp/support/channel_arguments.h"
 #include "libs/auth/spiffe_id.h"
 #include "libs/rpc/callback_threads.h"
-#include "libs/rpc/limits.h"
+#include "libs/rpc/channel_settings.h"
 #include "libs/rpc/x509.h"
 #include "libs/status/status_macros.h"
 
@@ -214,20 +214,8 @@ std::shared_ptr<grpc::ChannelCredentials> JoinChannelCredentials(std::string bun
 std::shared_ptr<grpc::Channel> Dial(const std::string& address,
                                     std::shared_ptr<grpc::ChannelCredentials> credentials) {
   KeepCallbackThreads();
-  grpc::ChannelArguments args;
-  args.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  args.SetMaxSendMessageSize(kMaxMessageBytes);
-  args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
-  args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
-  args.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1'000);
-  args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5'000);
-  args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  grpc::ChannelArguments args = ChannelSettings();
   args.SetServiceConfigJSON("{}");
-  args.SetSslTargetNameOverride(kTlsServerName);
   return grpc::CreateCustomChannel(address, credentials, args);
 }
 

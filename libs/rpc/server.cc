@@ -75,9 +75,10 @@ Server::~Server() { Shutdown(absl::ZeroDuration()); }
 
 void Server::AddConnection(int fd) { grpc::AddInsecureChannelFromFd(server_.get(), fd); }
 
-void Server::SetServing(bool serving) {
+void Server::SetServing(const std::string& name, bool serving) {
+  if (server_ == nullptr) return;
   grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
-  if (health != nullptr) health->SetServingStatus(serving);
+  if (health != nullptr) health->SetServingStatus(name, serving);
 }
 
 void Server::Shutdown(absl::Duration grace) {

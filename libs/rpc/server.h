@@ -27,6 +27,9 @@ RegisteredService Registered(grpc::Service* service) {
   return {service, Generated::service_full_name()};
 }
 
+// The name under which the health service of a replica says whether it leads; what DialLeader asks.
+inline constexpr char kLeaderHealth[] = "capstan.leader";
+
 struct ServerConfig {
   // `host:port`; port 0 takes a free one, `unix:/path` a socket.
   std::string address = "127.0.0.1:0";
@@ -63,8 +66,9 @@ class Server {
   // Serves a connected socket in plaintext and takes it over. Whoever hands it in has made sure of
   // the other side; its calls are anonymous.
   void AddConnection(int fd);
-  // Answer of the health service, for all services; serving from the start.
-  void SetServing(bool serving);
+  // The health service's answer for `name`, which need not be a service of gRPC's: see
+  // kLeaderHealth.
+  void SetServing(const std::string& name, bool serving);
 
   // Reports not serving, takes no new calls, waits for open ones up to `grace` and cancels what is
   // left then; returns when no handler runs any more. Idempotent. Streams end only when their

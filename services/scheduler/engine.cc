@@ -128,10 +128,12 @@ void Engine::Loaded(Records records) {
   Apply(gained);
   deps_.logger->Info("state loaded",
                      {{"revision", records.revision}, {"records", records.kvs.size()}});
+  if (deps_.on_leading) deps_.on_leading(true);
 }
 
 void Engine::Lost(const absl::Status& why) {
   deps_.logger->Warning("leadership lost", {{"error", why}});
+  if (deps_.on_leading) deps_.on_leading(false);
   term_.reset();
   if (timer_ != 0) deps_.strand->Cancel(std::exchange(timer_, 0));
   armed_for_.reset();

@@ -31,7 +31,7 @@ struct EngineConfig {
   CoreConfig core;
   // What other replicas read in the leadership key: where this one is reached.
   std::string address;
-  absl::Duration leadership_ttl = absl::Seconds(4);
+  absl::Duration leadership_ttl = absl::Seconds(3);
   absl::Duration leadership_margin = absl::Milliseconds(400);
   // True for a store that one process owns (SQLite).
   bool sole_owner = false;
@@ -45,6 +45,8 @@ struct EngineDeps {
   // An Outbox::Sink. May be null: then events stay in the outbox until it is full, and new Jobs are
   // shed.
   std::function<void(const std::vector<store::OutboxRecord>&, store::DoneCallback)> ship;
+  // Told when this process begins and stops to take calls as the leader; may be null.
+  std::function<void(bool leading)> on_leading = nullptr;
   const log::Logger* logger = nullptr;
   metrics::Registry* metrics = nullptr;
 };

@@ -35,6 +35,8 @@ struct Server::Parts {
   std::unique_ptr<NodeService> node_service;
   std::unique_ptr<ExecutorSessionService> session_service;
   std::unique_ptr<rpc::Server> server;
+  // As the engine said last. On the strand, on which `server` is set too.
+  bool leading = false;
   bool drained = false;
 
   // Runs `task` on the strand and waits for it.
@@ -66,7 +68,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
     parts.view = std::make_unique<CommittedView>(deps.store, deps.strand, deps.logger);
     EngineConfig engine;
     engine.core = config.core;
-    engine.address = config.address;
+    engine.address = config.advertised.empty() ? config.address : config.advertised;
     engine.leadership_ttl = config.leadership_ttl;
     engine.leadership_margin = config.leadership_margin;
     engine.sole_owner = config.sole_owner;
@@ -81,6 +83,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
         shipper->Ship(records, std::move(taken));
       };
     }
+    engine_deps.on_leading = [parts = server->parts_.get()](bool leading) {
+      parts->leading = leading;
+      if (parts->server != nullptr) parts->server->SetServing(rpc::kLeaderHealth, leading);
+    };
     engine_deps.logger = deps.logger;
     engine_deps.metrics = deps.metrics;
     parts.engine = std::make_unique<Engine>(std::move(engine), engine_deps);
@@ -111,7 +117,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
                          rpc::Registered<pb::QueueService>(parts.queue_service.get()),
                          rpc::Registered<pb::NodeService>(parts.node_service.get()),
                          rpc::Registered<pb::ExecutorSession>(parts.session_service.get())};
-  CAPSTAN_ASSIGN_OR_RETURN(parts.server, rpc::Server::Start(rpc_config));
+  CAPSTAN_ASSIGN_OR_RETURN(std::unique_ptr<rpc::Server> started, rpc::Server::Start(rpc_config));
+  parts.OnStrand([&] {
+    parts.server = std::move(started);
+    parts.server->SetServing(rpc::kLeaderHealth, parts.leading);
+  });
   return server;
 }
 

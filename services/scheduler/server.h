@@ -22,10 +22,12 @@ namespace capstan::scheduler {
 struct ServerConfig {
   // `host:port`; port 0 takes a free one.
   std::string address = "127.0.0.1:0";
+  // How others reach it: what a follower names as the leader. Empty: `address`.
+  std::string advertised;
   CoreConfig core;
   // True for a store that one process owns (SQLite): leadership is taken at once.
   bool sole_owner = false;
-  absl::Duration leadership_ttl = absl::Seconds(4);
+  absl::Duration leadership_ttl = absl::Seconds(3);
   absl::Duration leadership_margin = absl::Milliseconds(400);
   // Age after which a connection is ended; see rpc::ConnectionAge.
   absl::Duration max_connection_age = absl::Hours(12);
@@ -50,7 +52,9 @@ struct ServerDeps {
   uint64_t seed = 0;
 };
 
-// The whole scheduler in one process. Serves at once; calls get UNAVAILABLE until it leads.
+// The whole scheduler in one process. Serves at once: reads from what the store has committed, on
+// followers too; other calls get UNAVAILABLE with the leader's address until it leads itself, which
+// its health service says under rpc::kLeaderHealth.
 class Server {
  public:
   static absl::StatusOr<std::unique_ptr<Server>> Create(const ServerConfig& config,

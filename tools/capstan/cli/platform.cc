@@ -1,10 +1,14 @@
 #include "tools/capstan/cli/platform.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "libs/config/proto_reader.h"
 #include "libs/rpc/credentials.h"
+#include "libs/rpc/replicas.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "tools/capstan/cli/person_identity.h"
@@ -58,7 +62,17 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> Platform::Channel(absl::string_vi
                          {{"service", std::string(service)}});
   }
   CAPSTAN_ASSIGN_OR_RETURN(std::shared_ptr<const rpc::Identity> identity, Identity());
-  channel = rpc::Dial(part->second.address(), identity, clock_, absl::StrCat("/svc/", service));
+  std::vector<std::string> addresses;
+  for (const auto& [name, replica] : endpoints_.parts()) {
+    if (name == service || absl::StartsWith(name, absl::StrCat(service, "-"))) {
+      addresses.push_back(replica.address());
+    }
+  }
+  // The map has no order.
+  std::sort(addresses.begin(), addresses.end());
+  CAPSTAN_ASSIGN_OR_RETURN(const std::string target, rpc::ReplicaTarget(addresses));
+  channel = rpc::DialLeader(
+      target, rpc::MutualTlsChannelCredentials(identity, clock_, absl::StrCat("/svc/", service)));
   return channel;
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "libs/config/locate.h"
 #include "libs/resource/id.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
@@ -16,19 +17,6 @@
 
 namespace capstan::cli {
 namespace {
-
-std::string Place(const Submission& submission, std::string path) {
-  // A field that was left out has no place of its own; what contains it has.
-  while (true) {
-    const auto place = submission.places.find(path);
-    if (place != submission.places.end()) {
-      return absl::StrCat(submission.file, ":", place->second.line, ":", place->second.column);
-    }
-    const size_t cut = path.find_last_of(".[");
-    if (cut == std::string::npos) return submission.file;
-    path.resize(cut);
-  }
-}
 
 absl::Status Violation(const Submission& submission, const std::string& path,
                        absl::string_view text) {
@@ -104,15 +92,7 @@ absl::StatusOr<Submission> ParseSubmitFile(absl::string_view text, const std::st
 }
 
 absl::Status LocateViolations(const absl::Status& status, const Submission& submission) {
-  const std::vector<status::FieldViolation> violations = status::GetFieldViolations(status);
-  if (violations.empty()) return status;
-  std::string message;
-  for (const status::FieldViolation& violation : violations) {
-    const std::string path(absl::StripPrefix(violation.field, "job."));
-    absl::StrAppend(&message, message.empty() ? "" : "\n", Place(submission, path), ": ", path,
-                    ": ", violation.description);
-  }
-  return status::Error(status.code(), "INVALID_FILE", message, {{"file", submission.file}});
+  return config::Locate(status, submission.places, submission.file, "job.");
 }
 
 }  // namespace capstan::cli

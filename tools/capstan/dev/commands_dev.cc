@@ -16,9 +16,14 @@ void AddDevCommands(CLI::App& app, cli::Act* act) {
   CLI::App* up = dev->add_subcommand("up", "Start it; Ctrl-C stops it");
   up->add_flag("--detach,-d", up_options->detach, "return once it is ready, leave it running");
   up->add_option("--config", up_options->config_file, "settings to use from now on (YAML)");
+  up->add_option("--split", up_options->programs,
+                 "folder of the services' own programs, `<service>/<service>_main`, to run instead "
+                 "of `capstan serve`")
+      ->check(CLI::ExistingDirectory);
   up->footer(
       "Examples:\n"
       "  capstan dev up\n"
+      "  capstan dev up --split bazel-bin/services\n"
       "  capstan dev up --detach && capstan dev status\n");
   up->callback(
       [=] { *act = [=](cli::Invocation& invocation) { return DevUp(*up_options, invocation); }; });

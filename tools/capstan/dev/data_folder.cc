@@ -28,6 +28,7 @@ namespace {
 // Below Linux' ip_local_port_range (32768–60999) and beside the Tasks' ports (20000–29999).
 constexpr int kFirstPort = 30000;
 constexpr int kLastPort = 32700;
+constexpr char kLoopback[] = "127.0.0.1";
 
 absl::Status MakeFolder(const std::string& path, mode_t mode) {
   if (mkdir(path.c_str(), mode) != 0 && errno != EEXIST) return ErrnoStatus(errno, "making", path);
@@ -47,7 +48,7 @@ absl::Status MakeParents(const std::string& path) {
   return absl::OkStatus();
 }
 
-bool IsFree(int port) {
+bool IsFree(const std::string& host, int port) {
   const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   // Connections of a former server that linger must not make its port look taken.
   const int on = 1;
@@ -55,7 +56,7 @@ bool IsFree(int port) {
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) return false;
   return bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0 &&
          listen(fd.get(), 1) == 0;
 }
@@ -71,21 +72,23 @@ int PortOf(const std::string& address) {
 class PortChooser {
  public:
   // Keeps `*address` if it has a port that is good, else gives it one.
-  absl::Status Choose(bool may_replace, std::string* address) {
+  absl::Status Choose(const std::string& host, bool may_replace, std::string* address) {
     const int kept = PortOf(*address);
-    if (kept != 0 && (!may_replace || IsFree(kept)) && given_.insert(kept).second) {
+    if (kept != 0 && absl::StartsWith(*address, absl::StrCat(host, ":")) &&
+        (!may_replace || IsFree(host, kept)) && given_.insert(kept).second) {
       return absl::OkStatus();
     }
     // Different platforms of one machine begin at different places.
     for (int i = 0; i < kLastPort - kFirstPort; ++i) {
       const int port = kFirstPort + (getpid() * 37 + i) % (kLastPort - kFirstPort);
-      if (given_.count(port) > 0 || !IsFree(port)) continue;
+      if (given_.count(port) > 0 || !IsFree(host, port)) continue;
       given_.insert(port);
-      *address = absl::StrCat("127.0.0.1:", port);
+      *address = absl::StrCat(host, ":", port);
       return absl::OkStatus();
     }
     return status::Error(absl::StatusCode::kResourceExhausted, "NO_FREE_PORT",
-                         absl::StrCat("no port from ", kFirstPort, " to ", kLastPort, " is free"));
+                         absl::StrCat("no port from ", kFirstPort, " to ", kLastPort, " of ", host,
+                                      " is free; is it an address of this machine?"));
   }
 
  private:
@@ -119,28 +122,37 @@ absl::StatusOr<DataFolder> DataFolder::Own(const std::string& path) {
   }
   CAPSTAN_RETURN_IF_ERROR(MakeFolder(RunFolder(path), 0755));
   CAPSTAN_RETURN_IF_ERROR(MakeFolder(LogFolder(path), 0700));
-  for (const PartSpec& part : AllParts()) {
-    // Tasks reach their own folders below the node agent's.
-    const mode_t mode = part.name == absl::string_view(kNodeAgent) ? 0711 : 0700;
-    CAPSTAN_RETURN_IF_ERROR(MakeFolder(PartFolder(path, part.name), mode));
-  }
   return DataFolder(path, std::move(lock));
 }
 
-absl::StatusOr<cli::v1::Endpoints> KeepEndpoints(const std::string& data_dir, bool may_replace) {
-  cli::v1::Endpoints endpoints;
-  const absl::Status read =
-      config::ReadProtoFile(absl::StrCat(data_dir, "/endpoints.json"), &endpoints);
-  if (!read.ok() && read.code() != absl::StatusCode::kNotFound) return read;
-  PortChooser ports;
-  for (const PartSpec& part : AllParts()) {
-    cli::v1::Endpoints::Part& entry = (*endpoints.mutable_parts())[part.name];
-    if (part.has_server) {
-      CAPSTAN_RETURN_IF_ERROR(ports.Choose(may_replace, entry.mutable_address()));
-    }
-    CAPSTAN_RETURN_IF_ERROR(ports.Choose(may_replace, entry.mutable_metrics_address()));
+absl::Status MakePartFolders(const std::string& data_dir, const cli::v1::PlatformConfig& config) {
+  for (const PartSpec& part : PartsOf(config)) {
+    // Tasks reach their own folders below the node agent's.
+    const mode_t mode = part.service == kNodeAgent ? 0711 : 0700;
+    CAPSTAN_RETURN_IF_ERROR(MakeFolder(PartFolder(data_dir, part.name), mode));
   }
-  CAPSTAN_RETURN_IF_ERROR(ports.Choose(may_replace, endpoints.mutable_join_address()));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<cli::v1::Endpoints> KeepEndpoints(const std::string& data_dir,
+                                                 const cli::v1::PlatformConfig& config,
+                                                 bool may_replace) {
+  cli::v1::Endpoints kept;
+  const absl::Status read = config::ReadProtoFile(absl::StrCat(data_dir, "/endpoints.json"), &kept);
+  if (!read.ok() && read.code() != absl::StatusCode::kNotFound) return read;
+  const std::string host = config.host().empty() ? kLoopback : config.host();
+  cli::v1::Endpoints endpoints = kept;
+  endpoints.clear_parts();
+  PortChooser ports;
+  for (const PartSpec& part : PartsOf(config)) {
+    cli::v1::Endpoints::Part& entry = (*endpoints.mutable_parts())[part.name];
+    if (kept.parts().count(part.name) > 0) entry = kept.parts().at(part.name);
+    if (part.has_server) {
+      CAPSTAN_RETURN_IF_ERROR(ports.Choose(host, may_replace, entry.mutable_address()));
+    }
+    CAPSTAN_RETURN_IF_ERROR(ports.Choose(kLoopback, may_replace, entry.mutable_metrics_address()));
+  }
+  CAPSTAN_RETURN_IF_ERROR(ports.Choose(host, may_replace, endpoints.mutable_join_address()));
   endpoints.set_person_socket(PersonSocket(data_dir));
   CAPSTAN_RETURN_IF_ERROR(StoreEndpoints(data_dir, endpoints));
   return endpoints;

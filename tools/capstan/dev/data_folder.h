@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "libs/safe_path/safe_path.h"
 #include "proto/capstan/cli/v1/endpoints.pb.h"
+#include "proto/capstan/cli/v1/platform_config.pb.h"
 
 namespace capstan::dev {
 
@@ -28,10 +29,16 @@ class DataFolder {
   UniqueFd lock_;
 };
 
-// The endpoints kept in the folder, with ports chosen for parts that have none yet: free ones below
-// the range the kernel gives out by itself, so that a restart finds them free again. A port that is
-// kept but taken by a stranger is replaced if `may_replace`. Stores the result.
-absl::StatusOr<cli::v1::Endpoints> KeepEndpoints(const std::string& data_dir, bool may_replace);
+// Makes the parts' folders, those of `config`.
+absl::Status MakePartFolders(const std::string& data_dir, const cli::v1::PlatformConfig& config);
+
+// The endpoints kept in the folder, of the parts that `config` has, on its host, with ports chosen
+// for parts that have none yet: free ones below the range the kernel gives out by itself, so that a
+// restart finds them free again. A port that is kept but taken by a stranger is replaced if
+// `may_replace`. Stores the result.
+absl::StatusOr<cli::v1::Endpoints> KeepEndpoints(const std::string& data_dir,
+                                                 const cli::v1::PlatformConfig& config,
+                                                 bool may_replace);
 
 // Replaces `endpoints.json`.
 absl::Status StoreEndpoints(const std::string& data_dir, const cli::v1::Endpoints& endpoints);

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "libs/safe_path/testing/temporary_folder.h"
 #include "libs/status/error.h"
+#include "proto/capstan/cli/v1/platform_config.pb.h"
 #include "tools/capstan/cli/platform.h"
 
 namespace capstan::dev {
@@ -30,6 +31,7 @@ TEST(DataFolderTest, OthersEnterButSeeNothing) {
   const TemporaryFolder folder;
   const std::string path = absl::StrCat(folder.path(), "/b");
   ASSERT_TRUE(DataFolder::Own(path).ok());
+  ASSERT_TRUE(MakePartFolders(path, {}).ok());
   const auto mode = [&](const std::string& below) {
     struct stat info = {};
     stat(absl::StrCat(path, below).c_str(), &info);
@@ -37,6 +39,7 @@ TEST(DataFolderTest, OthersEnterButSeeNothing) {
   };
   EXPECT_EQ(mode(""), 0711u);
   EXPECT_EQ(mode("/credentials"), 0700u);
+  EXPECT_EQ(mode("/node_agent"), 0711u);
   EXPECT_EQ(mode("/log"), 0700u);
   EXPECT_EQ(mode("/run"), 0755u);
 }
@@ -51,7 +54,7 @@ TEST(DataFolderTest, PortsAreChosenOnceAndKept) {
   const TemporaryFolder folder;
   const std::string path = absl::StrCat(folder.path(), "/c");
   ASSERT_TRUE(DataFolder::Own(path).ok());
-  const auto first = KeepEndpoints(path, /*may_replace=*/true);
+  const auto first = KeepEndpoints(path, {}, /*may_replace=*/true);
   ASSERT_TRUE(first.ok()) << first.status();
   std::set<std::string> addresses = {first->join_address()};
   size_t count = 1;
@@ -64,12 +67,30 @@ TEST(DataFolderTest, PortsAreChosenOnceAndKept) {
   }
   EXPECT_EQ(addresses.size(), count) << "no port is given twice";
   EXPECT_EQ(first->parts().at("node_agent").address(), "") << "nothing dials an agent";
-  const auto again = KeepEndpoints(path, /*may_replace=*/true);
+  const auto again = KeepEndpoints(path, {}, /*may_replace=*/true);
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->SerializeAsString().size(), first->SerializeAsString().size());
   EXPECT_EQ(again->join_address(), first->join_address());
   EXPECT_EQ(cli::ReadEndpoints(path)->parts().at("scheduler").address(),
             first->parts().at("scheduler").address());
+}
+
+TEST(DataFolderTest, ReplicasComeAndGoWithTheConfiguration) {
+  const TemporaryFolder folder;
+  const std::string path = absl::StrCat(folder.path(), "/d");
+  ASSERT_TRUE(DataFolder::Own(path).ok());
+  cli::v1::PlatformConfig config;
+  config.set_schedulers(2);
+  config.set_no_local_node(true);
+  const auto two = KeepEndpoints(path, config, /*may_replace=*/true);
+  ASSERT_TRUE(two.ok()) << two.status();
+  EXPECT_NE(two->parts().at("scheduler").address(), two->parts().at("scheduler-2").address());
+  EXPECT_EQ(two->parts().count("node_agent"), 0u);
+  const auto one = KeepEndpoints(path, {}, /*may_replace=*/true);
+  ASSERT_TRUE(one.ok());
+  EXPECT_EQ(one->parts().count("scheduler-2"), 0u);
+  EXPECT_EQ(one->parts().count("node_agent"), 1u);
+  EXPECT_EQ(one->parts().at("scheduler").address(), two->parts().at("scheduler").address());
 }
 
 }  // namespace

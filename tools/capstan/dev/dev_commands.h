@@ -16,6 +16,8 @@ struct UpOptions {
   bool detach = false;
   // A PlatformConfig to use from now on; empty keeps what the folder has.
   std::string config_file;
+  // Folder of the services' own programs, one process each; empty: all are this program's `serve`.
+  std::string programs;
 };
 
 // Starts the platform and, unless detached, stays until Ctrl-C.

@@ -15,6 +15,7 @@
 #include "tools/capstan/dev/dev_commands.h"
 #include "tools/capstan/dev/leftovers.h"
 #include "tools/capstan/dev/parts.h"
+#include "tools/capstan/dev/platform_config.h"
 #include "tools/capstan/dev/process.h"
 #include "tools/capstan/dev/readiness.h"
 #include "tools/capstan/dev/supervisor.h"
@@ -72,7 +73,8 @@ absl::Status DevStatus(cli::Invocation& invocation) {
   const bool running = IsPlatformRunning(data_dir);
   cli::TextTable table({"PART", "PID", "STATE", "ADDRESS", "METRICS", "WHY"});
   bool all_ready = true;
-  for (const PartSpec& spec : AllParts()) {
+  CAPSTAN_ASSIGN_OR_RETURN(const cli::v1::PlatformConfig config, ReadPlatformConfig(data_dir));
+  for (const PartSpec& spec : PartsOf(config)) {
     const auto process = ReadPidFile(PidFile(data_dir, spec.name));
     const auto entry = endpoints.parts().find(spec.name);
     ReadinessAnswer answer;

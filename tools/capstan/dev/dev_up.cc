@@ -23,6 +23,7 @@
 #include "tools/capstan/dev/data_folder.h"
 #include "tools/capstan/dev/dev_commands.h"
 #include "tools/capstan/dev/leftovers.h"
+#include "tools/capstan/dev/part_config.h"
 #include "tools/capstan/dev/parts.h"
 #include "tools/capstan/dev/platform_config.h"
 #include "tools/capstan/dev/process.h"
@@ -91,8 +92,11 @@ absl::Status RunPlatform(const UpOptions& options, cli::Invocation& invocation, 
   }
   const std::vector<std::string> leftovers =
       StopLeftovers(data_dir, /*keep_tasks=*/true, kTakeOverBound, kTakeOverBound);
+  CAPSTAN_ASSIGN_OR_RETURN(const cli::v1::PlatformConfig config, ReadPlatformConfig(data_dir));
+  CAPSTAN_RETURN_IF_ERROR(MakePartFolders(data_dir, config));
   CAPSTAN_ASSIGN_OR_RETURN(cli::v1::Endpoints endpoints,
-                           KeepEndpoints(data_dir, /*may_replace=*/true));
+                           KeepEndpoints(data_dir, config, /*may_replace=*/true));
+  CAPSTAN_RETURN_IF_ERROR(WritePartConfigs(data_dir, config, endpoints, getuid()));
   CAPSTAN_ASSIGN_OR_RETURN(
       const std::unique_ptr<log::Sink> sink,
       log::MakeFileSink({.path = absl::StrCat(LogFolder(data_dir), "/supervisor.log"),
@@ -119,7 +123,8 @@ absl::Status RunPlatform(const UpOptions& options, cli::Invocation& invocation, 
   SupervisorOptions supervisor_options;
   supervisor_options.data_dir = data_dir;
   supervisor_options.environment = PartEnvironment();
-  supervisor_options.admin_uid = getuid();
+  supervisor_options.programs = options.programs;
+  supervisor_options.parts = PartsOf(config);
   CAPSTAN_ASSIGN_OR_RETURN(supervisor_options.program, OwnProgram());
   const auto own = FindProcess(getpid());
   if (own.has_value()) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "libs/cgroup/cgroup.h"
+#include "libs/process/stop_signal.h"
 #include "libs/safe_path/folder_names.h"
 #include "tools/capstan/dev/parts.h"
 #include "tools/capstan/dev/process.h"
@@ -15,13 +16,14 @@ namespace capstan::dev {
 std::vector<std::string> StopLeftovers(const std::string& data_dir, bool keep_tasks,
                                        absl::Duration task_bound, absl::Duration part_bound) {
   std::vector<std::string> found;
-  for (auto part = AllParts().rbegin(); part != AllParts().rend(); ++part) {
+  const std::vector<PartSpec> parts = PossibleParts();
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
     const std::string pid_file = PidFile(data_dir, part->name);
     const absl::optional<ProcessId> process = ReadPidFile(pid_file);
     if (process.has_value()) {
       found.emplace_back(part->name);
-      const bool is_agent = part->name == absl::string_view(kNodeAgent);
-      SignalProcess(*process, is_agent && !keep_tasks ? kStopTasksSignal : SIGTERM);
+      const bool is_agent = part->service == kNodeAgent;
+      SignalProcess(*process, is_agent && !keep_tasks ? process::kStopTasksSignal : SIGTERM);
       if (!WaitForEnd(*process, is_agent && !keep_tasks ? task_bound : part_bound)) {
         SignalProcess(*process, SIGKILL);
         WaitForEnd(*process, part_bound);

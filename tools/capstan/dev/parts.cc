@@ -6,25 +6,42 @@
 
 namespace capstan::dev {
 
-const std::vector<PartSpec>& AllParts() {
-  static const auto* const kParts = new std::vector<PartSpec>{
-      {kCredentials, "/svc/credentials", true},          {"telemetry", "/svc/telemetry", true},
-      {"data_loader", "/svc/data_loader", true},         {"scheduler", "/svc/scheduler", true},
-      {"cluster_manager", "/svc/cluster_manager", true}, {"executor", "/executor/local", true},
-      {kNodeAgent, "/node/local/node-0", false},
+std::vector<PartSpec> PartsOf(const cli::v1::PlatformConfig& config) {
+  std::vector<PartSpec> parts = {
+      {kCredentials, kCredentials, "/svc/credentials"},
+      {"telemetry", "telemetry", "/svc/telemetry"},
+      {"data_loader", "data_loader", "/svc/data_loader"},
+      {kScheduler, kScheduler, "/svc/scheduler"},
   };
+  for (int i = 2; i <= config.schedulers(); ++i) {
+    parts.push_back({absl::StrCat(kScheduler, "-", i), kScheduler, "/svc/scheduler"});
+  }
+  parts.push_back({"cluster_manager", "cluster_manager", "/svc/cluster_manager"});
+  parts.push_back({"executor", "executor", "/executor/local"});
+  if (!config.no_local_node()) {
+    parts.push_back({kNodeAgent, kNodeAgent, "/node/local/node-0", /*has_server=*/false});
+  }
+  return parts;
+}
+
+const std::vector<PartSpec>& AllParts() {
+  static const auto* const kParts =
+      new std::vector<PartSpec>(PartsOf(cli::v1::PlatformConfig::default_instance()));
   return *kParts;
 }
 
-const PartSpec* FindPart(absl::string_view name) {
-  for (const PartSpec& part : AllParts()) {
-    if (name == part.name) return &part;
-  }
-  return nullptr;
+std::vector<PartSpec> PossibleParts() {
+  cli::v1::PlatformConfig config;
+  config.set_schedulers(kMaxSchedulers);
+  return PartsOf(config);
 }
 
 std::string PartFolder(const std::string& data_dir, absl::string_view part) {
   return absl::StrCat(data_dir, "/", part);
+}
+
+std::string PartConfigFile(const std::string& data_dir, absl::string_view part) {
+  return absl::StrCat(PartFolder(data_dir, part), "/config.yaml");
 }
 
 std::string IdentityFolder(const std::string& data_dir, absl::string_view part) {

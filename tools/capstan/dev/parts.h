@@ -2,39 +2,43 @@
 #ifndef CAPSTAN_TOOLS_CAPSTAN_DEV_PARTS_H_
 #define CAPSTAN_TOOLS_CAPSTAN_DEV_PARTS_H_
 
-#include <signal.h>
-
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "proto/capstan/cli/v1/platform_config.pb.h"
 
 namespace capstan::dev {
 
 inline constexpr char kCredentials[] = "credentials";
 inline constexpr char kNodeAgent[] = "node_agent";
-
-// Tells the node agent to end its Tasks, with their grace, before it ends itself. SIGTERM, as for
-// every part, leaves them running for the next agent.
-inline constexpr int kStopTasksSignal = SIGUSR1;
+inline constexpr char kScheduler[] = "scheduler";
+inline constexpr int kMaxSchedulers = 5;
 
 struct PartSpec {
-  // As `capstan serve` takes it; also its folder's name.
-  const char* name;
+  // Its folder's name: that of the service, with a number from the second replica on.
+  std::string name;
+  // As `capstan serve` takes it.
+  std::string service;
   // Path of its SPIFFE id, without trust domain.
-  const char* identity_path;
+  std::string identity_path;
   // Whether others dial it.
-  bool has_server;
+  bool has_server = true;
 };
 
-// In the order of starting; stopping is in reverse, but see Supervisor.
+// The parts of a platform with this configuration, in the order of starting; stopping is in
+// reverse, but see Supervisor.
+std::vector<PartSpec> PartsOf(const cli::v1::PlatformConfig& config);
+
+// Those of the default configuration.
 const std::vector<PartSpec>& AllParts();
 
-// Null if there is no such part.
-const PartSpec* FindPart(absl::string_view name);
+// All that any configuration has, for what looks after a platform that is gone.
+std::vector<PartSpec> PossibleParts();
 
 // Where things lie in a data folder.
 std::string PartFolder(const std::string& data_dir, absl::string_view part);
+std::string PartConfigFile(const std::string& data_dir, absl::string_view part);
 std::string IdentityFolder(const std::string& data_dir, absl::string_view part);
 std::string RunFolder(const std::string& data_dir);
 std::string LogFolder(const std::string& data_dir);

@@ -1,5 +1,7 @@
 #include "tools/capstan/dev/platform_config.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/stat.h>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +13,7 @@
 #include "libs/status/status_macros.h"
 #include "libs/time/proto_time.h"
 #include "tools/capstan/cli/proto_text.h"
+#include "tools/capstan/dev/parts.h"
 
 namespace capstan::dev {
 namespace {
@@ -40,7 +43,7 @@ void CheckCredentials(const cli::v1::PlatformConfig::Credentials& settings,
                 settings.person_svid_ttl(), kLeastTtl, kMost, errors);
 }
 
-void CheckFencing(const cli::v1::PlatformConfig::Fencing& settings, status::FieldErrors* errors) {
+void CheckFencing(const config::v1::Fencing& settings, status::FieldErrors* errors) {
   CheckDuration("fencing.suspect_after", settings.has_suspect_after(), settings.suspect_after(),
                 kLeastSuspectAfter, kMost, errors);
   CheckDuration("fencing.min_fence_after", settings.has_min_fence_after(),
@@ -62,6 +65,21 @@ void CheckSharedPaths(const cli::v1::PlatformConfig::NodeAgent& settings,
   }
 }
 
+void CheckReplicas(const cli::v1::PlatformConfig& config, status::FieldErrors* errors) {
+  if (config.schedulers() < 0 || config.schedulers() > kMaxSchedulers) {
+    errors->Add("schedulers",
+                absl::StrCat("is ", config.schedulers(), "; expected 1 to ", kMaxSchedulers));
+  } else if (config.schedulers() > 1 && !config.store().has_etcd()) {
+    errors->Add("schedulers", absl::StrCat("is ", config.schedulers(),
+                                           "; several need `store.etcd`, which they share"));
+  }
+  in_addr parsed;
+  if (!config.host().empty() && inet_pton(AF_INET, config.host().c_str(), &parsed) != 1) {
+    errors->Add("host",
+                absl::StrCat("is '", config.host(), "'; expected an IPv4 address of this machine"));
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<cli::v1::PlatformConfig> ReadPlatformConfig(const std::string& data_dir) {
@@ -78,6 +96,7 @@ absl::StatusOr<cli::v1::PlatformConfig> ReadNewPlatformConfig(const std::string&
   CheckCredentials(config.credentials(), &errors);
   CheckFencing(config.fencing(), &errors);
   CheckSharedPaths(config.node_agent(), &errors);
+  CheckReplicas(config, &errors);
   CAPSTAN_RETURN_IF_ERROR(errors.ToStatus());
   return config;
 }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libs/process/stop_signal.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "tools/capstan/cli/exit_code.h"
@@ -59,9 +60,9 @@ Supervisor::Supervisor(SupervisorOptions options, cli::v1::Endpoints endpoints, 
       on_ready_(std::move(on_ready)),
       on_phase_(std::move(on_phase)) {
   const BootTime now = clock_->Read().boot;
-  for (const PartSpec& spec : AllParts()) {
+  for (const PartSpec& spec : options_.parts) {
     Part part;
-    part.spec = &spec;
+    part.spec = spec;
     part.start_at = now;
     parts_.push_back(std::move(part));
   }
@@ -69,14 +70,15 @@ Supervisor::Supervisor(SupervisorOptions options, cli::v1::Endpoints endpoints, 
 
 Supervisor::~Supervisor() = default;
 
-Supervisor::Part& Supervisor::Find(absl::string_view name) {
-  return *std::find_if(parts_.begin(), parts_.end(),
-                       [name](const Part& part) { return name == part.spec->name; });
+Supervisor::Part* Supervisor::Find(absl::string_view name) {
+  const auto found = std::find_if(parts_.begin(), parts_.end(),
+                                  [name](const Part& part) { return name == part.spec.name; });
+  return found == parts_.end() ? nullptr : &*found;
 }
 
 bool Supervisor::CanAskForTokens() const {
   return link_.has_value() && std::any_of(parts_.begin(), parts_.end(), [](const Part& part) {
-           return part.spec->name == absl::string_view(kCredentials) && part.ready;
+           return part.spec.service == kCredentials && part.ready;
          });
 }
 
@@ -113,20 +115,20 @@ absl::Status Supervisor::StartDue() {
   const BootTime now = clock_->Read().boot;
   for (Part& part : parts_) {
     if (!part.start_at.has_value() || *part.start_at > now) continue;
-    const bool is_credentials = part.spec->name == absl::string_view(kCredentials);
-    if (!is_credentials && !HasIdentity(options_.data_dir, *part.spec)) part.needs_token = true;
+    const bool is_credentials = part.spec.service == kCredentials;
+    if (!is_credentials && !HasIdentity(options_.data_dir, part.spec)) part.needs_token = true;
     if (part.needs_token && part.token.empty()) {
       if (part.token_asked || !CanAskForTokens()) continue;
-      part.token_asked = link_->AskForToken(part.spec->identity_path).ok();
+      part.token_asked = link_->AskForToken(part.spec.identity_path).ok();
       if (!part.token_asked) part.start_at = now + kTokenRetry;
       continue;
     }
     if (on_ready_ != nullptr && part.restarts.restarts() >= kHopeless) {
       return status::Error(
           absl::StatusCode::kFailedPrecondition, "PART_ENDS_AGAIN_AND_AGAIN",
-          absl::StrCat(part.spec->name, " ends again and again; see ", LogFolder(options_.data_dir),
-                       "/", part.spec->name, ".log and .out"),
-          {{"part", part.spec->name}});
+          absl::StrCat(part.spec.name, " ends again and again; see ", LogFolder(options_.data_dir),
+                       "/", part.spec.name, ".log and .out"),
+          {{"part", part.spec.name}});
     }
     CAPSTAN_RETURN_IF_ERROR(StartPart(part));
   }
@@ -135,12 +137,18 @@ absl::Status Supervisor::StartDue() {
 
 absl::Status Supervisor::StartPart(Part& part) {
   SpawnOptions spawn;
-  spawn.argv = {options_.program, "serve", part.spec->name,
-                absl::StrCat("--data-dir=", options_.data_dir)};
+  const std::string& service = part.spec.service;
+  if (options_.programs.empty()) {
+    spawn.argv = {options_.program, "serve", service};
+  } else {
+    spawn.argv = {absl::StrCat(options_.programs, "/", service, "/", service, "_main")};
+  }
+  spawn.argv.push_back(
+      absl::StrCat("--config=", PartConfigFile(options_.data_dir, part.spec.name)));
   spawn.environment = options_.environment;
-  spawn.output_file = absl::StrCat(LogFolder(options_.data_dir), "/", part.spec->name, ".out");
+  spawn.output_file = absl::StrCat(LogFolder(options_.data_dir), "/", part.spec.name, ".out");
   UniqueFd inherited;
-  if (part.spec->name == absl::string_view(kCredentials)) {
+  if (part.spec.service == kCredentials) {
     PrepareCredentials(&spawn, &inherited);
   } else if (!part.token.empty()) {
     CAPSTAN_ASSIGN_OR_RETURN(inherited, TokenPipe(part.token));
@@ -150,13 +158,13 @@ absl::Status Supervisor::StartPart(Part& part) {
   }
   if (inherited.valid()) spawn.descriptors.emplace_back(inherited.get(), kInheritedFd);
   absl::StatusOr<Child> child = Child::Spawn(spawn);
-  if (!child.ok()) return status::Annotate(child.status(), part.spec->name);
+  if (!child.ok()) return status::Annotate(child.status(), part.spec.name);
   part.child.emplace(*std::move(child));
   part.restarts.Started(clock_->Read().boot);
   part.start_at.reset();
   part.ready = false;
-  log_->Info("part started", {{"part", part.spec->name}, {"pid", part.child->id().pid}});
-  return WritePidFile(PidFile(options_.data_dir, part.spec->name), part.child->id());
+  log_->Info("part started", {{"part", part.spec.name}, {"pid", part.child->id().pid}});
+  return WritePidFile(PidFile(options_.data_dir, part.spec.name), part.child->id());
 }
 
 void Supervisor::PrepareCredentials(SpawnOptions* spawn, UniqueFd* child_end) {
@@ -167,11 +175,10 @@ void Supervisor::PrepareCredentials(SpawnOptions* spawn, UniqueFd* child_end) {
   }
   link_.emplace(*std::move(link));
   spawn->argv.push_back(absl::StrCat("--supervisor-fd=", kInheritedFd));
-  spawn->argv.push_back(absl::StrCat("--admin-uid=", options_.admin_uid));
   for (Part& part : parts_) {
     part.token_asked = false;
-    if (part.spec->name != absl::string_view(kCredentials)) {
-      spawn->argv.push_back(absl::StrCat("--supervised-path=", part.spec->identity_path));
+    if (part.spec.service != kCredentials) {
+      spawn->argv.push_back(absl::StrCat("--supervised-path=", part.spec.identity_path));
     }
   }
 }
@@ -186,8 +193,8 @@ void Supervisor::ReapEnded() {
     part.ready = false;
     part.needs_token = WIFEXITED(*wait_status) && WEXITSTATUS(*wait_status) == kNeedsToken;
     part.start_at = part.restarts.Ended(now);
-    if (part.spec->name == absl::string_view(kCredentials)) link_.reset();
-    log_->Warning("part ended", {{"part", part.spec->name},
+    if (part.spec.service == kCredentials) link_.reset();
+    log_->Warning("part ended", {{"part", part.spec.name},
                                  {"how", DescribeWaitStatus(*wait_status)},
                                  {"again_in", *part.start_at - now}});
   }
@@ -211,7 +218,7 @@ void Supervisor::ReadLink() {
 
 void Supervisor::HandleMessage(const CredentialsMessage& message) {
   if (message.kind == CredentialsMessage::Kind::kReady) {
-    Find(kCredentials).ready = true;
+    Find(kCredentials)->ready = true;
     if (endpoints_.trust_domain() != message.trust_domain) {
       endpoints_.set_trust_domain(message.trust_domain);
       const absl::Status stored = StoreEndpoints(options_.data_dir, endpoints_);
@@ -220,14 +227,16 @@ void Supervisor::HandleMessage(const CredentialsMessage& message) {
     return;
   }
   for (Part& part : parts_) {
-    if (message.path != part.spec->identity_path) continue;
+    if (message.path != part.spec.identity_path || !part.token_asked) continue;
     part.token_asked = false;
     if (message.kind == CredentialsMessage::Kind::kToken) {
       part.token = message.text;
     } else {
-      log_->Error("no join token", {{"part", part.spec->name}, {"why", message.text}});
+      log_->Error("no join token", {{"part", part.spec.name}, {"why", message.text}});
       part.start_at = clock_->Read().boot + kTokenRetry;
     }
+    // Replicas have one path and a token each.
+    return;
   }
 }
 
@@ -239,8 +248,8 @@ void Supervisor::ProbeReadiness() {
   for (Part& part : parts_) {
     if (!part.child.has_value()) {
       all = false;
-    } else if (!part.ready && part.spec->name != absl::string_view(kCredentials)) {
-      const std::string& address = endpoints_.parts().at(part.spec->name).metrics_address();
+    } else if (!part.ready && part.spec.service != kCredentials) {
+      const std::string& address = endpoints_.parts().at(part.spec.name).metrics_address();
       part.ready = AskReadiness(address, kProbeTimeOut).readiness == Readiness::kReady;
     }
     all = all && part.ready;
@@ -274,11 +283,11 @@ absl::optional<StopKind> Supervisor::ReadSignal(int signal_fd) {
 
 void Supervisor::StopAll(StopKind kind, int signal_fd) {
   log_->Info("stopping", {{"keep_tasks", kind == StopKind::kKeepTasks}});
-  StopPart(Find("cluster_manager"), SIGTERM, options_.part_stop_bound, signal_fd);
-  Part& agent = Find(kNodeAgent);
-  if (kind == StopKind::kStopTasks) {
+  StopPart(*Find("cluster_manager"), SIGTERM, options_.part_stop_bound, signal_fd);
+  Part* const agent = Find(kNodeAgent);
+  if (kind == StopKind::kStopTasks && agent != nullptr) {
     on_phase_("ending Tasks, with their grace (again: leave them running)");
-    if (!StopPart(agent, kStopTasksSignal, options_.task_stop_bound, signal_fd)) {
+    if (!StopPart(*agent, process::kStopTasksSignal, options_.task_stop_bound, signal_fd)) {
       on_phase_("leaving the Tasks that are left to their shims");
     }
   }
@@ -297,7 +306,7 @@ bool Supervisor::StopPart(Part& part, int signal, absl::Duration bound, int sign
     while (!part.child->TryReap().has_value()) {
       const absl::Duration left = deadline - clock_->Read().boot;
       if (left <= absl::ZeroDuration()) {
-        log_->Warning("part killed", {{"part", part.spec->name}});
+        log_->Warning("part killed", {{"part", part.spec.name}});
         SignalProcess(part.child->id(), SIGKILL);
         waitpid(part.child->id().pid, nullptr, 0);
         break;
@@ -305,13 +314,13 @@ bool Supervisor::StopPart(Part& part, int signal, absl::Duration bound, int sign
       pollfd waiting[] = {{.fd = part.child->pidfd(), .events = POLLIN, .revents = 0},
                           {.fd = signal_fd, .events = POLLIN, .revents = 0}};
       poll(waiting, 2, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1);
-      if (ReadSignal(signal_fd).has_value() && signal == kStopTasksSignal) {
+      if (ReadSignal(signal_fd).has_value() && signal == process::kStopTasksSignal) {
         return false;
       }
     }
     part.child.reset();
   }
-  unlink(PidFile(options_.data_dir, part.spec->name).c_str());
+  unlink(PidFile(options_.data_dir, part.spec.name).c_str());
   return true;
 }
 

@@ -31,10 +31,13 @@ struct SupervisorOptions {
   std::string data_dir;
   // Absolute path of this program.
   std::string program;
+  // Folder of the services' own programs, `<service>/<service>_main`; empty: all parts are this
+  // program's `serve`.
+  std::string programs;
+  // What runs, in the order of starting.
+  std::vector<PartSpec> parts;
   // Of the children, all of it.
   std::vector<std::string> environment;
-  // Who is admin after the first run.
-  uid_t admin_uid = 0;
   // Bound of ending all Tasks when stopping; the longest grace there is plus the time to kill.
   absl::Duration task_stop_bound = absl::Hours(1) + absl::Minutes(1);
   // Bound of a part's own drain; then it is killed. Nothing is lost by that.
@@ -62,7 +65,7 @@ class Supervisor {
 
  private:
   struct Part {
-    const PartSpec* spec = nullptr;
+    PartSpec spec;
     absl::optional<Child> child;
     RestartPolicy restarts;
     // When to start it; absent while it runs.
@@ -73,7 +76,8 @@ class Supervisor {
     bool ready = false;
   };
 
-  Part& Find(absl::string_view name);
+  // Null if the platform has no such part.
+  Part* Find(absl::string_view name);
   // credentials runs and has said that it is ready.
   bool CanAskForTokens() const;
   absl::Status StartDue();

@@ -1,30 +1,60 @@
 #include "tools/capstan/serve/commands_serve.h"
 
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "CLI/CLI.hpp"
-#include "tools/capstan/serve/serve_part.h"
+#include "absl/strings/str_cat.h"
+#include "libs/process/main.h"
+#include "services/cluster_manager/run.h"
+#include "services/credentials/run.h"
+#include "services/data_loader/run.h"
+#include "services/executor/run.h"
+#include "services/node_agent/run.h"
+#include "services/scheduler/run.h"
+#include "services/telemetry/run.h"
+#include "tools/capstan/dev/parts.h"
 
 namespace capstan::serve {
 namespace {
 
-using Serve = absl::Status (*)(const ServeOptions&, const Clock*);
-
-struct Row {
-  const char* name;
-  const char* help;
-  Serve serve;
+struct ServeOptions {
+  std::string config_file;
+  bool check_only = false;
+  process::StartOptions start;
 };
 
-constexpr Row kRows[] = {
-    {"credentials", "Identities, Projects and policy", ServeCredentials},
-    {"scheduler", "Jobs, Queues and Nodes", ServeScheduler},
-    {"telemetry", "Logs and events", ServeTelemetry},
-    {"executor", "The control of one Cluster", ServeExecutor},
-    {"node_agent", "The Tasks of this machine", ServeNodeAgent},
-    {"data_loader", "Datasets, Bundles and Outputs", ServeDataLoader},
-    {"cluster_manager", "The health of Nodes", ServeClusterManager},
-};
+void AddPart(CLI::App* serve, cli::Act* act, const process::Program& program) {
+  auto options = std::make_shared<ServeOptions>();
+  CLI::App* part = serve->add_subcommand(program.name, program.purpose);
+  part->add_option("--config", options->config_file,
+                   absl::StrCat("its configuration (default: ", program.name,
+                                "/config.yaml in the data folder, which `dev up` writes)"));
+  part->add_flag("--check-config", options->check_only,
+                 "say whether the configuration is right, and start nothing");
+  part->add_option("--join-token-fd", options->start.join_token_fd,
+                   "descriptor of a pipe with a join token");
+  if (program.is_supervised) {
+    part->add_option("--supervisor-fd", options->start.supervisor_fd, "socket to the supervisor");
+    part->add_option("--supervised-path", options->start.supervised_paths,
+                     "identity that the supervisor may ask a token for (repeatable)");
+  }
+  part->footer(absl::StrCat("Example: capstan serve ", program.name, " --check-config\n"));
+  part->callback([=] {
+    *act = [=](cli::Invocation& invocation) -> absl::Status {
+      const std::string file = options->config_file.empty()
+                                   ? dev::PartConfigFile(invocation.data_dir, program.name)
+                                   : options->config_file;
+      if (!options->check_only) {
+        return process::RunProgram(program, file, options->start, invocation.clock);
+      }
+      const absl::Status read = process::ReadConfig(program, file).status();
+      if (read.ok()) *invocation.out << file << ": OK\n";
+      return read;
+    };
+  });
+}
 
 }  // namespace
 
@@ -32,23 +62,11 @@ void AddServeCommands(CLI::App& app, cli::Act* act) {
   CLI::App* serve = app.add_subcommand(
       "serve", "Run one part of the platform in the data folder (`dev up` runs them all)");
   serve->require_subcommand(1);
-  auto options = std::make_shared<ServeOptions>();
-  for (const Row& row : kRows) {
-    CLI::App* part = serve->add_subcommand(row.name, row.help);
-    part->add_option("--join-token-fd", options->join_token_fd,
-                     "descriptor of a pipe with a join token");
-    if (row.serve == ServeCredentials) {
-      part->add_option("--supervisor-fd", options->supervisor_fd, "socket to the supervisor");
-      part->add_option("--admin-uid", options->admin_uid, "admin after the first run");
-      part->add_option("--supervised-path", options->supervised_paths,
-                       "identity that the supervisor may ask a token for (repeatable)");
-    }
-    part->callback([act, options, function = row.serve] {
-      *act = [=](cli::Invocation& invocation) {
-        options->data_dir = invocation.data_dir;
-        return function(*options, invocation.clock);
-      };
-    });
+  for (const process::Program& program :
+       {credentials::ThisProgram(), scheduler::ThisProgram(), telemetry::ThisProgram(),
+        executor::ThisProgram(), node_agent::ThisProgram(), data_loader::ThisProgram(),
+        cluster_manager::ThisProgram()}) {
+    AddPart(serve, act, program);
   }
 }
 

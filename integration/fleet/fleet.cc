@@ -1,0 +1,249 @@
+#include "integration/fleet/fleet.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "curl/curl.h"
+#include "gtest/gtest.h"
+#include "libs/cgroup/cgroup.h"
+#include "libs/safe_path/folder_names.h"
+#include "libs/time/system_clock.h"
+#include "tools/capstan/cli/platform.h"
+
+namespace capstan::integration {
+namespace {
+
+constexpr char kPrograms[] = "services";
+constexpr char kAgent[] = "services/node_agent/node_agent_main";
+
+std::string Absolute(const char* path) {
+  char* resolved = realpath(path, nullptr);
+  std::string absolute = resolved == nullptr ? path : resolved;
+  free(resolved);
+  return absolute;
+}
+
+std::string Contents(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+}
+
+BootTime Now() { return SystemClock().Read().boot; }
+
+size_t Append(const char* bytes, size_t size, size_t count, void* to) {
+  static_cast<std::string*>(to)->append(bytes, size * count);
+  return size * count;
+}
+
+// Empty if nobody answers in time.
+std::string Scrape(const std::string& metrics_address) {
+  std::string text;
+  CURL* const curl = curl_easy_init();
+  curl_easy_setopt(curl, CURLOPT_URL, absl::StrCat("http://", metrics_address, "/metrics").c_str());
+  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, 500L);
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, Append);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &text);
+  curl_easy_perform(curl);
+  curl_easy_cleanup(curl);
+  return text;
+}
+
+}  // namespace
+
+absl::optional<std::string> Fleet::Unable() {
+  if (auto unable = TestPlatform::Unable()) return unable;
+  return Network::Unable();
+}
+
+Fleet::Fleet(Options options) : options_(std::move(options)) {}
+
+Fleet::~Fleet() {
+  // What is cut off cannot say that its Tasks have ended, and waits to.
+  for (size_t host = 0; host < hosts_.size(); ++host) {
+    (void)network_->Mend(static_cast<int>(host));
+  }
+  StopAgents();
+  if (::testing::Test::HasFailure()) {
+    for (const Host& host : hosts_) {
+      const std::string log = Contents(host.folder + "/agent.log");
+      ADD_FAILURE() << host.folder << " ends with\n"
+                    << log.substr(log.size() > 3000 ? log.size() - 3000 : 0);
+    }
+  }
+  for (const Host& host : hosts_) {
+    const auto tree = cgroup::Tree::Open(host.cgroup);
+    if (tree.ok()) (void)tree->RemoveTree();
+  }
+  platform_ = nullptr;
+  network_ = nullptr;
+  etcd_ = nullptr;
+}
+
+std::string Fleet::PlatformConfig() const {
+  return absl::StrCat("host: ", network_->own_address(), "\nschedulers: ", options_.schedulers,
+                      "\nno_local_node: true\nstore:\n  etcd:\n    endpoints: [",
+                      absl::StrJoin(etcd_->endpoints(), ", "), "]\n    ca_file: ", etcd_->ca_file(),
+                      "\n    certificate_file: ", etcd_->certificate_file(),
+                      "\n    key_file: ", etcd_->key_file(),
+                      "\n    server_name: ", etcd_->server_name(), "\n", options_.config);
+}
+
+bool Fleet::Start() {
+  auto etcd = testenv::EtcdServer::Start({.members = options_.etcd_members});
+  EXPECT_TRUE(etcd.ok()) << etcd.status();
+  auto network = Network::Create(options_.hosts);
+  EXPECT_TRUE(network.ok()) << network.status();
+  if (!etcd.ok() || !network.ok()) return false;
+  etcd_ = *std::move(etcd);
+  network_ = *std::move(network);
+  platform_ = std::make_unique<TestPlatform>(PlatformConfig());
+  platform_->Up({"--split", Absolute(kPrograms)});
+  if (::testing::Test::HasFailure()) return false;
+  for (int host = 0; host < options_.hosts; ++host) {
+    const std::string name = absl::StrCat("h", host);
+    hosts_.push_back({.folder = absl::StrCat(platform_->folder(), "/", name),
+                      .cgroup = absl::StrCat("capstan-fleet-", getpid(), "-", name),
+                      .agent = absl::nullopt});
+    StartAgent(host);
+  }
+  for (int host = 0; host < options_.hosts; ++host) {
+    EXPECT_TRUE(platform_->Await([&] { return IsNode(host); })) << "host " << host;
+  }
+  return !::testing::Test::HasFailure();
+}
+
+void Fleet::StartAgent(int host) {
+  Host& here = hosts_[host];
+  const std::string token = here.folder + ".token";
+  const std::string config = here.folder + ".yaml";
+  if (access(config.c_str(), F_OK) != 0) {
+    const auto endpoints = cli::ReadEndpoints(platform_->data_dir());
+    ASSERT_TRUE(endpoints.ok()) << endpoints.status();
+    const auto address = [&](const char* part) { return endpoints->parts().at(part).address(); };
+    std::ofstream(token) << platform_->MustCapstan(
+        {"access", "join-token", absl::StrCat("/node/local/h", host)});
+    std::ofstream(config) << "process:\n  data_folder: " << here.folder
+                          << "\n  metrics_listen: 127.0.0.1:9100\n  joining:\n    address: "
+                          << endpoints->join_address() << "\n    token_file: " << token
+                          << "\n  credentials: {addresses: [" << address("credentials")
+                          << "]}\n  log: {file: " << here.folder << "/agent.log}\ncluster: local\n"
+                          << "node: h" << host << "\nexecutor: {addresses: [" << address("executor")
+                          << "]}\ndata_loader: {addresses: [" << address("data_loader")
+                          << "]}\ntelemetry: {addresses: [" << address("telemetry")
+                          << "]}\nhost: " << network_->address(host)
+                          << "\ncgroup_name: " << here.cgroup << "\nhidden_paths: ["
+                          << platform_->data_dir() << "]\nshared_paths: [" << platform_->folder()
+                          << "/witness]\nreserved: {cpu: 0, memory: 0}\ndata_cache: {shared_site: "
+                             "false}\naccelerators: {slot: "
+                          << options_.slots << "}\n";
+  }
+  dev::SpawnOptions spawn;
+  spawn.argv = network_->On(host);
+  spawn.argv.insert(spawn.argv.end(), {Absolute(kAgent), "--config", config});
+  spawn.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"};
+  spawn.output_file = here.folder + ".out";
+  auto child = dev::Child::Spawn(spawn);
+  ASSERT_TRUE(child.ok()) << child.status();
+  here.agent.emplace(*std::move(child));
+}
+
+std::vector<pid_t> Fleet::PidsOn(int host) const {
+  // A process is on the host whose network it sees.
+  struct stat there = {};
+  std::vector<pid_t> pids;
+  const absl::optional<dev::Child>& agent = hosts_[host].agent;
+  if (!agent.has_value() ||
+      stat(absl::StrCat("/proc/", agent->id().pid, "/ns/net").c_str(), &there) != 0) {
+    return pids;
+  }
+  for (const std::string& name : FolderNames("/proc")) {
+    pid_t pid = 0;
+    struct stat one = {};
+    if (absl::SimpleAtoi(name, &pid) &&
+        stat(absl::StrCat("/proc/", name, "/ns/net").c_str(), &one) == 0 &&
+        one.st_ino == there.st_ino) {
+      pids.push_back(pid);
+    }
+  }
+  return pids;
+}
+
+void Fleet::KillHost(int host) {
+  const std::vector<pid_t> pids = PidsOn(host);
+  // Stopped first, so that none sees another one die.
+  for (const pid_t pid : pids) kill(pid, SIGSTOP);
+  for (const pid_t pid : pids) kill(pid, SIGKILL);
+  absl::optional<dev::Child>& agent = hosts_[host].agent;
+  if (!agent.has_value()) return;
+  waitpid(agent->id().pid, nullptr, 0);
+  agent.reset();
+}
+
+void Fleet::StopAgents() {
+  for (size_t host = 0; host < hosts_.size(); ++host) {
+    if (!hosts_[host].agent.has_value()) continue;
+    // SIGUSR1 ends the Tasks too; what is cut off from its executor ends all the same.
+    dev::SignalProcess(hosts_[host].agent->id(), SIGUSR1);
+    if (!dev::WaitForEnd(hosts_[host].agent->id(), absl::Seconds(20))) {
+      ADD_FAILURE() << "the agent of host " << host << " does not end";
+      KillHost(static_cast<int>(host));
+    } else {
+      waitpid(hosts_[host].agent->id().pid, nullptr, 0);
+    }
+    hosts_[host].agent.reset();
+  }
+}
+
+std::string Fleet::Leader() {
+  const auto endpoints = cli::ReadEndpoints(platform_->data_dir());
+  if (!endpoints.ok()) return "";
+  for (const auto& [name, part] : endpoints->parts()) {
+    if (!absl::StartsWith(name, "scheduler") || !platform_->Part(name).has_value()) continue;
+    if (absl::StrContains(Scrape(part.metrics_address()), "\ncapstan_scheduler_leader 1\n")) {
+      return name;
+    }
+  }
+  return "";
+}
+
+absl::optional<absl::Duration> Fleet::AwaitLeaderOtherThan(const dev::ProcessId& former) {
+  const BootTime begun = Now();
+  const bool found = platform_->Await([&] {
+    const std::string leader = Leader();
+    if (leader.empty()) return false;
+    const auto process = platform_->Part(leader);
+    return process.has_value() && process->pid != former.pid;
+  });
+  if (!found) return absl::nullopt;
+  return Now() - begun;
+}
+
+bool Fleet::IsNode(int host) {
+  const CommandResult listed = platform_->Capstan({"node", "list"});
+  return absl::StrContains(listed.out, absl::StrCat("clusters/local/nodes/h", host, " "));
+}
+
+int Fleet::HostOf(const std::string& job, int64_t generation, int rank) {
+  const auto task = platform_->FindTask(job, generation, rank);
+  if (!task.has_value()) return -1;
+  for (int host = 0; host < options_.hosts; ++host) {
+    for (const pid_t pid : PidsOn(host)) {
+      if (pid == task->program.pid) return host;
+    }
+  }
+  return -1;
+}
+
+}  // namespace capstan::integration

@@ -1,0 +1,82 @@
+// A platform over several hosts for a test: the services as programs of their own on this machine,
+// their truth in a real etcd, and node agents on hosts that have only the network in common.
+#ifndef CAPSTAN_INTEGRATION_FLEET_FLEET_H_
+#define CAPSTAN_INTEGRATION_FLEET_FLEET_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "integration/fleet/network.h"
+#include "integration/platform/test_platform.h"
+#include "libs/time/clock.h"
+#include "tools/capstan/dev/process.h"
+#include "tools/testenv/etcd_server.h"
+
+namespace capstan::integration {
+
+// Failures are GoogleTest's. One thread, which must outlive it.
+class Fleet {
+ public:
+  struct Options {
+    int hosts = 3;
+    int etcd_members = 3;
+    int schedulers = 2;
+    // Lines of PlatformConfig.
+    absl::string_view config = "";
+    // Devices named `slot` that each host has: one a Task, to spread a gang.
+    int slots = 2;
+  };
+  static absl::optional<std::string> Unable();
+
+  explicit Fleet(Options options);
+  // Stops all; checks that nothing is left.
+  ~Fleet();
+  Fleet(const Fleet&) = delete;
+  Fleet& operator=(const Fleet&) = delete;
+
+  // Starts everything and waits until every host is a Node. False, with failures, if it can't.
+  bool Start();
+
+  TestPlatform& platform() { return *platform_; }
+  Network& network() { return *network_; }
+  testenv::EtcdServer& etcd() { return *etcd_; }
+
+  // Name of the scheduler's part that leads, by its metrics; empty while none does.
+  std::string Leader();
+  // Waits until one leads that is not the process `former`; how long that took, absent if it never
+  // did. A part that was started anew is another process.
+  absl::optional<absl::Duration> AwaitLeaderOtherThan(const dev::ProcessId& former);
+
+  // Starts the host's agent; the first time with a join token of its own.
+  void StartAgent(int host);
+  // kill -9 of every process on the host at once, as a power cut would.
+  void KillHost(int host);
+  bool IsNode(int host);
+  // The host on which a rank's program runs; -1 if on none.
+  int HostOf(const std::string& job, int64_t generation, int rank);
+
+ private:
+  struct Host {
+    std::string folder;
+    std::string cgroup;
+    absl::optional<dev::Child> agent;
+  };
+
+  std::string PlatformConfig() const;
+  std::vector<pid_t> PidsOn(int host) const;
+  void StopAgents();
+
+  const Options options_;
+  std::unique_ptr<testenv::EtcdServer> etcd_;
+  std::unique_ptr<Network> network_;
+  std::unique_ptr<TestPlatform> platform_;
+  std::vector<Host> hosts_;
+};
+
+}  // namespace capstan::integration
+
+#endif  // CAPSTAN_INTEGRATION_FLEET_FLEET_H_

@@ -1,0 +1,403 @@
+#include "libs/process/process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <deque>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "libs/audit/audit_log.h"
+#include "libs/auth/join.h"
+#include "libs/auth/policy.h"
+#include "libs/auth/policy_access.h"
+#include "libs/auth/policy_watcher.h"
+#include "libs/auth/refused_handshakes.h"
+#include "libs/auth/svid_renewer.h"
+#include "libs/lifecycle/signal_thread.h"
+#include "libs/log/spdlog_sink.h"
+#include "libs/metrics/endpoint_server.h"
+#include "libs/process/open_store.h"
+#include "libs/process/shared_secret.h"
+#include "libs/process/stop_signal.h"
+#include "libs/random/random.h"
+#include "libs/rpc/credentials.h"
+#include "libs/rpc/replicas.h"
+#include "libs/rpc/server.h"
+#include "libs/safe_path/safe_path.h"
+#include "libs/status/error.h"
+#include "libs/status/status_macros.h"
+#include "libs/strand/thread_strand.h"
+#include "proto/capstan/credentials/v1/join_service.grpc.pb.h"
+#include "proto/capstan/credentials/v1/project.grpc.pb.h"
+
+namespace capstan::process {
+namespace {
+
+constexpr absl::Duration kFlushDenialsEvery = absl::Minutes(1);
+// Beside the signals, which are all above it.
+constexpr int kIdentityExpired = 0;
+
+log::Level LevelOf(config::v1::Log::Level level) {
+  switch (level) {
+    case config::v1::Log::LEVEL_DEBUG:
+      return log::Level::kDebug;
+    case config::v1::Log::LEVEL_WARNING:
+      return log::Level::kWarning;
+    case config::v1::Log::LEVEL_ERROR:
+      return log::Level::kError;
+    default:
+      return log::Level::kInfo;
+  }
+}
+
+// Lets only records of a level and above through, which may change at any time.
+class LevelSink final : public log::Sink {
+ public:
+  LevelSink(std::unique_ptr<log::Sink> sink, log::Level level)
+      : sink_(std::move(sink)), level_(level) {}
+  void Write(const log::Record& record) override {
+    if (record.level >= level_.load(std::memory_order_relaxed)) sink_->Write(record);
+  }
+  void SetLevel(log::Level level) { level_.store(level, std::memory_order_relaxed); }
+
+ private:
+  const std::unique_ptr<log::Sink> sink_;
+  std::atomic<log::Level> level_;
+};
+
+// Reasons to stop, for one thread that waits for them: signals, or kIdentityExpired.
+class SignalQueue {
+ public:
+  void Add(int signal) {
+    absl::MutexLock lock(&mutex_);
+    signals_.push_back(signal);
+  }
+  int Wait() {
+    absl::MutexLock lock(&mutex_);
+    const auto any = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !signals_.empty(); };
+    mutex_.Await(absl::Condition(&any));
+    const int signal = signals_.front();
+    signals_.pop_front();
+    return signal;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::deque<int> signals_ ABSL_GUARDED_BY(mutex_);
+};
+
+absl::StatusOr<std::unique_ptr<log::Sink>> OpenLog(const config::v1::Log& config) {
+  const log::Format format =
+      config.format() == config::v1::Log::FORMAT_JSON ? log::Format::kJson : log::Format::kHuman;
+  // Started by hand, a process logs where its starter looks.
+  if (config.file().empty() || isatty(STDERR_FILENO) == 1) return log::MakeStderrSink(format);
+  return log::MakeFileSink({.path = config.file(), .format = format});
+}
+
+// The token that an operator put beside the configuration; -1 if there is none.
+absl::StatusOr<UniqueFd> TakeTokenFile(const std::string& path) {
+  if (path.empty()) return UniqueFd();
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.valid() && errno != ENOENT) return ErrnoStatus(errno, "opening", path);
+  return fd;
+}
+
+absl::Status MakeFolder(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return absl::OkStatus();
+  return ErrnoStatus(errno, "making", path);
+}
+
+}  // namespace
+
+// In the order of making.
+struct Process::Parts {
+  config::v1::Process config;
+  Kind kind;
+  std::string advertised;
+  const Clock* clock = nullptr;
+  std::function<absl::StatusOr<config::v1::Process>()> reload;
+  SignalQueue signals;
+  std::unique_ptr<lifecycle::SignalThread> signal_thread;
+  std::unique_ptr<LevelSink> sink;
+  std::unique_ptr<log::Logger> logger;
+  std::unique_ptr<metrics::Registry> registry;
+  std::random_device seeds;
+  std::shared_ptr<rpc::Identity> identity;
+  std::unique_ptr<audit::AuditLog> audit;
+  // Shared with the transport, which may hold it for longer than the process lives.
+  std::shared_ptr<auth::RefusedHandshakes> refused;
+  auth::PolicyHolder policy;
+  std::unique_ptr<auth::PolicyAccess> access;
+  std::unique_ptr<Random> auth_random;
+  std::unique_ptr<credentials::v1::PolicyService::Stub> policy_stub;
+  std::unique_ptr<credentials::v1::IdentityService::Stub> identity_stub;
+  // Watches the policy and renews the SVID; apart from the engine's strand, so that neither waits
+  // for the other.
+  std::unique_ptr<ThreadStrand> auth_strand;
+  std::unique_ptr<auth::PolicyWatcher> watcher;
+  std::unique_ptr<auth::SvidRenewer> renewer;
+  std::unique_ptr<ThreadStrand> strand;
+  std::unique_ptr<store::Store> store;
+  std::unique_ptr<metrics::EndpointServer> endpoint_server;
+
+  // Nothing runs on the strands any more when what they touch goes.
+  ~Parts() {
+    if (strand != nullptr) strand->Stop();
+    if (auth_strand != nullptr) auth_strand->Stop();
+    if (refused != nullptr) refused->Close();
+  }
+
+  uint64_t NewSeed() { return uint64_t{seeds()} << 32 | seeds(); }
+
+  rpc::RefusalObserver Observe(auth::RefusedHandshakes::Side side) const {
+    return [refused = refused, side](const absl::Status& why, absl::string_view spiffe_id) {
+      refused->Record(side, why, spiffe_id);
+    };
+  }
+  std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(
+      absl::string_view identity_path) const {
+    return rpc::MutualTlsChannelCredentials(identity, clock, identity_path,
+                                            Observe(auth::RefusedHandshakes::Side::kClient));
+  }
+
+  void FlushDenials() {
+    access->FlushDenials();
+    refused->Flush();
+    auth_strand->RunAfter(kFlushDenialsEvery, [this] { FlushDenials(); });
+  }
+
+  absl::Status Join(const StartOptions& options);
+  void StartAuth();
+  void Reload();
+};
+
+namespace {
+
+// CheckProcess has made sure that the addresses make a target.
+std::string TargetOf(const config::v1::Peer& peer) {
+  return rpc::ReplicaTarget(
+             std::vector<std::string>(peer.addresses().begin(), peer.addresses().end()))
+      .value_or("");
+}
+
+}  // namespace
+
+Process::Process(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+Process::~Process() {
+  parts_->endpoint_server.reset();
+  parts_->logger->Info("stopped");
+}
+
+absl::StatusOr<std::unique_ptr<Process>> Process::Open(const config::v1::Process& config,
+                                                       const Kind& kind,
+                                                       const StartOptions& options,
+                                                       const Clock* clock) {
+  auto parts = std::make_unique<Parts>();
+  parts->config = config;
+  parts->kind = kind;
+  parts->advertised = config.advertise().empty() ? config.listen() : config.advertise();
+  parts->clock = clock;
+  parts->reload = options.reload;
+  CAPSTAN_ASSIGN_OR_RETURN(parts->signal_thread,
+                           lifecycle::SignalThread::Create(
+                               {SIGTERM, SIGINT, SIGHUP, kStopTasksSignal},
+                               [signals = &parts->signals](int signal) { signals->Add(signal); }));
+  // A peer that is gone shows as an error of the write, not as a signal.
+  signal(SIGPIPE, SIG_IGN);
+  CAPSTAN_RETURN_IF_ERROR(MakeFolder(config.data_folder()));
+  CAPSTAN_ASSIGN_OR_RETURN(std::unique_ptr<log::Sink> sink, OpenLog(config.log()));
+  const log::Level level = LevelOf(config.log().level());
+  parts->sink = std::make_unique<LevelSink>(std::move(sink), level);
+  parts->logger = std::make_unique<log::Logger>(
+      kind.name, clock, parts->sink.get(),
+      // The sink decides where the level may change; else records below it are not even made.
+      parts->reload != nullptr ? log::Level::kDebug : level);
+  parts->logger->Info("starting", {{"pid", getpid()}});
+  parts->registry = std::make_unique<metrics::Registry>(kind.name);
+  if (kind.joins) {
+    const absl::Status joined = parts->Join(options);
+    if (!joined.ok()) {
+      parts->logger->Error("cannot start", {{"error", joined}});
+      return joined;
+    }
+    parts->StartAuth();
+  }
+  parts->strand = std::make_unique<ThreadStrand>(kind.name, clock);
+  if (kind.has_store) {
+    absl::StatusOr<std::unique_ptr<store::Store>> store = OpenStore(
+        config.store(), kind.name, config.data_folder(), parts->strand.get(), parts->NewSeed());
+    if (!store.ok()) {
+      parts->logger->Error("cannot start", {{"error", store.status()}});
+      return store.status();
+    }
+    parts->store = *std::move(store);
+  }
+  return std::unique_ptr<Process>(new Process(std::move(parts)));
+}
+
+absl::Status Process::Parts::Join(const StartOptions& options) {
+  auth::ObtainOptions obtain;
+  obtain.folder = absl::StrCat(config.data_folder(), "/identity");
+  obtain.join_address = config.joining().address();
+  obtain.token_fd = options.join_token_fd;
+  const std::string& token_file = config.joining().token_file();
+  if (obtain.token_fd < 0) {
+    CAPSTAN_ASSIGN_OR_RETURN(UniqueFd fd, TakeTokenFile(token_file));
+    obtain.token_fd = fd.Release();
+  }
+  CAPSTAN_ASSIGN_OR_RETURN(identity, auth::ObtainIdentity(obtain, clock));
+  // It serves once, so that it is of no use any more to anybody.
+  if (!token_file.empty()) unlink(token_file.c_str());
+  CAPSTAN_ASSIGN_OR_RETURN(
+      audit,
+      audit::AuditLog::Open(absl::StrCat(config.data_folder(), "/audit.chain"), kind.name, clock));
+  return absl::OkStatus();
+}
+
+void Process::Parts::StartAuth() {
+  refused =
+      std::make_shared<auth::RefusedHandshakes>(audit.get(), clock, logger.get(), registry.get());
+  access = std::make_unique<auth::PolicyAccess>(
+      identity->trust_domain(), &policy, clock, audit.get(),
+      [calls = registry->AddCounter("calls_refused_total",
+                                    "Calls that the access rules refused")]() mutable {
+        calls.Increment();
+      });
+  const auto channel =
+      rpc::Dial(TargetOf(config.credentials()), ChannelCredentials("/svc/credentials"));
+  policy_stub = credentials::v1::PolicyService::NewStub(channel);
+  identity_stub = credentials::v1::IdentityService::NewStub(channel);
+  auth_random = std::make_unique<Random>(NewSeed());
+  auth_strand =
+      std::make_unique<ThreadStrand>(absl::StrCat(kind.name.substr(0, 9), ".auth"), clock);
+  watcher = std::make_unique<auth::PolicyWatcher>(policy_stub.get(), &policy, auth_strand.get(),
+                                                  auth_random.get());
+  renewer = std::make_unique<auth::SvidRenewer>(
+      identity, auth_strand.get(), auth_random.get(),
+      auth::RenewOver(identity_stub.get(), auth_strand.get()),
+      [this](const absl::Status& renewed) {
+        if (renewed.ok()) {
+          logger->Info("SVID renewed", {{"not_after", identity->Get()->not_after}});
+        } else {
+          logger->Warning("SVID not renewed", {{"error", renewed}});
+        }
+      },
+      [this] { signals.Add(kIdentityExpired); });
+  auth_strand->Post([this] {
+    if (kind.watches_policy) watcher->Start();
+    renewer->Start();
+    FlushDenials();
+  });
+}
+
+void Process::Parts::Reload() {
+  if (reload == nullptr) {
+    logger->Info("SIGHUP: nothing to read again, as this process has no file of its own");
+    return;
+  }
+  const absl::StatusOr<config::v1::Process> read = reload();
+  if (!read.ok()) {
+    logger->Error("the configuration is wrong and the old one stays", {{"error", read.status()}});
+    return;
+  }
+  config::v1::Process taken_up = config;
+  taken_up.mutable_log()->set_level(read->log().level());
+  sink->SetLevel(LevelOf(read->log().level()));
+  config = taken_up;
+  if (google::protobuf::util::MessageDifferencer::Equals(taken_up, *read)) {
+    logger->Info("configuration read again");
+    return;
+  }
+  std::string differences;
+  google::protobuf::util::MessageDifferencer differencer;
+  differencer.ReportDifferencesToString(&differences);
+  differencer.Compare(taken_up, *read);
+  logger->Warning("configuration read again; what changed besides log.level waits for a restart",
+                  {{"changes", differences}});
+}
+
+const config::v1::Process& Process::config() const { return parts_->config; }
+const std::string& Process::advertised() const { return parts_->advertised; }
+const Clock* Process::clock() const { return parts_->clock; }
+audit::AuditSink* Process::audit() { return parts_->audit.get(); }
+log::Logger* Process::logger() { return parts_->logger.get(); }
+metrics::Registry* Process::registry() { return parts_->registry.get(); }
+Strand* Process::strand() { return parts_->strand.get(); }
+store::Store* Process::store() { return parts_->store.get(); }
+bool Process::owns_store() const { return !parts_->config.store().has_etcd(); }
+auth::Access* Process::access() { return parts_->access.get(); }
+std::shared_ptr<rpc::Identity> Process::identity() { return parts_->identity; }
+
+std::shared_ptr<grpc::ServerCredentials> Process::server_credentials() {
+  return rpc::MutualTlsServerCredentials(parts_->identity, parts_->clock,
+                                         parts_->Observe(auth::RefusedHandshakes::Side::kServer));
+}
+
+absl::Duration Process::max_connection_age() const {
+  return rpc::ConnectionAge(*parts_->identity->Get(), parts_->clock->Read().wall);
+}
+
+std::shared_ptr<grpc::Channel> Process::ChannelTo(const config::v1::Peer& peer,
+                                                  absl::string_view identity_path) {
+  return rpc::Dial(TargetOf(peer), parts_->ChannelCredentials(identity_path));
+}
+
+std::shared_ptr<grpc::Channel> Process::ChannelToLeader(const config::v1::Peer& peer,
+                                                        absl::string_view identity_path) {
+  return rpc::DialLeader(TargetOf(peer), parts_->ChannelCredentials(identity_path));
+}
+
+absl::StatusOr<std::string> Process::SharedSecret(absl::string_view name) {
+  return ShareSecret(parts_->store.get(), parts_->strand.get(),
+                     absl::StrCat("/capstan/", parts_->kind.name, "/secrets/", name));
+}
+
+uint64_t Process::NewSeed() { return parts_->NewSeed(); }
+
+absl::Status Process::ServeMetrics(std::function<absl::Status()> ready) {
+  metrics::EndpointServer::Options options;
+  const std::string& address = parts_->config.metrics_listen();
+  const size_t colon = address.rfind(':');
+  options.host = address.substr(0, colon);
+  options.port = std::stoi(address.substr(colon + 1));
+  const bool needs_policy = parts_->kind.joins && parts_->kind.watches_policy;
+  options.ready = [parts = parts_.get(), needs_policy, ready = std::move(ready)] {
+    if (needs_policy && parts->policy.Get() == nullptr) {
+      return absl::UnavailableError("no policy has come yet");
+    }
+    return ready();
+  };
+  CAPSTAN_ASSIGN_OR_RETURN(parts_->endpoint_server,
+                           metrics::EndpointServer::Create(options, parts_->registry.get()));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> Process::WaitForSignal() {
+  parts_->logger->Info("serving");
+  int signal = parts_->signals.Wait();
+  for (; signal == SIGHUP; signal = parts_->signals.Wait()) parts_->Reload();
+  // Asks the server, which its owner is about to drain.
+  parts_->endpoint_server.reset();
+  if (signal == kIdentityExpired) {
+    const absl::Status expired =
+        status::Error(absl::StatusCode::kUnauthenticated, "NO_IDENTITY",
+                      "the SVID has expired and was not renewed; a new join token is needed");
+    parts_->logger->Error("stopping", {{"error", expired}});
+    return expired;
+  }
+  parts_->logger->Info("stopping", {{"signal", signal}});
+  return signal;
+}
+
+}  // namespace capstan::process

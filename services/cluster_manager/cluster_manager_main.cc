@@ -1,0 +1,6 @@
+#include "libs/process/main.h"
+#include "services/cluster_manager/run.h"
+
+int main(int argc, char** argv) {
+  return capstan::process::Main(argc, argv, capstan::cluster_manager::ThisProgram());
+}

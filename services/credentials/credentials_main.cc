@@ -1,0 +1,6 @@
+#include "libs/process/main.h"
+#include "services/credentials/run.h"
+
+int main(int argc, char** argv) {
+  return capstan::process::Main(argc, argv, capstan::credentials::ThisProgram());
+}

@@ -1,0 +1,27 @@
+#ifndef CAPSTAN_SERVICES_CREDENTIALS_RUN_H_
+#define CAPSTAN_SERVICES_CREDENTIALS_RUN_H_
+
+#include "absl/status/status.h"
+#include "libs/process/main.h"
+#include "libs/process/process.h"
+#include "libs/time/clock.h"
+#include "proto/capstan/config/v1/credentials.pb.h"
+
+namespace capstan::credentials {
+
+// Whether the configuration makes sense as a whole. INVALID_ARGUMENT with everything that is wrong,
+// by its field's path.
+absl::Status CheckConfig(const config::v1::CredentialsConfig& config);
+
+// The process of this service: starts, serves until a signal, and drains. `config` has passed
+// CheckConfig. Must be called before any thread is made. UNAUTHENTICATED with reason NO_IDENTITY if
+// it needs a join token.
+absl::Status Run(const config::v1::CredentialsConfig& config, const process::StartOptions& options,
+                 const Clock* clock);
+
+// The two as a program.
+process::Program ThisProgram();
+
+}  // namespace capstan::credentials
+
+#endif  // CAPSTAN_SERVICES_CREDENTIALS_RUN_H_

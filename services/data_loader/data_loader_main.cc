@@ -1,0 +1,6 @@
+#include "libs/process/main.h"
+#include "services/data_loader/run.h"
+
+int main(int argc, char** argv) {
+  return capstan::process::Main(argc, argv, capstan::data_loader::ThisProgram());
+}

@@ -1,0 +1,27 @@
+#ifndef CAPSTAN_SERVICES_DATA_LOADER_RUN_H_
+#define CAPSTAN_SERVICES_DATA_LOADER_RUN_H_
+
+#include "absl/status/status.h"
+#include "libs/process/main.h"
+#include "libs/process/process.h"
+#include "libs/time/clock.h"
+#include "proto/capstan/config/v1/data_loader.pb.h"
+
+namespace capstan::data_loader {
+
+// Whether the configuration makes sense as a whole. INVALID_ARGUMENT with everything that is wrong,
+// by its field's path.
+absl::Status CheckConfig(const config::v1::DataLoaderConfig& config);
+
+// The process of this service: starts, serves until a signal, and drains. `config` has passed
+// CheckConfig. Must be called before any thread is made. UNAUTHENTICATED with reason NO_IDENTITY if
+// it needs a join token.
+absl::Status Run(const config::v1::DataLoaderConfig& config, const process::StartOptions& options,
+                 const Clock* clock);
+
+// The two as a program.
+process::Program ThisProgram();
+
+}  // namespace capstan::data_loader
+
+#endif  // CAPSTAN_SERVICES_DATA_LOADER_RUN_H_

@@ -1,0 +1,88 @@
+#include "services/scheduler/run.h"
+
+#include <memory>
+
+#include "libs/process/check.h"
+#include "libs/status/error.h"
+#include "libs/status/status_macros.h"
+#include "libs/time/proto_time.h"
+#include "services/scheduler/server.h"
+
+namespace capstan::scheduler {
+namespace {
+
+// Three of the longest renewal intervals, so that one that is late does not make a Node silent.
+constexpr absl::Duration kLeastSuspectAfter = absl::Seconds(10);
+constexpr absl::Duration kLeastFenceAfter = absl::Seconds(1);
+constexpr absl::Duration kMost = absl::Hours(24 * 30);
+constexpr absl::Duration kLeastLeadershipTtl = absl::Seconds(2);
+constexpr absl::Duration kMostLeadershipTtl = absl::Seconds(60);
+
+const process::Kind& ThisKind() {
+  static const auto* const kKind = new process::Kind{.name = "scheduler"};
+  return *kKind;
+}
+
+}  // namespace
+
+absl::Status CheckConfig(const config::v1::SchedulerConfig& config) {
+  status::FieldErrors errors;
+  process::CheckProcess(config.process(), ThisKind(), /*listens=*/true, &errors);
+  process::CheckPeer("data_loader", config.data_loader(), &errors);
+  if (config.has_telemetry()) process::CheckPeer("telemetry", config.telemetry(), &errors);
+  const config::v1::Fencing& fencing = config.fencing();
+  process::CheckDuration("fencing.suspect_after", fencing.has_suspect_after(),
+                         fencing.suspect_after(), kLeastSuspectAfter, kMost, &errors);
+  process::CheckDuration("fencing.min_fence_after", fencing.has_min_fence_after(),
+                         fencing.min_fence_after(), kLeastFenceAfter, kMost, &errors);
+  process::CheckDuration("fencing.replace_margin", fencing.has_replace_margin(),
+                         fencing.replace_margin(), kLeastFenceAfter, kMost, &errors);
+  process::CheckDuration("leadership.ttl", config.leadership().has_ttl(), config.leadership().ttl(),
+                         kLeastLeadershipTtl, kMostLeadershipTtl, &errors);
+  return errors.ToStatus();
+}
+
+absl::Status Run(const config::v1::SchedulerConfig& config, const process::StartOptions& options,
+                 const Clock* clock) {
+  CAPSTAN_ASSIGN_OR_RETURN(const auto process,
+                           process::Process::Open(config.process(), ThisKind(), options, clock));
+  ServerConfig settings;
+  settings.address = config.process().listen();
+  settings.advertised = process->advertised();
+  settings.sole_owner = process->owns_store();
+  settings.max_connection_age = process->max_connection_age();
+  if (config.leadership().has_ttl()) {
+    settings.leadership_ttl = ToDuration(config.leadership().ttl());
+  }
+  const config::v1::Fencing& fencing = config.fencing();
+  CoreConfig& core = settings.core;
+  if (fencing.has_suspect_after()) core.suspect_after = ToDuration(fencing.suspect_after());
+  if (fencing.has_min_fence_after()) core.min_fence_after = ToDuration(fencing.min_fence_after());
+  if (fencing.has_replace_margin()) core.replace_margin = ToDuration(fencing.replace_margin());
+  CAPSTAN_ASSIGN_OR_RETURN(settings.page_token_key, process->SharedSecret("page_token"));
+
+  ServerDeps deps;
+  deps.strand = process->strand();
+  deps.store = process->store();
+  deps.access = process->access();
+  deps.audit = process->audit();
+  deps.logger = process->logger();
+  deps.metrics = process->registry();
+  deps.credentials = process->server_credentials();
+  deps.data_loader = process->ChannelTo(config.data_loader(), "/svc/data_loader");
+  if (config.has_telemetry()) {
+    deps.telemetry = process->ChannelTo(config.telemetry(), "/svc/telemetry");
+  }
+  deps.seed = process->NewSeed();
+  CAPSTAN_ASSIGN_OR_RETURN(const auto server, Server::Create(settings, deps));
+  CAPSTAN_RETURN_IF_ERROR(process->ServeMetrics([] { return absl::OkStatus(); }));
+  const absl::Status stopped = process->WaitForSignal().status();
+  server->Drain(process::kDrain);
+  return stopped;
+}
+
+process::Program ThisProgram() {
+  return process::MakeProgram("scheduler", "Jobs, Queues and Nodes", CheckConfig, Run);
+}
+
+}  // namespace capstan::scheduler

@@ -1,0 +1,66 @@
+#include "services/telemetry/run.h"
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "libs/process/check.h"
+#include "libs/status/error.h"
+#include "libs/status/status_macros.h"
+#include "libs/time/proto_time.h"
+#include "services/telemetry/server.h"
+
+namespace capstan::telemetry {
+namespace {
+
+constexpr int64_t kLeastKeepBytes = int64_t{1} << 20;
+constexpr absl::Duration kLeastKeepFor = absl::Minutes(1);
+constexpr absl::Duration kMost = absl::Hours(24 * 3650);
+
+const process::Kind& ThisKind() {
+  static const auto* const kKind = new process::Kind{.name = "telemetry", .has_store = false};
+  return *kKind;
+}
+
+}  // namespace
+
+absl::Status CheckConfig(const config::v1::TelemetryConfig& config) {
+  status::FieldErrors errors;
+  process::CheckProcess(config.process(), ThisKind(), /*listens=*/true, &errors);
+  if (config.keep_bytes() != 0 && config.keep_bytes() < kLeastKeepBytes) {
+    errors.Add("keep_bytes",
+               absl::StrCat("is ", config.keep_bytes(), "; expected at least 1Mi, or 0 for 1Gi"));
+  }
+  process::CheckDuration("keep_for", config.has_keep_for(), config.keep_for(), kLeastKeepFor, kMost,
+                         &errors);
+  return errors.ToStatus();
+}
+
+absl::Status Run(const config::v1::TelemetryConfig& config, const process::StartOptions& options,
+                 const Clock* clock) {
+  CAPSTAN_ASSIGN_OR_RETURN(const auto process,
+                           process::Process::Open(config.process(), ThisKind(), options, clock));
+  ServerConfig settings;
+  settings.address = config.process().listen();
+  settings.max_connection_age = process->max_connection_age();
+  settings.folder = absl::StrCat(config.process().data_folder(), "/streams");
+  if (config.keep_bytes() != 0) settings.keep_bytes = config.keep_bytes();
+  if (config.has_keep_for()) settings.keep_for = ToDuration(config.keep_for());
+
+  ServerDeps deps;
+  deps.strand = process->strand();
+  deps.access = process->access();
+  deps.logger = process->logger();
+  deps.metrics = process->registry();
+  deps.credentials = process->server_credentials();
+  CAPSTAN_ASSIGN_OR_RETURN(const auto server, Server::Create(settings, deps));
+  CAPSTAN_RETURN_IF_ERROR(process->ServeMetrics([] { return absl::OkStatus(); }));
+  const absl::Status stopped = process->WaitForSignal().status();
+  server->Drain(process::kDrain);
+  return stopped;
+}
+
+process::Program ThisProgram() {
+  return process::MakeProgram("telemetry", "Logs and events", CheckConfig, Run);
+}
+
+}  // namespace capstan::telemetry

@@ -1,0 +1,6 @@
+#include "libs/process/main.h"
+#include "services/telemetry/run.h"
+
+int main(int argc, char** argv) {
+  return capstan::process::Main(argc, argv, capstan::telemetry::ThisProgram());
+}

@@ -8,7 +8,6 @@
 #include "libs/rpc/finish.h"
 #include "libs/rpc/unary.h"
 #include "libs/rpc/upload.h"
-#include "libs/status/error.h"
 #include "services/data_loader/api/bundle_upload.h"
 #include "services/data_loader/api/calling_node.h"
 #include "services/data_loader/api/check_name.h"

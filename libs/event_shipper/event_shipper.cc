@@ -42,8 +42,11 @@ void EventShipper::Ship(const std::vector<store::OutboxRecord>& records,
     if (fresh) requests_.emplace_back().set_stream(parsed.stream());
     telemetry::v1::Record* record = requests_[place->second].add_records();
     *record = std::move(*parsed.mutable_records(0));
-    record->set_producer(producer_);
-    record->set_producer_sequence(waiting.sequence);
+    // One that a restore has brought back keeps the identity under which it may have gone already.
+    if (record->producer().empty()) {
+      record->set_producer(producer_);
+      record->set_producer_sequence(waiting.sequence);
+    }
   }
   SendNext();
 }

@@ -33,6 +33,9 @@ struct EtcdOptions {
   std::string prefix{};
   // Not 0: the store's incarnation, so that none is stored. For tests that count revisions.
   int64_t incarnation = 0;
+  // For the one that restores the store (store_backup.h): open it although a restore was begun and
+  // not finished. Others get RESTORE_UNFINISHED.
+  bool restoring = false;
 
   // After which a member that has not answered counts as failed.
   absl::Duration attempt_timeout = absl::Seconds(5);

@@ -203,7 +203,7 @@ class EtcdStore::Opening : public std::enable_shared_from_this<EtcdStore::Openin
       if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &stored)) {
         return Fail(absl::DataLossError(absl::StrCat(IncarnationKey(), " holds '", kv.value, "'")));
       }
-      if (parts[1] == cluster) return Finish(stored);
+      if (parts[1] == cluster) return CheckWhole(stored);
     }
     const int64_t now = absl::ToUnixSeconds(client_->strand()->clock().Read().wall);
     TxnRequest store;
@@ -219,6 +219,22 @@ class EtcdStore::Opening : public std::enable_shared_from_this<EtcdStore::Openin
         [self = shared_from_this()](absl::StatusOr<etcdserverpb::TxnResponse> answer) {
           if (!answer.ok()) return self->Fail(answer.status());
           self->ReadIncarnation();
+        });
+  }
+
+  // A store that a restore has begun to fill is none.
+  void CheckWhole(int64_t incarnation) {
+    if (client_->options().restoring) return Finish(incarnation);
+    const std::string mark = absl::StrCat(client_->options().prefix, "store/restore");
+    ReadEtcdRange(
+        client_, {.key = mark},
+        [self = shared_from_this(), mark, incarnation](const absl::StatusOr<RangeResult>& found) {
+          if (!found.ok()) return self->Fail(found.status());
+          if (found->kvs.empty()) return self->Finish(incarnation);
+          self->Fail(status::Error(absl::StatusCode::kFailedPrecondition, "RESTORE_UNFINISHED",
+                                   absl::StrCat("a restore of this store was not finished (", mark,
+                                                " is there): run it again"),
+                                   {{"key", mark}}));
         });
   }
 

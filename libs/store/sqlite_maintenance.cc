@@ -21,15 +21,6 @@ namespace {
 
 namespace fs = ::std::filesystem;
 
-absl::Status Sync(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return absl::ErrnoToStatus(errno, path);
-  const int result = ::fsync(fd);
-  const int error = errno;
-  ::close(fd);
-  return result == 0 ? absl::OkStatus() : absl::ErrnoToStatus(error, path);
-}
-
 absl::Status Damaged(const std::string& what) {
   return status::Error(absl::StatusCode::kDataLoss, "STORE_CORRUPT", what);
 }
@@ -64,11 +55,11 @@ absl::Status RestoreSqliteStore(const std::string& backup, const std::string& pa
   }
   CAPSTAN_RETURN_IF_ERROR(CheckSqliteStore(backup).status());
   // Under another name until it is whole, so that no service opens half a store.
-  const std::string half = path + ".restoring";
+  const std::string half = RestoringPath(path);
   fs::copy_file(backup, half, fs::copy_options::overwrite_existing, error);
   if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("copying to ", half));
   absl::Status made = RaiseIncarnation(half, absl::ToUnixSeconds(now));
-  if (made.ok()) made = Sync(half);
+  if (made.ok()) made = SyncStoreFile(half);
   if (made.ok()) {
     fs::rename(half, path, error);
     if (error) made = absl::ErrnoToStatus(error.value(), absl::StrCat("renaming to ", path));
@@ -77,8 +68,7 @@ absl::Status RestoreSqliteStore(const std::string& backup, const std::string& pa
     fs::remove(half, error);
     return made;
   }
-  const fs::path folder = fs::path(path).parent_path();
-  return Sync(folder.empty() ? "." : folder.string());
+  return SyncStoreFolder(path);
 }
 
 absl::StatusOr<SqliteStoreState> CheckSqliteStore(const std::string& path) {
@@ -86,9 +76,13 @@ absl::StatusOr<SqliteStoreState> CheckSqliteStore(const std::string& path) {
   if (!fs::exists(path, error)) return status::NotFound(path);
   CAPSTAN_ASSIGN_OR_RETURN(const auto lock, FileLock::Acquire(path + ".lock"));
   CAPSTAN_ASSIGN_OR_RETURN(const auto connection, SqliteConnection::Open(path, true, false));
-  CAPSTAN_RETURN_IF_ERROR(CheckIntegrity(connection.get()));
-  SqliteTables tables(connection.get());
-  CAPSTAN_RETURN_IF_ERROR(tables.Prepare(1));
+  return CheckSqliteTables(connection.get());
+}
+
+absl::StatusOr<SqliteStoreState> CheckSqliteTables(SqliteConnection* connection) {
+  CAPSTAN_RETURN_IF_ERROR(CheckIntegrity(connection));
+  SqliteTables tables(connection);
+  CAPSTAN_RETURN_IF_ERROR(tables.CheckSchema().status());
   CAPSTAN_ASSIGN_OR_RETURN(
       const int64_t stale,
       connection->Number("SELECT count(*) FROM current c LEFT JOIN history h ON h.seq = c.seq"
@@ -110,6 +104,33 @@ absl::StatusOr<SqliteStoreState> CheckSqliteStore(const std::string& path) {
   CAPSTAN_ASSIGN_OR_RETURN(state.compacted, tables.Meta("compacted"));
   CAPSTAN_ASSIGN_OR_RETURN(state.keys, connection->Number("SELECT count(*) FROM current"));
   return state;
+}
+
+std::string RestoringPath(const std::string& path) { return path + ".restoring"; }
+
+absl::Status CheckNoUnfinishedRestore(const std::string& path) {
+  const std::string half = RestoringPath(path);
+  std::error_code error;
+  if (!fs::exists(half, error)) return absl::OkStatus();
+  return status::Error(
+      absl::StatusCode::kFailedPrecondition, "RESTORE_UNFINISHED",
+      absl::StrCat("a restore of ", path, " was not finished: run it again; or remove ", half,
+                   " to keep what is there"),
+      {{"path", path}});
+}
+
+absl::Status SyncStoreFile(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return absl::ErrnoToStatus(errno, path);
+  const int result = ::fsync(fd);
+  const int error = errno;
+  ::close(fd);
+  return result == 0 ? absl::OkStatus() : absl::ErrnoToStatus(error, path);
+}
+
+absl::Status SyncStoreFolder(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  return SyncStoreFile(folder.empty() ? "." : folder.string());
 }
 
 }  // namespace capstan::store

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "libs/store/sqlite_connection.h"
 
 namespace capstan::store {
 
@@ -30,6 +31,17 @@ struct SqliteStoreState {
 // current key is the newest state of its history, and that no state is without one. DATA_LOSS says
 // what is wrong. Fails with STORE_LOCKED while a process uses the store.
 absl::StatusOr<SqliteStoreState> CheckSqliteStore(const std::string& path);
+
+// The same of what an open connection sees, which a service may be writing to meanwhile.
+absl::StatusOr<SqliteStoreState> CheckSqliteTables(SqliteConnection* connection);
+
+// Where a restore puts a store together; see sqlite_backup.h.
+std::string RestoringPath(const std::string& path);
+// FAILED_PRECONDITION with RESTORE_UNFINISHED if there is such a file for the store at `path`.
+absl::Status CheckNoUnfinishedRestore(const std::string& path);
+// Forces a file, or the folder that it lies in, to disk.
+absl::Status SyncStoreFile(const std::string& path);
+absl::Status SyncStoreFolder(const std::string& path);
 
 }  // namespace capstan::store
 

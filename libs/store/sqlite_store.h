@@ -38,7 +38,8 @@ class SqliteStore final : public Store {
 
   // Opens or makes the store; its folder must exist. Blocks for the file's recovery. `strand` must
   // outlive the store. Errors: STORE_LOCKED (another process has it, named by pid), SCHEMA_TOO_NEW,
-  // NOT_A_STORE, STORE_CORRUPT.
+  // NOT_A_STORE, STORE_CORRUPT,
+  // RESTORE_UNFINISHED (sqlite_backup.h).
   static absl::StatusOr<std::unique_ptr<SqliteStore>> Open(const std::string& path, Strand* strand,
                                                            Options options);
   static absl::StatusOr<std::unique_ptr<SqliteStore>> Open(const std::string& path,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libs/status/error.h"
+#include "libs/store/sqlite_maintenance.h"
 #include "libs/store/txn_rules.h"
 
 namespace capstan::store {
@@ -26,6 +27,7 @@ absl::Status OverloadedError() {
 
 absl::Status SqliteStore::Body::Open(const std::string& path) {
   CAPSTAN_ASSIGN_OR_RETURN(lock_, FileLock::Acquire(path + ".lock"));
+  CAPSTAN_RETURN_IF_ERROR(CheckNoUnfinishedRestore(path));
   CAPSTAN_ASSIGN_OR_RETURN(writer_, SqliteConnection::Open(path, true, true));
   // A new store outranks whatever was here before and is lost; see DESIGN.md §4 on restores.
   const int64_t fresh = absl::ToUnixSeconds(strand_->clock().Read().wall);

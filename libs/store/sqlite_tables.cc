@@ -64,7 +64,7 @@ absl::Status CheckRevision(int64_t wanted, int64_t revision, int64_t compacted) 
 
 }  // namespace
 
-absl::Status SqliteTables::Prepare(int64_t incarnation) {
+absl::StatusOr<int64_t> SqliteTables::CheckSchema() {
   CAPSTAN_ASSIGN_OR_RETURN(const int64_t tables, db_->Number("SELECT count(*) FROM sqlite_schema"));
   CAPSTAN_ASSIGN_OR_RETURN(const int64_t application, db_->Number("PRAGMA application_id"));
   CAPSTAN_ASSIGN_OR_RETURN(const int64_t schema, db_->Number("PRAGMA user_version"));
@@ -79,6 +79,11 @@ absl::Status SqliteTables::Prepare(int64_t incarnation) {
                      kSqliteSchemaVersion, ": run a newer version, or restore a backup"),
         {{"schema", absl::StrCat(schema)}, {"known", absl::StrCat(kSqliteSchemaVersion)}});
   }
+  return schema;
+}
+
+absl::Status SqliteTables::Prepare(int64_t incarnation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const int64_t schema, CheckSchema());
   if (schema == kSqliteSchemaVersion) return absl::OkStatus();
   CAPSTAN_RETURN_IF_ERROR(db_->Execute("BEGIN IMMEDIATE"));
   absl::Status made = db_->Execute(kCreateTables);

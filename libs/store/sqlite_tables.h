@@ -37,6 +37,9 @@ class SqliteTables {
   // FAILED_PRECONDITION with SCHEMA_TOO_NEW or NOT_A_STORE. Not within a transaction.
   absl::Status Prepare(int64_t incarnation);
 
+  // The file's schema, 0 if it is empty, without making anything: NOT_A_STORE, SCHEMA_TOO_NEW.
+  absl::StatusOr<int64_t> CheckSchema();
+
   absl::StatusOr<int64_t> Revision();
   absl::StatusOr<int64_t> Meta(const char* name);
   absl::Status SetMeta(const char* name, int64_t number);

@@ -26,6 +26,7 @@ namespace {
 
 constexpr char kPrograms[] = "services";
 constexpr char kAgent[] = "services/node_agent/node_agent_main";
+constexpr char kExecutor[] = "services/executor/executor_main";
 
 std::string Absolute(const char* path) {
   char* resolved = realpath(path, nullptr);
@@ -77,7 +78,7 @@ Fleet::~Fleet() {
   StopAgents();
   if (::testing::Test::HasFailure()) {
     for (const Host& host : hosts_) {
-      const std::string log = Contents(host.folder + "/agent.log");
+      const std::string log = Contents(host.folder + ".log");
       ADD_FAILURE() << host.folder << " ends with\n"
                     << log.substr(log.size() > 3000 ? log.size() - 3000 : 0);
     }
@@ -115,8 +116,9 @@ bool Fleet::Start() {
     const std::string name = absl::StrCat("h", host);
     hosts_.push_back({.folder = absl::StrCat(platform_->folder(), "/", name),
                       .cgroup = absl::StrCat("capstan-fleet-", getpid(), "-", name),
-                      .agent = absl::nullopt});
-    StartAgent(host);
+                      .agent = absl::nullopt,
+                      .executor = absl::nullopt});
+    StartHost(host);
   }
   for (int host = 0; host < options_.hosts; ++host) {
     EXPECT_TRUE(platform_->Await([&] { return IsNode(host); })) << "host " << host;
@@ -124,39 +126,71 @@ bool Fleet::Start() {
   return !::testing::Test::HasFailure();
 }
 
-void Fleet::StartAgent(int host) {
+std::string Fleet::ProcessConfig(const std::string& folder, const std::string& identity) {
+  const auto endpoints = cli::ReadEndpoints(platform_->data_dir());
+  EXPECT_TRUE(endpoints.ok()) << endpoints.status();
+  if (!endpoints.ok()) return "";
+  const std::string token = folder + ".token";
+  std::ofstream(token) << platform_->MustCapstan({"access", "join-token", identity});
+  return absl::StrCat(
+      "process:\n  data_folder: ", folder, "\n  joining:\n    address: ", endpoints->join_address(),
+      "\n    token_file: ", token, "\n  credentials: {addresses: [",
+      endpoints->parts().at("credentials").address(), "]}\n  log: {file: ", folder, ".log}\n");
+}
+
+void Fleet::SpawnOn(int host, const char* program, const std::string& config,
+                    const std::string& output_file, absl::optional<dev::Child>* child) {
+  dev::SpawnOptions spawn;
+  spawn.argv = network_->On(host);
+  spawn.argv.insert(spawn.argv.end(), {Absolute(program), "--config", config});
+  spawn.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"};
+  spawn.output_file = output_file;
+  auto spawned = dev::Child::Spawn(spawn);
+  ASSERT_TRUE(spawned.ok()) << spawned.status();
+  child->emplace(*std::move(spawned));
+}
+
+void Fleet::StartHost(int host) {
   Host& here = hosts_[host];
-  const std::string token = here.folder + ".token";
+  const std::string name = absl::StrCat("h", host);
+  const auto endpoints = cli::ReadEndpoints(platform_->data_dir());
+  ASSERT_TRUE(endpoints.ok()) << endpoints.status();
+  const auto address = [&](const char* part) { return endpoints->parts().at(part).address(); };
+  const std::string executor =
+      IsEast(host) ? absl::StrCat(network_->address(host), ":7105") : address("executor");
+  if (IsEast(host)) {
+    const std::string folder = here.folder + "-executor";
+    const std::string config = folder + ".yaml";
+    if (access(config.c_str(), F_OK) != 0) {
+      std::string schedulers;
+      for (const auto& [part, entry] : endpoints->parts()) {
+        if (!absl::StartsWith(part, "scheduler")) continue;
+        absl::StrAppend(&schedulers, schedulers.empty() ? "" : ", ", entry.address());
+      }
+      // Its Jobs' uids are others than those of the Cluster whose hosts have the same file system.
+      std::ofstream(config) << ProcessConfig(folder, "/executor/east") << "  listen: " << executor
+                            << "\n  metrics_listen: 127.0.0.1:9105\ncluster: east\nscheduler: "
+                            << "{addresses: [" << schedulers
+                            << "]}\nfirst_uid: 80000\nlast_uid: 89999\n";
+    }
+    SpawnOn(host, kExecutor, config, folder + ".out", &here.executor);
+  }
   const std::string config = here.folder + ".yaml";
   if (access(config.c_str(), F_OK) != 0) {
-    const auto endpoints = cli::ReadEndpoints(platform_->data_dir());
-    ASSERT_TRUE(endpoints.ok()) << endpoints.status();
-    const auto address = [&](const char* part) { return endpoints->parts().at(part).address(); };
-    std::ofstream(token) << platform_->MustCapstan(
-        {"access", "join-token", absl::StrCat("/node/local/h", host)});
-    std::ofstream(config) << "process:\n  data_folder: " << here.folder
-                          << "\n  metrics_listen: 127.0.0.1:9100\n  joining:\n    address: "
-                          << endpoints->join_address() << "\n    token_file: " << token
-                          << "\n  credentials: {addresses: [" << address("credentials")
-                          << "]}\n  log: {file: " << here.folder << "/agent.log}\ncluster: local\n"
-                          << "node: h" << host << "\nexecutor: {addresses: [" << address("executor")
+    const std::string cluster = ClusterOf(host);
+    std::ofstream(config) << ProcessConfig(here.folder, absl::StrCat("/node/", cluster, "/", name))
+                          << "  metrics_listen: 127.0.0.1:9106\ncluster: " << cluster
+                          << "\nnode: " << name << "\nexecutor: {addresses: [" << executor
                           << "]}\ndata_loader: {addresses: [" << address("data_loader")
                           << "]}\ntelemetry: {addresses: [" << address("telemetry")
                           << "]}\nhost: " << network_->address(host)
                           << "\ncgroup_name: " << here.cgroup << "\nhidden_paths: ["
                           << platform_->data_dir() << "]\nshared_paths: [" << platform_->folder()
-                          << "/witness]\nreserved: {cpu: 0, memory: 0}\ndata_cache: {shared_site: "
-                             "false}\naccelerators: {slot: "
-                          << options_.slots << "}\n";
+                          << "/witness]\nreserved: {cpu: 0, memory: 0}\n"
+                          << "data_cache: {shared_site: false}\naccelerators: {slot: "
+                          << options_.slots * (IsEast(host) ? 2 : 1) << "}\n";
   }
-  dev::SpawnOptions spawn;
-  spawn.argv = network_->On(host);
-  spawn.argv.insert(spawn.argv.end(), {Absolute(kAgent), "--config", config});
-  spawn.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"};
-  spawn.output_file = here.folder + ".out";
-  auto child = dev::Child::Spawn(spawn);
-  ASSERT_TRUE(child.ok()) << child.status();
-  here.agent.emplace(*std::move(child));
+  SpawnOn(host, kAgent, config, here.folder + ".out", &here.agent);
 }
 
 std::vector<pid_t> Fleet::PidsOn(int host) const {
@@ -185,10 +219,11 @@ void Fleet::KillHost(int host) {
   // Stopped first, so that none sees another one die.
   for (const pid_t pid : pids) kill(pid, SIGSTOP);
   for (const pid_t pid : pids) kill(pid, SIGKILL);
-  absl::optional<dev::Child>& agent = hosts_[host].agent;
-  if (!agent.has_value()) return;
-  waitpid(agent->id().pid, nullptr, 0);
-  agent.reset();
+  for (absl::optional<dev::Child>* child : {&hosts_[host].agent, &hosts_[host].executor}) {
+    if (!child->has_value()) continue;
+    waitpid((*child)->id().pid, nullptr, 0);
+    child->reset();
+  }
 }
 
 void Fleet::StopAgents() {
@@ -203,6 +238,11 @@ void Fleet::StopAgents() {
       waitpid(hosts_[host].agent->id().pid, nullptr, 0);
     }
     hosts_[host].agent.reset();
+    absl::optional<dev::Child>& executor = hosts_[host].executor;
+    if (!executor.has_value()) continue;
+    dev::SignalProcess(executor->id(), SIGTERM);
+    waitpid(executor->id().pid, nullptr, 0);
+    executor.reset();
   }
 }
 
@@ -232,7 +272,8 @@ absl::optional<absl::Duration> Fleet::AwaitLeaderOtherThan(const dev::ProcessId&
 
 bool Fleet::IsNode(int host) {
   const CommandResult listed = platform_->Capstan({"node", "list"});
-  return absl::StrContains(listed.out, absl::StrCat("clusters/local/nodes/h", host, " "));
+  return absl::StrContains(listed.out,
+                           absl::StrCat("clusters/", ClusterOf(host), "/nodes/h", host, " "));
 }
 
 int Fleet::HostOf(const std::string& job, int64_t generation, int rank) {

@@ -29,6 +29,8 @@ class Fleet {
     absl::string_view config = "";
     // Devices named `slot` that each host has: one a Task, to spread a gang.
     int slots = 2;
+    // The last host is a Cluster of its own, `east`, with its executor on it and twice the slots.
+    bool second_cluster = false;
   };
   static absl::optional<std::string> Unable();
 
@@ -51,8 +53,9 @@ class Fleet {
   // did. A part that was started anew is another process.
   absl::optional<absl::Duration> AwaitLeaderOtherThan(const dev::ProcessId& former);
 
-  // Starts the host's agent; the first time with a join token of its own.
-  void StartAgent(int host);
+  // Starts the host's agent, and its executor if it is a Cluster of its own; the first time with a
+  // join token each.
+  void StartHost(int host);
   // kill -9 of every process on the host at once, as a power cut would.
   void KillHost(int host);
   bool IsNode(int host);
@@ -64,8 +67,15 @@ class Fleet {
     std::string folder;
     std::string cgroup;
     absl::optional<dev::Child> agent;
+    absl::optional<dev::Child> executor;
   };
 
+  bool IsEast(int host) const { return options_.second_cluster && host + 1 == options_.hosts; }
+  std::string ClusterOf(int host) const { return IsEast(host) ? "east" : "local"; }
+  // The part of a configuration that every process has, with a join token beside it.
+  std::string ProcessConfig(const std::string& folder, const std::string& identity);
+  void SpawnOn(int host, const char* program, const std::string& config,
+               const std::string& output_file, absl::optional<dev::Child>* child);
   std::string PlatformConfig() const;
   std::vector<pid_t> PidsOn(int host) const;
   void StopAgents();

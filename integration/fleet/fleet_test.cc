@@ -107,7 +107,7 @@ TEST_F(FleetTest, AGangOverThreeHostsOutlivesLeaderMemberAndHost) {
   ExpectNoViolation();
 
   ASSERT_TRUE(fleet_->etcd().Restart(0).ok());
-  fleet_->StartAgent(victim);
+  fleet_->StartHost(victim);
   EXPECT_TRUE(platform().AwaitReady());
 }
 

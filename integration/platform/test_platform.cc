@@ -202,6 +202,9 @@ void TestPlatform::Submit(const WitnessJob& job) {
       job.slots > 0 ? absl::StrCat(", accelerators: {slot: ", job.slots, "}") : "",
       "}\n  retry: {max_restarts: 3, initial_back_off: 0.1s}\n  stop_grace: 1s\n  bundle: ",
       folder_, "/bundle\n  output: ", job.checkpoint_every > 0 ? "true" : "false", "\n");
+  if (!job.clusters.empty()) {
+    absl::StrAppend(&yaml, "  clusters: [", absl::StrJoin(job.clusters, ", "), "]\n");
+  }
   if (job.fence_after > absl::ZeroDuration()) {
     absl::StrAppend(&yaml, "  fence_after: ", absl::FormatDuration(job.fence_after), "\n");
   }

@@ -46,6 +46,8 @@ struct WitnessJob {
   absl::string_view memory = "32Mi";
   // Devices named `slot` for each rank.
   int slots = 0;
+  // Clusters that may run it; none names all.
+  std::vector<std::string> clusters = {};
 };
 
 // One folder under /tmp with the platform's data folder and the witnesses' file. Needs root, since

@@ -79,7 +79,10 @@ absl::StatusOr<Submission> ParseSubmitFile(absl::string_view text, const std::st
   scheduler::v1::JobSpec& spec = *submission.request.mutable_job()->mutable_spec();
   spec = std::move(*parsed.mutable_spec());
   Qualify("queues/", spec.mutable_queue());
-  for (std::string& cluster : *spec.mutable_clusters()) Qualify("clusters/", &cluster);
+  // Ids in the API, which people may write as names.
+  for (std::string& cluster : *spec.mutable_clusters()) {
+    cluster = std::string(absl::StripPrefix(cluster, "clusters/"));
+  }
   for (auto& mount : *spec.mutable_datasets()) {
     Qualify(absl::StrCat("projects/", id, "/datasets/"), mount.mutable_dataset());
   }

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 constexpr char kFile[] = R"(job_id: digits-%
 spec:
   queue: research
-  clusters: [local]
+  clusters: [local, clusters/east]
   datasets:
     - dataset: digits
     - dataset: projects/other/datasets/shared
@@ -42,7 +42,8 @@ TEST(SubmitFileTest, CompletesShortNames) {
   EXPECT_NE(Parse(kFile, 2)->request.job_id(), request.job_id());
   const auto& spec = request.job().spec();
   EXPECT_EQ(spec.queue(), "queues/research");
-  EXPECT_EQ(spec.clusters(0), "clusters/local");
+  EXPECT_EQ(spec.clusters(0), "local");
+  EXPECT_EQ(spec.clusters(1), "east");
   EXPECT_EQ(spec.datasets(0).dataset(), "projects/vision/datasets/digits");
   EXPECT_EQ(spec.datasets(1).dataset(), "projects/other/datasets/shared");
   EXPECT_EQ(spec.task_groups(0).resources().cpu_millis(), 250);

@@ -110,7 +110,8 @@ class PartConfigs {
   config::v1::DataLoaderConfig DataLoader(const config::v1::Process& process) const {
     config::v1::DataLoaderConfig loader;
     *loader.mutable_process() = process;
-    loader.add_clusters(kCluster);
+    // Nodes of other hosts, whatever their Cluster, have the content brought to them.
+    if (!config_.no_local_node()) loader.add_clusters(kCluster);
     *loader.mutable_allowed_source_roots() = config_.data_loader().allowed_source_roots();
     if (loader.allowed_source_roots().empty()) {
       // The data_loader reads with the platform's own rights, so a Dataset must not be able to

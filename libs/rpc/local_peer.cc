@@ -48,7 +48,8 @@ absl::Status CheckNamespace(pid_t pid, absl::string_view name) {
 
 }  // namespace
 
-absl::StatusOr<LocalPeer> PeerOfSocket(int fd) {
+absl::StatusOr<LocalPeer> InspectPeer(int fd,
+                                      absl::FunctionRef<absl::Status(const LocalPeer&)> look) {
   ucred credentials;
   socklen_t size = sizeof(credentials);
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
@@ -59,12 +60,20 @@ absl::StatusOr<LocalPeer> PeerOfSocket(int fd) {
   const int pidfd = OpenPidfd(fd, credentials.pid);
   if (pidfd < 0) return Refused("the peer has ended");
   const absl::Cleanup close_pidfd = [pidfd] { close(pidfd); };
-  CAPSTAN_RETURN_IF_ERROR(CheckNamespace(credentials.pid, "user"));
-  CAPSTAN_RETURN_IF_ERROR(CheckNamespace(credentials.pid, "pid"));
+  const LocalPeer peer{credentials.uid, credentials.gid, credentials.pid};
+  CAPSTAN_RETURN_IF_ERROR(look(peer));
   // Still alive, so the pid named the same process all the while.
   pollfd ended{pidfd, POLLIN, 0};
   if (poll(&ended, 1, 0) != 0) return Refused("the peer has ended");
-  return LocalPeer{credentials.uid, credentials.gid, credentials.pid};
+  return peer;
+}
+
+absl::StatusOr<LocalPeer> PeerOfSocket(int fd) {
+  return InspectPeer(fd, [](const LocalPeer& peer) {
+    absl::Status same = CheckNamespace(peer.pid, "user");
+    if (same.ok()) same = CheckNamespace(peer.pid, "pid");
+    return same;
+  });
 }
 
 }  // namespace capstan::rpc

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,6 +18,7 @@
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
+#include "grpcpp/support/channel_arguments.h"
 #include "gtest/gtest.h"
 #include "libs/auth/testing/fake_access.h"
 #include "libs/rpc/local_peer.h"
@@ -177,6 +179,66 @@ TEST_F(LocalServerTest, ADeadSocketIsReplacedAndALiveOneIsNot) {
   close(stale);
   server_ = StartServer().value();
   EXPECT_EQ(Echo(), absl::OkStatus());
+}
+
+TEST_F(LocalServerTest, ServesEachNameApartAndForgetsTheOneThatIsDropped) {
+  std::vector<std::string> made;
+  int connections = 0;
+  LocalServer::Options options;
+  options.path = path_;
+  // Every other connection is another's.
+  options.attest = [&](int) -> absl::StatusOr<std::string> {
+    absl::MutexLock lock(&mutex_);
+    return connections++ % 2 == 0 ? "even" : "odd";
+  };
+  options.make = [&](const std::string& peer) -> absl::StatusOr<LocalServices> {
+    absl::MutexLock lock(&mutex_);
+    made.push_back(peer);
+    auto echo = std::make_shared<EchoServer>(&access_, &strand_);
+    return LocalServices{{Registered<EchoService>(echo.get())}, echo};
+  };
+  server_ = LocalServer::Start(std::move(options)).value();
+  // Channels of their own, or gRPC would use one connection for both.
+  const auto ask = [this](const char* channel) {
+    grpc::ChannelArguments arguments;
+    arguments.SetString("test.channel", channel);
+    const auto stub = EchoService::NewStub(
+        grpc::CreateCustomChannel("unix:" + path_, grpc::InsecureChannelCredentials(), arguments));
+    grpc::ClientContext context;
+    EchoMessage response;
+    return FromGrpcStatus(stub->Echo(&context, EchoMessage(), &response));
+  };
+  EXPECT_EQ(ask("a"), absl::OkStatus());
+  EXPECT_EQ(ask("b"), absl::OkStatus());
+  server_->Drop("even");
+  server_->Drop("nobody");
+  EXPECT_EQ(ask("c"), absl::OkStatus());
+  absl::MutexLock lock(&mutex_);
+  EXPECT_EQ(made, (std::vector<std::string>{"even", "odd", "even"}));
+}
+
+TEST_F(LocalServerTest, APeerHasOnlySoManyConnectionsAtATime) {
+  LocalServer::Options options;
+  options.path = path_;
+  options.attest = [](int) -> absl::StatusOr<std::string> { return "peer"; };
+  options.make = [this](const std::string&) -> absl::StatusOr<LocalServices> {
+    auto echo = std::make_shared<EchoServer>(&access_, &strand_);
+    return LocalServices{{Registered<EchoService>(echo.get())}, echo};
+  };
+  options.refused = [this](const absl::Status& why) {
+    absl::MutexLock lock(&mutex_);
+    refusals_.push_back(why);
+  };
+  options.max_connections = 2;
+  server_ = LocalServer::Start(std::move(options)).value();
+  const int first = Connect();
+  const int second = Connect();
+  const int third = Connect();
+  EXPECT_TRUE(absl::IsResourceExhausted(AwaitRefusals(1)[0]));
+  for (const int fd : {first, second, third}) close(fd);
+  // Once gRPC has seen that they are gone there is room again.
+  while (!Echo().ok()) {
+  }
 }
 
 TEST_F(LocalServerTest, PathsThatAreTooLongAreRefused) {

@@ -26,7 +26,10 @@ Engine::Engine(Options options, const Deps& deps, Random random)
       random_(random),
       reconnect_(deps_.strand, &random_, [this] { Dial(); },
                  {.initial = absl::Milliseconds(100), .max = absl::Seconds(3)}),
-      identities_(deps_.strand, deps_.identity, &random_, deps_.logger, deps_.registry),
+      identities_(deps_.strand, deps_.identity, &random_, deps_.logger, deps_.registry,
+                  [this](const session::TaskId& id) {
+                    if (deps_.workloads != nullptr) deps_.workloads->Renewed(id);
+                  }),
       shipper_(
           {.producer = options_.core.cluster + "/" + options_.core.node, .poll = options_.log_poll},
           deps_.strand, deps_.files, deps_.store, deps_.logs,

@@ -29,6 +29,7 @@
 #include "services/node_agent/ports/task_identity.h"
 #include "services/node_agent/ports/task_runtime.h"
 #include "services/node_agent/ports/task_sockets.h"
+#include "services/node_agent/ports/workload_api.h"
 #include "services/node_agent/ports/workspace.h"
 
 namespace capstan::node_agent {
@@ -57,6 +58,8 @@ class Engine {
     TaskIdentity* identity = nullptr;
     PortProbe* ports = nullptr;
     TaskSockets* sockets = nullptr;
+    // May be null: then Tasks have no Workload API.
+    WorkloadApi* workloads = nullptr;
     LogSink* logs = nullptr;
     NodeProbe* probe = nullptr;
     const log::Logger* logger = nullptr;

@@ -111,9 +111,11 @@ void Engine::CarryOut(Effect effect) {
   } else if (auto* ship = std::get_if<ShipLogs>(&effect)) {
     shipper_.Ship(*ship);
   } else if (auto* keep = std::get_if<KeepIdentity>(&effect)) {
+    if (deps_.workloads != nullptr) deps_.workloads->Serve(*keep);
     identities_.Keep(*keep);
   } else if (auto* drop = std::get_if<DropIdentity>(&effect)) {
     identities_.Drop(drop->id);
+    if (deps_.workloads != nullptr) deps_.workloads->Close(drop->id);
   }
 }
 

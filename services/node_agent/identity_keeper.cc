@@ -22,8 +22,14 @@ constexpr absl::Duration kLeftOfExpired = absl::Minutes(10);
 }  // namespace
 
 IdentityKeeper::IdentityKeeper(Strand* strand, TaskIdentity* identity, Random* random,
-                               const log::Logger* logger, metrics::Registry* registry)
-    : strand_(strand), identity_(identity), random_(random), logger_(logger), registry_(registry) {}
+                               const log::Logger* logger, metrics::Registry* registry,
+                               std::function<void(const TaskId&)> renewed)
+    : strand_(strand),
+      identity_(identity),
+      random_(random),
+      logger_(logger),
+      registry_(registry),
+      renewed_(std::move(renewed)) {}
 
 IdentityKeeper::~IdentityKeeper() { Clear(); }
 
@@ -119,6 +125,7 @@ void IdentityKeeper::OnRenewed(Kept& kept, const absl::Status& status) {
   if (status.ok()) {
     if (kept.failures > 0) logger_->Info("Task's SVID renewed", {{"task", task}});
     kept.failures = 0;
+    if (renewed_) renewed_(kept.order.order.id);
     return Inspect(kept, true);
   }
   const absl::Duration left = kept.not_after - strand_->clock().Read().wall;

@@ -2,6 +2,7 @@
 #define CAPSTAN_SERVICES_NODE_AGENT_IDENTITY_KEEPER_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -27,8 +28,10 @@ namespace capstan::node_agent {
 class IdentityKeeper {
  public:
   // The pointers must outlive it; without `identity` it does nothing. `registry` may be null.
+  // `renewed` is called whenever a Task's SVID has been replaced.
   IdentityKeeper(Strand* strand, TaskIdentity* identity, Random* random, const log::Logger* logger,
-                 metrics::Registry* registry);
+                 metrics::Registry* registry,
+                 std::function<void(const session::TaskId&)> renewed = nullptr);
   ~IdentityKeeper();
 
   // A Task that is known already is left as it is.
@@ -63,6 +66,7 @@ class IdentityKeeper {
   Random* const random_;
   const log::Logger* const logger_;
   metrics::Registry* const registry_;
+  const std::function<void(const session::TaskId&)> renewed_;
   uint64_t last_number_ = 0;
   std::map<session::TaskId, Kept> kept_;
   const std::shared_ptr<char> alive_ = std::make_shared<char>();

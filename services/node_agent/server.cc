@@ -16,6 +16,7 @@
 #include "services/node_agent/adapters/beast_task_sockets.h"
 #include "services/node_agent/adapters/bind_port_probe.h"
 #include "services/node_agent/adapters/cached_data_access.h"
+#include "services/node_agent/adapters/credentials_task_tokens.h"
 #include "services/node_agent/adapters/isolation_probe.h"
 #include "services/node_agent/adapters/loader_data_access.h"
 #include "services/node_agent/adapters/loader_grpc_content.h"
@@ -26,6 +27,7 @@
 #include "services/node_agent/adapters/svid_task_identity.h"
 #include "services/node_agent/adapters/telemetry_log_sink.h"
 #include "services/node_agent/engine.h"
+#include "services/node_agent/workload_server.h"
 
 namespace capstan::node_agent {
 
@@ -42,6 +44,8 @@ struct Server::Parts {
   std::unique_ptr<DataAccess> data;
   std::unique_ptr<Workspace> workspace;
   std::unique_ptr<TaskIdentity> identity;
+  std::unique_ptr<TaskTokens> tokens;
+  std::unique_ptr<WorkloadServer> workloads;
   BindPortProbe ports;
   std::unique_ptr<TaskSockets> sockets;
   std::unique_ptr<LogSink> logs;
@@ -107,6 +111,25 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   if (deps.credentials != nullptr) {
     parts.identity = MakeSvidTaskIdentity(deps.credentials, deps.strand, parts.files.get());
   }
+  const std::string workload_folder = config.workload_folder.empty()
+                                          ? absl::StrCat(config.data_folder, "/workload")
+                                          : config.workload_folder;
+  // Without cgroups no process can be said to be a Task's.
+  if (parts.identity != nullptr && parts.groups->fences()) {
+    parts.tokens = MakeCredentialsTaskTokens(deps.credentials, deps.strand);
+    auto workloads = WorkloadServer::Start(workload_folder, {.strand = deps.strand,
+                                                             .files = parts.files.get(),
+                                                             .identity = parts.identity.get(),
+                                                             .tokens = parts.tokens.get(),
+                                                             .logger = deps.logger,
+                                                             .registry = deps.registry,
+                                                             .audit = deps.audit});
+    if (workloads.ok()) {
+      parts.workloads = *std::move(workloads);
+    } else {
+      deps.logger->Warning("no Workload API", {{"cause", workloads.status()}});
+    }
+  }
   parts.sockets = MakeBeastTaskSockets(deps.strand);
   parts.logs = MakeTelemetryLogSink(deps.telemetry, deps.strand);
   parts.probe = MakeMachineProbe({.node = config.node,
@@ -131,6 +154,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   options.core.isolation.hidden_paths = config.hidden_paths;
   options.core.isolation.hidden_paths.push_back(config.data_folder);
   options.core.isolation.shared_paths = config.shared_paths;
+  if (parts.workloads != nullptr) options.core.isolation.workload_folder = workload_folder;
   options.core.log_limit_bytes = config.log_limit_bytes;
   absl::Notification ready;
   parts.Run([&] {
@@ -145,6 +169,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
                                                          .identity = parts.identity.get(),
                                                          .ports = &parts.ports,
                                                          .sockets = parts.sockets.get(),
+                                                         .workloads = parts.workloads.get(),
                                                          .logs = parts.logs.get(),
                                                          .probe = parts.probe.get(),
                                                          .logger = deps.logger,
@@ -158,15 +183,18 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
 
 Server::~Server() {
   Drain(absl::ZeroDuration(), StopTasks::kNo).IgnoreError();
+  if (parts_->workloads != nullptr) parts_->workloads->Stop();
   // Threads that post to the strand go first, then what they would have called.
   if (parts_->files != nullptr) parts_->files->Stop();
   parts_->Run([this] {
     parts_->engine.reset();
+    parts_->workloads.reset();
     parts_->runtime.reset();
     parts_->sockets.reset();
     parts_->data.reset();
     parts_->cache.reset();
     parts_->identity.reset();
+    parts_->tokens.reset();
     parts_->logs.reset();
   });
 }

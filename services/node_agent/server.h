@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "grpcpp/channel.h"
+#include "libs/audit/audit_sink.h"
 #include "libs/log/log.h"
 #include "libs/metrics/registry.h"
 #include "libs/store/store.h"
@@ -57,6 +58,10 @@ struct ServerConfig {
   // What is kept for the platform.
   int64_t reserved_cpu_millis = 500;
   int64_t reserved_memory_bytes = int64_t{2} << 30;
+  // Folder of the SPIFFE Workload API's socket, which every Task sees; empty for `workload` in the
+  // data folder. The socket's path may have 107 bytes; with a longer one the Node has no Workload
+  // API, and says so in its log.
+  std::string workload_folder;
   // Bound of each Task's unshipped log.
   int64_t log_limit_bytes = int64_t{1} << 30;
   DataCacheConfig data_cache;
@@ -76,6 +81,8 @@ struct ServerDeps {
   std::shared_ptr<grpc::Channel> telemetry;
   // May be null: then Tasks have no identity.
   std::shared_ptr<grpc::Channel> credentials;
+  // Where refusals of the Workload API are recorded; may be null.
+  audit::AuditSink* audit = nullptr;
   // Of back-off.
   uint64_t seed = 0;
 };

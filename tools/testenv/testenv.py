@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Real servers for tests and for trying things out: builds them, starts them, stops them.
 
-usage: testenv.py build etcd [--output FILE]
+usage: testenv.py build etcd|go_spiffe [--output FILE]
        testenv.py up etcd [--members 1|3] [--name NAME]
        testenv.py down [NAME]
        testenv.py status
@@ -36,6 +36,10 @@ RUN = os.path.join(CACHE, "run")
 
 # What is there: the package to build in the module <server>/go.mod, and the module with its version.
 SERVERS = {"etcd": ("go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3")}
+
+# Clients of others, for tests of what we serve: built in the same way.
+CLIENTS = {"go_spiffe": (".", "github.com/spiffe/go-spiffe/v2")}
+PROGRAMS = {**SERVERS, **CLIENTS}
 
 # Raised when the way of building changes, so that older results are not used.
 RECIPE = "1"
@@ -124,11 +128,12 @@ def binary_path(server):
     folder = os.path.join(HERE, server)
     digest = hashlib.sha256(RECIPE.encode())
     version = ""
-    for name in ("go.mod", "go.sum"):
+    sources = [name for name in sorted(os.listdir(folder)) if name.endswith(".go")]
+    for name in ["go.mod", "go.sum"] + sources:
         with open(os.path.join(folder, name), "rb") as pinned:
             content = pinned.read()
         digest.update(content)
-        match = re.search((r"^\s*%s v(\S+)" % re.escape(SERVERS[server][1])).encode(), content, re.M)
+        match = re.search((r"^\s*%s v(\S+)" % re.escape(PROGRAMS[server][1])).encode(), content, re.M)
         if name == "go.mod":
             version = match.group(1).decode()
     name = "%s-%s-%s" % (server, version, digest.hexdigest()[:12])
@@ -149,7 +154,7 @@ def build(server):
         os.makedirs(os.path.dirname(binary), exist_ok=True)
         # Go writes nothing into the module with -mod=readonly, so that the hashes stay what they are.
         run_go([go, "build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o",
-                binary + ".new", SERVERS[server][0]], cwd=os.path.join(HERE, server), env={})
+                binary + ".new", PROGRAMS[server][0]], cwd=os.path.join(HERE, server), env={})
         os.rename(binary + ".new", binary)
         say("built %s in %d s" % (server, time.monotonic() - started))
     return binary
@@ -272,8 +277,8 @@ def status():
 def main(argv):
     parser = argparse.ArgumentParser(prog="testenv", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    command = commands.add_parser("build", help="build a server, unless that was done before")
-    command.add_argument("server", choices=sorted(SERVERS))
+    command = commands.add_parser("build", help="build a program, unless that was done before")
+    command.add_argument("server", choices=sorted(PROGRAMS))
     command.add_argument("--output", help="also copy its program here")
     command = commands.add_parser("up", help="start a server; prints where it answers")
     command.add_argument("server", choices=sorted(SERVERS))

@@ -5,15 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <thread>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "boost/asio/io_context.hpp"
 #include "boost/asio/local/stream_protocol.hpp"
 #include "boost/asio/post.hpp"
@@ -22,25 +18,9 @@
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/error.h"
 #include "nlohmann/json.hpp"
+#include "services/node_agent/adapters/task_cgroup.h"
 
 namespace capstan::node_agent {
-
-bool InCgroup(absl::string_view proc_cgroup,
-              const capstan::nodeagent::v1::ShimSpec::Cgroup& cgroup) {
-  for (const absl::string_view line : absl::StrSplit(proc_cgroup, '\n')) {
-    const std::vector<absl::string_view> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
-    if (parts.size() != 3) continue;
-    const bool v2 = parts[0] == "0" && parts[1].empty();
-    const std::string& base = v2 ? cgroup.v2() : cgroup.v1_freezer();
-    if (base.empty() || (!v2 && !absl::StrContains(parts[1], "freezer"))) continue;
-    // The folder's name ends in the group's path, whatever the hierarchy is mounted on.
-    for (absl::string_view path = parts[2]; path.size() > 1;
-         path = path.substr(0, path.rfind('/'))) {
-      if (absl::EndsWith(base, path)) return true;
-    }
-  }
-  return false;
-}
 
 namespace {
 
@@ -67,10 +47,7 @@ bool MayUse(int fd, const ServeSocket& order) {
     // Without cgroups the Node says UNISOLATED and admits one principal.
     return order.unix_uid > 0 || peer.uid == geteuid();
   }
-  std::ifstream file(absl::StrCat("/proc/", peer.pid, "/cgroup"));
-  std::stringstream text;
-  text << file.rdbuf();
-  return InCgroup(text.str(), order.cgroup);
+  return InCgroup(ReadCgroup(peer.pid), order.cgroup);
 }
 
 Response MakeResponse(http::status code, const nlohmann::json& body) {

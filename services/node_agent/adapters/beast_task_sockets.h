@@ -1,12 +1,8 @@
 #ifndef CAPSTAN_SERVICES_NODE_AGENT_ADAPTERS_BEAST_TASK_SOCKETS_H_
 #define CAPSTAN_SERVICES_NODE_AGENT_ADAPTERS_BEAST_TASK_SOCKETS_H_
 
-#include <sys/types.h>
-
 #include <memory>
-#include <string>
 
-#include "absl/strings/string_view.h"
 #include "libs/strand/strand.h"
 #include "services/node_agent/ports/task_sockets.h"
 
@@ -17,11 +13,6 @@ namespace capstan::node_agent {
 // connection. A peer is admitted if the kernel says that it has the Job's uid (where Jobs have one)
 // and that it is in the Task's cgroup (where there is one).
 std::unique_ptr<TaskSockets> MakeBeastTaskSockets(Strand* strand);
-
-// True if `proc_cgroup`, the content of /proc/<pid>/cgroup, places the process in the Task's group
-// or below it.
-bool InCgroup(absl::string_view proc_cgroup,
-              const capstan::nodeagent::v1::ShimSpec::Cgroup& cgroup);
 
 }  // namespace capstan::node_agent
 

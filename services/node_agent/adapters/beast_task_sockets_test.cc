@@ -14,6 +14,7 @@
 #include "libs/status/error.h"
 #include "libs/strand/thread_strand.h"
 #include "libs/time/system_clock.h"
+#include "services/node_agent/adapters/task_cgroup.h"
 
 namespace capstan::node_agent {
 namespace {

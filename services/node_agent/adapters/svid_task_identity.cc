@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/x509.h>
 
 #include <utility>
 #include <vector>
@@ -20,6 +21,8 @@ namespace {
 namespace cr = capstan::credentials::v1;
 
 constexpr char kChainFile[] = "svid.pem";
+constexpr char kKeyFile[] = "svid_key.pem";
+constexpr char kBundleFile[] = "bundle.pem";
 
 constexpr size_t kMaxPemBytes = size_t{1} << 20;
 
@@ -33,21 +36,62 @@ absl::StatusOr<std::string> WriteIdentity(const IssueIdentity& order, const std:
   CAPSTAN_RETURN_IF_ERROR(
       ReplaceIdentity(folder, rpc::Sha256Hex(chain[0]).substr(0, 16),
                       {{.name = kChainFile, .bytes = rpc::CertificatesToPem(chain)},
-                       {.name = "svid_key.pem", .bytes = key_pem, .secret = true},
-                       {.name = "bundle.pem", .bytes = rpc::CertificatesToPem(roots)}},
+                       {.name = kKeyFile, .bytes = key_pem, .secret = true},
+                       {.name = kBundleFile, .bytes = rpc::CertificatesToPem(roots)}},
                       order.unix_uid));
   return folder;
 }
 
-absl::StatusOr<SvidLife> ReadLife(const std::string& directory) {
-  const std::string path = absl::StrCat(directory, "/", kCurrentIdentity, "/", kChainFile);
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+// The folder of the set that is current now: its files belong together.
+absl::StatusOr<UniqueFd> OpenCurrent(const std::string& directory) {
+  const std::string path = absl::StrCat(directory, "/", kCurrentIdentity);
+  UniqueFd fd(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return ErrnoStatus(errno, "open", path);
-  CAPSTAN_ASSIGN_OR_RETURN(const std::string pem, ReadAll(fd.get(), kMaxPemBytes, path));
-  CAPSTAN_ASSIGN_OR_RETURN(const std::vector<std::string> chain, rpc::CertificatesFromPem(pem));
-  if (chain.empty()) return absl::DataLossError(absl::StrCat(path, " holds no certificate"));
+  return fd;
+}
+
+absl::StatusOr<std::string> ReadFile(const UniqueFd& folder, const char* name) {
+  const UniqueFd fd(openat(folder.get(), name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.valid()) return ErrnoStatus(errno, "open", name);
+  return ReadAll(fd.get(), kMaxPemBytes, name);
+}
+
+absl::StatusOr<std::vector<std::string>> ReadCertificates(const UniqueFd& folder,
+                                                          const char* name) {
+  CAPSTAN_ASSIGN_OR_RETURN(const std::string pem, ReadFile(folder, name));
+  CAPSTAN_ASSIGN_OR_RETURN(std::vector<std::string> chain, rpc::CertificatesFromPem(pem));
+  if (chain.empty()) return absl::DataLossError(absl::StrCat(name, " holds no certificate"));
+  return chain;
+}
+
+absl::StatusOr<SvidLife> ReadLife(const std::string& directory) {
+  CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd folder, OpenCurrent(directory));
+  CAPSTAN_ASSIGN_OR_RETURN(const std::vector<std::string> chain,
+                           ReadCertificates(folder, kChainFile));
   CAPSTAN_ASSIGN_OR_RETURN(const rpc::Certificate leaf, rpc::ParseCertificate(chain[0]));
   return SvidLife{leaf.not_before, leaf.not_after};
+}
+
+absl::StatusOr<std::string> Pkcs8Of(const rpc::PrivateKey& key) {
+  const std::unique_ptr<PKCS8_PRIV_KEY_INFO, decltype(&PKCS8_PRIV_KEY_INFO_free)> pkcs8(
+      EVP_PKEY2PKCS8(key.get()), &PKCS8_PRIV_KEY_INFO_free);
+  unsigned char* bytes = nullptr;
+  const int size = pkcs8 == nullptr ? -1 : i2d_PKCS8_PRIV_KEY_INFO(pkcs8.get(), &bytes);
+  if (size <= 0) return absl::InternalError("a Task's key could not be encoded");
+  std::string der(reinterpret_cast<char*>(bytes), static_cast<size_t>(size));
+  OPENSSL_clear_free(bytes, static_cast<size_t>(size));
+  return der;
+}
+
+absl::StatusOr<TaskSvid> ReadSvid(const std::string& directory) {
+  CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd folder, OpenCurrent(directory));
+  TaskSvid svid;
+  CAPSTAN_ASSIGN_OR_RETURN(svid.chain, ReadCertificates(folder, kChainFile));
+  CAPSTAN_ASSIGN_OR_RETURN(svid.roots, ReadCertificates(folder, kBundleFile));
+  CAPSTAN_ASSIGN_OR_RETURN(const std::string pem, ReadFile(folder, kKeyFile));
+  CAPSTAN_ASSIGN_OR_RETURN(const rpc::PrivateKey key, rpc::PrivateKey::FromPem(pem));
+  CAPSTAN_ASSIGN_OR_RETURN(svid.private_key, Pkcs8Of(key));
+  return svid;
 }
 
 class SvidTaskIdentity final : public TaskIdentity {
@@ -87,6 +131,15 @@ class SvidTaskIdentity final : public TaskIdentity {
                absl::AnyInvocable<void(absl::StatusOr<SvidLife>)> done) override {
     files_->Post([strand = strand_, directory, done = std::move(done)]() mutable {
       strand->Post([done = std::move(done), life = ReadLife(directory)]() mutable { done(life); });
+    });
+  }
+
+  void Read(const std::string& directory,
+            absl::AnyInvocable<void(absl::StatusOr<TaskSvid>)> done) override {
+    files_->Post([strand = strand_, directory, done = std::move(done)]() mutable {
+      strand->Post([done = std::move(done), svid = ReadSvid(directory)]() mutable {
+        done(std::move(svid));
+      });
     });
   }
 

@@ -312,9 +312,10 @@ void AgentCore::Keep(const TaskId& id, const Entry& entry) {
   const TaskRecord& record = entry.record;
   if (record.svid_directory().empty()) return;
   const capstan::type::v1::TaskLaunch& launch = entry.order.launch();
-  after_.push_back(
-      KeepIdentity{record.svid_directory(), IssueIdentity{id, 0, record.folder(), record.unix_uid(),
-                                                          launch.job(), launch.service_account()}});
+  after_.push_back(KeepIdentity{record.svid_directory(),
+                                IssueIdentity{id, 0, record.folder(), record.unix_uid(),
+                                              launch.job(), launch.service_account()},
+                                record.cgroup()});
 }
 
 void AgentCore::Ship(const TaskId& id, const Entry& entry) {

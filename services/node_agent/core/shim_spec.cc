@@ -22,6 +22,8 @@ namespace {
 
 // Where a Task with a mount namespace of its own sees its socket's folder.
 constexpr char kSocketTarget[] = "/capstan/socket";
+// And that of the Workload API.
+constexpr char kWorkloadTarget[] = "/capstan/workload";
 
 void AddMount(const std::string& source, const std::string& target, bool read_only,
               ShimSpec* spec) {
@@ -149,6 +151,11 @@ ShimSpec BuildShimSpec(const session::TaskId& id, const DesiredTask& order, cons
   const std::string socket_target =
       isolation.namespaces ? std::string(kSocketTarget) : socket_folder;
   env["CAPSTAN_SOCKET"] = absl::StrCat(socket_target, "/task.sock");
+  const std::string workload_target =
+      isolation.namespaces ? std::string(kWorkloadTarget) : isolation.workload_folder;
+  if (!isolation.workload_folder.empty()) {
+    env["SPIFFE_ENDPOINT_SOCKET"] = absl::StrCat("unix://", workload_target, "/", kWorkloadSocket);
+  }
   for (const auto& [name, value] : env) {
     spec.add_env(absl::StrCat(name, "=", value));
   }
@@ -160,6 +167,9 @@ ShimSpec BuildShimSpec(const session::TaskId& id, const DesiredTask& order, cons
            &spec);
   // Read-only, and still one may connect to what lies in it.
   AddMount(socket_folder, socket_target, true, &spec);
+  if (!isolation.workload_folder.empty()) {
+    AddMount(isolation.workload_folder, workload_target, true, &spec);
+  }
   if (!task.output_directory().empty()) {
     AddMount(task.output_directory(), task.output_directory(), false, &spec);
   }

@@ -29,7 +29,12 @@ struct Isolation {
   // Folders of the machine that Tasks may write where the files' modes let them; everything else of
   // the machine's is read-only to them.
   std::vector<std::string> shared_paths = {};
+  // Folder with the socket of the SPIFFE Workload API, kWorkloadSocket; empty if there is none.
+  std::string workload_folder = {};
 };
+
+// The Workload API's socket in its folder.
+inline constexpr char kWorkloadSocket[] = "api.sock";
 
 // Folders below a Task's own one.
 std::string WorkFolder(const capstan::nodeagent::record::v1::Task& task);

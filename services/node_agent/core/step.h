@@ -179,6 +179,8 @@ struct KeepIdentity {
   std::string directory;
   // How to ask for the next one; its ticket is unused.
   IssueIdentity order;
+  // By which the Task's processes are known.
+  capstan::nodeagent::v1::ShimSpec::Cgroup cgroup = {};
 };
 struct DropIdentity {
   session::TaskId id;

@@ -117,6 +117,9 @@ class FakeTaskIdentity final : public TaskIdentity {
     issues.push_back(order.id);
     absl::StatusOr<std::string> answer = directory;
     if (failure.ok()) {
+      svids[directory] = TaskSvid{{"leaf-" + std::to_string(issues.size())},
+                                  "key-" + std::to_string(issues.size()),
+                                  {"root"}};
       const absl::Time now = strand_->clock().Read().wall;
       lives[directory] = SvidLife{now, now + life};
     } else {
@@ -131,6 +134,13 @@ class FakeTaskIdentity final : public TaskIdentity {
     if (found != lives.end()) answer = found->second;
     strand_->Post([done = std::move(done), answer]() mutable { done(answer); });
   }
+  void Read(const std::string& directory,
+            absl::AnyInvocable<void(absl::StatusOr<TaskSvid>)> done) override {
+    const auto found = svids.find(directory);
+    absl::StatusOr<TaskSvid> answer = absl::NotFoundError(directory);
+    if (found != svids.end()) answer = found->second;
+    strand_->Post([done = std::move(done), answer]() mutable { done(answer); });
+  }
   // Answered to Issue while not OK.
   absl::Status failure;
   // Of what Issue gives.
@@ -139,6 +149,8 @@ class FakeTaskIdentity final : public TaskIdentity {
   std::vector<session::TaskId> issues;
   // By folder; what a restarted agent finds.
   std::map<std::string, SvidLife> lives;
+  // What Read answers, by folder.
+  std::map<std::string, TaskSvid> svids;
 
  private:
   Strand* const strand_;

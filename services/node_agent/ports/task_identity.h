@@ -2,6 +2,7 @@
 #define CAPSTAN_SERVICES_NODE_AGENT_PORTS_TASK_IDENTITY_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
@@ -14,6 +15,17 @@ namespace capstan::node_agent {
 struct SvidLife {
   absl::Time not_before;
   absl::Time not_after;
+};
+
+// An X.509-SVID as the Workload API gives it: DER.
+struct TaskSvid {
+  // Leaf first.
+  std::vector<std::string> chain;
+  // PKCS#8.
+  std::string private_key;
+  std::vector<std::string> roots;
+
+  friend bool operator==(const TaskSvid&, const TaskSvid&) = default;
 };
 
 // Gets identities for Tasks. Methods do not block; callbacks run on the agent's strand.
@@ -31,6 +43,10 @@ class TaskIdentity {
   // The life of the SVID in a folder that Issue has answered, in this life of the agent or before.
   virtual void Inspect(const std::string& directory,
                        absl::AnyInvocable<void(absl::StatusOr<SvidLife>)> done) = 0;
+
+  // The SVID in such a folder, its files all of one set.
+  virtual void Read(const std::string& directory,
+                    absl::AnyInvocable<void(absl::StatusOr<TaskSvid>)> done) = 0;
 };
 
 }  // namespace capstan::node_agent

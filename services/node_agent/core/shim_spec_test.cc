@@ -1,0 +1,66 @@
+#include "services/node_agent/core/shim_spec.h"
+
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace capstan::node_agent {
+namespace {
+
+using capstan::nodeagent::v1::ShimSpec;
+
+ShimSpec Build(const Isolation& isolation) {
+  capstan::type::v1::DesiredTask order;
+  order.mutable_launch()->add_argv("/bin/true");
+  // Not the Job's to choose.
+  (*order.mutable_launch()->mutable_env())["SPIFFE_ENDPOINT_SOCKET"] = "unix:///tmp/mine";
+  capstan::nodeagent::record::v1::Task task;
+  task.set_folder("/data/tasks/j/1/w-0");
+  return BuildShimSpec({"j", 1, "w", 0}, order, task, isolation, 1, BootTime::FromNanoseconds(1));
+}
+
+std::string Variable(const ShimSpec& spec, const std::string& name) {
+  for (const std::string& variable : spec.env()) {
+    if (variable.rfind(name + "=", 0) == 0) return variable.substr(name.size() + 1);
+  }
+  return "";
+}
+
+const ShimSpec::Mount* MountOf(const ShimSpec& spec, const std::string& source) {
+  for (const ShimSpec::Mount& mount : spec.mounts()) {
+    if (mount.source() == source) return &mount;
+  }
+  return nullptr;
+}
+
+TEST(ShimSpecTest, EveryTaskFindsTheWorkloadApi) {
+  Isolation isolation;
+  isolation.namespaces = true;
+  isolation.hidden_paths = {"/data"};
+  isolation.workload_folder = "/data/workload";
+  const ShimSpec spec = Build(isolation);
+  EXPECT_EQ(Variable(spec, "SPIFFE_ENDPOINT_SOCKET"), "unix:///capstan/workload/api.sock");
+  const ShimSpec::Mount* mount = MountOf(spec, "/data/workload");
+  ASSERT_NE(mount, nullptr);
+  EXPECT_EQ(mount->target(), "/capstan/workload");
+  EXPECT_TRUE(mount->read_only());
+}
+
+TEST(ShimSpecTest, WithoutNamespacesItIsWhereItLies) {
+  Isolation isolation;
+  isolation.workload_folder = "/data/workload";
+  EXPECT_EQ(Variable(Build(isolation), "SPIFFE_ENDPOINT_SOCKET"), "unix:///data/workload/api.sock");
+}
+
+TEST(ShimSpecTest, ANodeWithoutOneSetsNothing) {
+  Isolation isolation;
+  isolation.namespaces = true;
+  const ShimSpec spec = Build(isolation);
+  EXPECT_EQ(Variable(spec, "SPIFFE_ENDPOINT_SOCKET"), "unix:///tmp/mine");
+  for (const ShimSpec::Mount& mount : spec.mounts()) {
+    EXPECT_NE(mount.target(), "/capstan/workload");
+  }
+}
+
+}  // namespace
+}  // namespace capstan::node_agent

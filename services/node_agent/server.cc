@@ -178,6 +178,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
     parts.engine->Start([&ready] { ready.Notify(); });
   });
   ready.WaitForNotification();
+  if (parts.workloads != nullptr) parts.workloads->Open();
   return server;
 }
 

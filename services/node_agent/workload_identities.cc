@@ -1,6 +1,7 @@
 #include "services/node_agent/workload_identities.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -262,11 +263,13 @@ void WorkloadIdentities::OnToken(const std::shared_ptr<Fetch>& fetch, const Toke
   if (token.ok() && token->expires <= now) token = absl::UnavailableError("The token has expired.");
   if (!token.ok()) return Answer(*fetch, token.status());
   if (entry->tokens.size() >= kMaxTokens && entry->tokens.count(key) == 0) {
-    entry->tokens.erase(std::min_element(
-        entry->tokens.begin(), entry->tokens.end(),
-        [](const auto& a, const auto& b) { return a.second.use_until < b.second.use_until; }));
+    entry->tokens.erase(std::min_element(entry->tokens.begin(), entry->tokens.end(),
+                                         [](const auto& a, const auto& b) {
+                                           return std::tie(a.second.use_until, a.second.number) <
+                                                  std::tie(b.second.use_until, b.second.number);
+                                         }));
   }
-  KeptToken kept{*std::move(token), now};
+  KeptToken kept{*std::move(token), now, ++last_number_};
   kept.use_until = now + (kept.token.expires - now) / 2;
   entry->tokens.insert_or_assign(key, std::move(kept));
   GoOn(fetch);

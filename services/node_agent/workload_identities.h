@@ -41,9 +41,9 @@ class WorkloadStream {
 // each is the whole state. A peer that does not read is ended with UNAVAILABLE: it comes again.
 //
 // Tokens are kept for half of their lives, so that a Task may ask for one before each of its calls;
-// at most kMaxTokens a Task, the one that ends first leaves. The keys that tokens are verified with
-// are asked for as often as credentials says, and with back-off while it does not answer; the last
-// ones stay good meanwhile.
+// at most kMaxTokens a Task, the one that ends first, of those the oldest, leaves. The keys that
+// tokens are verified with are asked for as often as credentials says, and with back-off while it
+// does not answer; the last ones stay good meanwhile.
 class WorkloadIdentities final : public WorkloadApi {
  public:
   static constexpr size_t kMaxStreams = 32;
@@ -99,6 +99,8 @@ class WorkloadIdentities final : public WorkloadApi {
   struct KeptToken {
     TaskToken token;
     absl::Time use_until;
+    // Order of coming.
+    uint64_t number = 0;
   };
   struct Entry {
     KeepIdentity order;

@@ -89,6 +89,7 @@ void WorkloadServer::Close(const TaskId& id) {
 }
 
 absl::StatusOr<std::string> WorkloadServer::Attest(int fd) {
+  if (!open_) return absl::UnavailableError("The agent is being started.");
   CAPSTAN_ASSIGN_OR_RETURN(const TaskPeers::Attested peer, peers_.Attest(fd));
   if (peer.task.has_value()) {
     Count("task");

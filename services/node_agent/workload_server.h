@@ -1,6 +1,7 @@
 #ifndef CAPSTAN_SERVICES_NODE_AGENT_WORKLOAD_SERVER_H_
 #define CAPSTAN_SERVICES_NODE_AGENT_WORKLOAD_SERVER_H_
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -50,6 +51,10 @@ class WorkloadServer final : public WorkloadApi {
   // same, since Tasks have it mounted. Not on the strand.
   static absl::StatusOr<std::unique_ptr<WorkloadServer>> Start(const std::string& folder,
                                                                Deps deps);
+  // From now on connections are taken; before, they are closed, which clients take for an agent
+  // that is being restarted. To be called once the Tasks that run are being served: else one of
+  // them that comes back early would be taken for a stranger.
+  void Open() { open_ = true; }
   // After Stop, on the strand or when it has stopped.
   ~WorkloadServer() override = default;
   // Ends all calls and closes the socket. Not on the strand, which must still run. Idempotent;
@@ -70,6 +75,7 @@ class WorkloadServer final : public WorkloadApi {
 
   const Deps deps_;
   TaskPeers peers_;
+  std::atomic<bool> open_ = false;
   std::shared_ptr<auth::DenialLog> denials_;
   // On the strand.
   std::unique_ptr<WorkloadIdentities> identities_;

@@ -117,6 +117,7 @@ absl::Status Run(const config::v1::NodeAgentConfig& config, const process::Start
   deps.data_loader = process->ChannelTo(config.data_loader(), "/svc/data_loader");
   deps.telemetry = process->ChannelTo(config.telemetry(), "/svc/telemetry");
   deps.credentials = process->ChannelTo(config.process().credentials(), "/svc/credentials");
+  deps.audit = process->audit();
   deps.seed = process->NewSeed();
   CAPSTAN_ASSIGN_OR_RETURN(const auto server, Server::Create(settings, deps));
   CAPSTAN_RETURN_IF_ERROR(process->ServeMetrics([&server] { return server->Ready(); }));

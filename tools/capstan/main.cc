@@ -54,6 +54,11 @@ int main(int argc, char** argv) {
   cli::AddAccessCommands(app, &act);
   dev::AddDevCommands(app, &act);
   serve::AddServeCommands(app, &act);
+  cli::AddShellCommands(app, &act);
+  if (argc > 2 && std::string(argv[1]) == "__complete") {
+    cli::PrintCompletion(app, std::vector<std::string>(argv + 3, argv + argc), invocation);
+    return 0;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::RequiredError& error) {

@@ -92,6 +92,7 @@ void AddGlobalOptions(CLI::App& app, Invocation* invocation, Act* act) {
   CLI::App* help = app.add_subcommand("help", "Print this help, or one on a topic");
   auto topic = std::make_shared<std::string>();
   help->add_option("topic", *topic, "output, exit-codes or environment")->type_name("TOPIC");
+  help->footer("Examples:\n  capstan help output\n  capstan help exit-codes\n");
   help->callback([&app, act, topic] {
     *act = [&app, topic](Invocation& now) {
       if (*topic == "exit-codes") {

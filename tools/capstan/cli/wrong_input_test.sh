@@ -75,6 +75,18 @@ expect 3 'shorter --data-dir' --data-dir "/tmp/$(printf 'a%.0s' {1..120})" dev u
 expect 0 'Exit codes' help exit-codes
 expect 0 'CAPSTAN_DATA_DIR' help environment
 expect 0 'custom-columns' help output
+expect 2 'shell is required' completion
+expect 3 "found 'tcsh', expected one of bash, zsh, fish" completion tcsh
+expect 2 '--dir is required' man
+expect 3 'expected a folder' man --dir /proc/self/nothing
+expect 0 'job' __complete -- jo
+expect 0 ':none' __complete -- job get ''
+expect 3 'expected a verb and a resource' access can-i create
+expect 3 "found 'frobnicate', expected one of cancel, create, get, list" access can-i frobnicate jobs
+expect 3 'expected one of auditRecords' access can-i get unicorns
+expect 3 'expected either an identity or --serial' access deny
+expect 5 'capstan dev up' access whoami
+expect 2 '--limit: Value 0 not in range 1 to 100000' audit list --limit 0
 expect 0 'Examples' job submit --help
 
 ((failures == 0)) && echo "all as expected"

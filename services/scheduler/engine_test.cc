@@ -97,6 +97,7 @@ class EngineTest : public ::testing::Test {
     view_ = std::make_unique<CommittedView>(store_.get(), &strand_, &logger_);
     EngineConfig config;
     config.address = "here";
+    config.leadership_ttl = absl::Seconds(4);
     EngineDeps deps;
     deps.strand = &strand_;
     deps.store = store_.get();

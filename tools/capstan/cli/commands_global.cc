@@ -72,8 +72,9 @@ void AddGlobalOptions(CLI::App& app, Invocation* invocation, Act* act) {
       ->type_name("PATH")
       ->check([invocation](const std::string& text) {
         auto path = JsonPath::Parse(text);
-        if (path.ok()) invocation->output.sort_by = *std::move(path);
-        return ToWords(path.status());
+        if (!path.ok()) return ToWords(path.status());
+        invocation->output.sort_by = *std::move(path);
+        return std::string();
       });
   app.add_flag_callback(
       "--no-headers", [invocation] { invocation->output.headers = false; },

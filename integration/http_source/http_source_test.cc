@@ -38,7 +38,7 @@ class HttpSourceIntegrationTest : public ::testing::Test {
     fs::create_directories(folder_.path() + "/work");
     std::ofstream(folder_.path() + "/served/a.txt") << "abc";
     std::ofstream(folder_.path() + "/served/sub/big") << big_;
-    std::ofstream(folder_.path() + "/served/sub/empty");
+    std::ofstream(folder_.path() + "/served/sub/empty").flush();
     port_.emplace(*testenv::LoopbackPort::Take());
     auto server = testenv::ServerProcess::Start(
         {"/usr/bin/python3", fs::absolute("integration/http_source/file_server.py"),

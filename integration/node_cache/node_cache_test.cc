@@ -65,7 +65,7 @@ class NodeCacheIntegrationTest : public ::testing::Test {
   NodeCacheIntegrationTest() : logger_("test", &clock_, &sink_) {
     fs::create_directories(folder_.path() + "/bucket/sub");
     std::ofstream(folder_.path() + "/bucket/a") << "abc";
-    std::ofstream(folder_.path() + "/bucket/sub/empty");
+    std::ofstream(folder_.path() + "/bucket/sub/empty").flush();
     std::string big(kBig, '\0');
     Random random(3);
     for (size_t i = 0; i < big.size(); i += 997) big[i] = static_cast<char>(random.Next());

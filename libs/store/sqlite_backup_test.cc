@@ -34,8 +34,9 @@ class SqliteBench final : public BackupBench {
   absl::Status Open() override {
     strand_ = std::make_unique<ThreadStrand>("bench", &clock_);
     auto opened = SqliteStore::Open(path_, strand_.get());
-    if (opened.ok()) store_ = *std::move(opened);
-    return opened.status();
+    if (!opened.ok()) return opened.status();
+    store_ = *std::move(opened);
+    return absl::OkStatus();
   }
   void Close() override {
     if (strand_ != nullptr) strand_->Stop();

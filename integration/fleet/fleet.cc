@@ -68,7 +68,7 @@ absl::optional<std::string> Fleet::Unable() {
   return Network::Unable();
 }
 
-Fleet::Fleet(Options options) : options_(std::move(options)) {}
+Fleet::Fleet(Options options) : options_(options) {}
 
 Fleet::~Fleet() {
   // What is cut off cannot say that its Tasks have ended, and waits to.

@@ -35,7 +35,9 @@ void WorkThreads::Loop() {
     Work work;
     {
       absl::MutexLock lock(&mutex_);
-      const auto ready = [this] { return stop_ || !queue_.empty(); };
+      const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return stop_ || !queue_.empty();
+      };
       mutex_.Await(absl::Condition(&ready));
       if (stop_) return;
       work = std::move(queue_.front());

@@ -61,6 +61,17 @@ std::string Scrape(const std::string& metrics_address) {
   return text;
 }
 
+// The addresses of all replicas of a service.
+std::string Replicas(const cli::v1::Endpoints& endpoints, absl::string_view service) {
+  std::vector<std::string> addresses;
+  for (const auto& [part, entry] : endpoints.parts()) {
+    if (part == service || absl::StartsWith(part, absl::StrCat(service, "-"))) {
+      addresses.push_back(entry.address());
+    }
+  }
+  return absl::StrJoin(addresses, ", ");
+}
+
 }  // namespace
 
 absl::optional<std::string> Fleet::Unable() {
@@ -93,12 +104,13 @@ Fleet::~Fleet() {
 }
 
 std::string Fleet::PlatformConfig() const {
-  return absl::StrCat("host: ", network_->own_address(), "\nschedulers: ", options_.schedulers,
-                      "\nno_local_node: true\nstore:\n  etcd:\n    endpoints: [",
-                      absl::StrJoin(etcd_->endpoints(), ", "), "]\n    ca_file: ", etcd_->ca_file(),
-                      "\n    certificate_file: ", etcd_->certificate_file(),
-                      "\n    key_file: ", etcd_->key_file(),
-                      "\n    server_name: ", etcd_->server_name(), "\n", options_.config);
+  return absl::StrCat(
+      "host: ", network_->own_address(), "\nschedulers: ", options_.schedulers,
+      "\ndata_loaders: ", options_.data_loaders, "\ncluster_managers: ", options_.cluster_managers,
+      "\nno_local_node: true\nstore:\n  etcd:\n    endpoints: [",
+      absl::StrJoin(etcd_->endpoints(), ", "), "]\n    ca_file: ", etcd_->ca_file(),
+      "\n    certificate_file: ", etcd_->certificate_file(), "\n    key_file: ", etcd_->key_file(),
+      "\n    server_name: ", etcd_->server_name(), "\n", options_.config);
 }
 
 bool Fleet::Start() {
@@ -132,10 +144,10 @@ std::string Fleet::ProcessConfig(const std::string& folder, const std::string& i
   if (!endpoints.ok()) return "";
   const std::string token = folder + ".token";
   std::ofstream(token) << platform_->MustCapstan({"access", "join-token", identity});
-  return absl::StrCat(
-      "process:\n  data_folder: ", folder, "\n  joining:\n    address: ", endpoints->join_address(),
-      "\n    token_file: ", token, "\n  credentials: {addresses: [",
-      endpoints->parts().at("credentials").address(), "]}\n  log: {file: ", folder, ".log}\n");
+  return absl::StrCat("process:\n  data_folder: ", folder,
+                      "\n  joining:\n    address: ", endpoints->join_address(),
+                      "\n    token_file: ", token, "\n  credentials: {addresses: [",
+                      Replicas(*endpoints, "credentials"), "]}\n  log: {file: ", folder, ".log}\n");
 }
 
 void Fleet::SpawnOn(int host, const char* program, const std::string& config,
@@ -162,15 +174,10 @@ void Fleet::StartHost(int host) {
     const std::string folder = here.folder + "-executor";
     const std::string config = folder + ".yaml";
     if (access(config.c_str(), F_OK) != 0) {
-      std::string schedulers;
-      for (const auto& [part, entry] : endpoints->parts()) {
-        if (!absl::StartsWith(part, "scheduler")) continue;
-        absl::StrAppend(&schedulers, schedulers.empty() ? "" : ", ", entry.address());
-      }
       // Its Jobs' uids are others than those of the Cluster whose hosts have the same file system.
       std::ofstream(config) << ProcessConfig(folder, "/executor/east") << "  listen: " << executor
                             << "\n  metrics_listen: 127.0.0.1:9105\ncluster: east\nscheduler: "
-                            << "{addresses: [" << schedulers
+                            << "{addresses: [" << Replicas(*endpoints, "scheduler")
                             << "]}\nfirst_uid: 80000\nlast_uid: 89999\n";
     }
     SpawnOn(host, kExecutor, config, folder + ".out", &here.executor);
@@ -181,7 +188,7 @@ void Fleet::StartHost(int host) {
     std::ofstream(config) << ProcessConfig(here.folder, absl::StrCat("/node/", cluster, "/", name))
                           << "  metrics_listen: 127.0.0.1:9106\ncluster: " << cluster
                           << "\nnode: " << name << "\nexecutor: {addresses: [" << executor
-                          << "]}\ndata_loader: {addresses: [" << address("data_loader")
+                          << "]}\ndata_loader: {addresses: [" << Replicas(*endpoints, "data_loader")
                           << "]}\ntelemetry: {addresses: [" << address("telemetry")
                           << "]}\nhost: " << network_->address(host)
                           << "\ncgroup_name: " << here.cgroup << "\nhidden_paths: ["

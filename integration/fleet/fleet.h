@@ -25,6 +25,8 @@ class Fleet {
     int hosts = 3;
     int etcd_members = 3;
     int schedulers = 2;
+    int data_loaders = 1;
+    int cluster_managers = 1;
     // Lines of PlatformConfig.
     absl::string_view config = "";
     // Devices named `slot` that each host has: one a Task, to spread a gang.

@@ -46,6 +46,7 @@ namespace {
 constexpr absl::Duration kFlushDenialsEvery = absl::Minutes(1);
 // Beside the signals, which are all above it.
 constexpr int kIdentityExpired = 0;
+constexpr int kEnded = -1;
 
 log::Level LevelOf(config::v1::Log::Level level) {
   switch (level) {
@@ -75,12 +76,22 @@ class LevelSink final : public log::Sink {
   std::atomic<log::Level> level_;
 };
 
-// Reasons to stop, for one thread that waits for them: signals, or kIdentityExpired.
+// Reasons to stop, for one thread that waits for them: signals, kIdentityExpired or kEnded.
 class SignalQueue {
  public:
   void Add(int signal) {
     absl::MutexLock lock(&mutex_);
     signals_.push_back(signal);
+  }
+  void End(absl::Status why) {
+    absl::MutexLock lock(&mutex_);
+    why_ = std::move(why);
+    signals_.push_back(kEnded);
+  }
+  // What was told last to End.
+  absl::Status why() {
+    absl::MutexLock lock(&mutex_);
+    return why_;
   }
   int Wait() {
     absl::MutexLock lock(&mutex_);
@@ -94,6 +105,7 @@ class SignalQueue {
  private:
   absl::Mutex mutex_;
   std::deque<int> signals_ ABSL_GUARDED_BY(mutex_);
+  absl::Status why_ ABSL_GUARDED_BY(mutex_);
 };
 
 absl::StatusOr<std::unique_ptr<log::Sink>> OpenLog(const config::v1::Log& config) {
@@ -383,12 +395,19 @@ absl::Status Process::ServeMetrics(std::function<absl::Status()> ready) {
   return absl::OkStatus();
 }
 
+void Process::End(absl::Status why) { parts_->signals.End(std::move(why)); }
+
 absl::StatusOr<int> Process::WaitForSignal() {
   parts_->logger->Info("serving");
   int signal = parts_->signals.Wait();
   for (; signal == SIGHUP; signal = parts_->signals.Wait()) parts_->Reload();
   // Asks the server, which its owner is about to drain.
   parts_->endpoint_server.reset();
+  if (signal == kEnded) {
+    const absl::Status why = parts_->signals.why();
+    parts_->logger->Error("stopping", {{"error", why}});
+    return why;
+  }
   if (signal == kIdentityExpired) {
     const absl::Status expired =
         status::Error(absl::StatusCode::kUnauthenticated, "NO_IDENTITY",

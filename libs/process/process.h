@@ -97,9 +97,12 @@ class Process {
   // policy (if one is watched) is in force.
   absl::Status ServeMetrics(std::function<absl::Status()> ready);
   // Logs that it serves, and blocks until a signal to end; its number. UNAUTHENTICATED with reason
-  // NO_IDENTITY if the SVID expired instead: drain, then end with it. In both cases /readyz is gone
-  // afterwards, so that `ready` is not called any more.
+  // NO_IDENTITY if the SVID expired instead, or the error given to End: drain, then end with it. In
+  // all cases /readyz is gone afterwards, so that `ready` is not called any more.
   absl::StatusOr<int> WaitForSignal();
+  // Makes WaitForSignal return `why`, an error: the process can't go on and is to be started anew.
+  // From any thread.
+  void End(absl::Status why);
 
  private:
   struct Parts;

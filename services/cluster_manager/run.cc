@@ -40,6 +40,8 @@ absl::Status Run(const config::v1::ClusterManagerConfig& config,
   settings.address = config.process().listen();
   settings.max_connection_age = process->max_connection_age();
   settings.owner = process->identity()->spiffe_id();
+  settings.advertised = process->advertised();
+  settings.sole_owner = process->owns_store();
   if (config.has_raise_after()) settings.raise_after = ToDuration(config.raise_after());
   if (config.has_clear_after()) settings.clear_after = ToDuration(config.clear_after());
   CAPSTAN_ASSIGN_OR_RETURN(settings.page_token_key, process->SharedSecret("page_token"));
@@ -49,6 +51,7 @@ absl::Status Run(const config::v1::ClusterManagerConfig& config,
   deps.store = process->store();
   deps.access = process->access();
   deps.logger = process->logger();
+  deps.metrics = process->registry();
   deps.scheduler = process->ChannelToLeader(config.scheduler(), "/svc/scheduler");
   deps.credentials = process->server_credentials();
   deps.seed = process->NewSeed();

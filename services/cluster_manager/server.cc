@@ -21,6 +21,7 @@ struct Server::Parts {
   std::unique_ptr<Engine> engine;
   std::unique_ptr<ClusterService> service;
   std::unique_ptr<rpc::Server> server;
+  bool drained = false;
 };
 
 Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -34,22 +35,21 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   parts.page_tokens = std::make_unique<resource::PageTokens>(config.page_token_key);
   parts.nodes = std::make_unique<SchedulerNodes>(deps.scheduler, deps.strand, Random(random.Next()),
                                                  deps.logger);
-  HealthConfig health;
-  health.owner = config.owner;
-  health.raise_after = config.raise_after;
-  health.clear_after = config.clear_after;
-  parts.engine = std::make_unique<Engine>(health, deps.store, parts.nodes.get(), deps.strand,
-                                          Random(random.Next()), deps.logger);
-  absl::Notification ready;
-  absl::Status started;
+  EngineConfig engine;
+  engine.health.owner = config.owner;
+  engine.health.raise_after = config.raise_after;
+  engine.health.clear_after = config.clear_after;
+  engine.member = config.advertised.empty() ? config.address : config.advertised;
+  engine.sole_owner = config.sole_owner;
+  absl::Notification started;
   deps.strand->Post([&] {
-    parts.engine->Start([&](absl::Status status) {
-      started = std::move(status);
-      ready.Notify();
-    });
+    parts.engine =
+        std::make_unique<Engine>(std::move(engine), deps.store, parts.nodes.get(), deps.strand,
+                                 Random(random.Next()), deps.logger, deps.metrics);
+    parts.engine->Start();
+    started.Notify();
   });
-  ready.WaitForNotification();
-  CAPSTAN_RETURN_IF_ERROR(started);
+  started.WaitForNotification();
 
   parts.service =
       std::make_unique<ClusterService>(deps.access, deps.store, parts.page_tokens.get());
@@ -60,6 +60,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   rpc_config.services = {
       rpc::Registered<capstan::clustermanager::v1::ClusterService>(parts.service.get())};
   CAPSTAN_ASSIGN_OR_RETURN(parts.server, rpc::Server::Start(rpc_config));
+  // Whoever is asked knows: answers come from the store.
+  parts.server->SetServing(rpc::kLeaderHealth, true);
   return server;
 }
 
@@ -81,6 +83,14 @@ std::shared_ptr<grpc::Channel> Server::InProcessChannelForTest() {
 }
 
 void Server::Drain(absl::Duration grace) {
+  if (std::exchange(parts_->drained, true)) return;
+  // The others need not wait for the leases.
+  absl::Notification resigned;
+  parts_->strand->Post([&] {
+    if (parts_->engine == nullptr) return resigned.Notify();
+    parts_->engine->Resign([&](const absl::Status&) { resigned.Notify(); });
+  });
+  resigned.WaitForNotification();
   if (parts_->server != nullptr) parts_->server->Shutdown(grace);
 }
 

@@ -11,6 +11,7 @@
 #include "grpcpp/security/server_credentials.h"
 #include "libs/auth/access.h"
 #include "libs/log/log.h"
+#include "libs/metrics/registry.h"
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
 
@@ -21,6 +22,10 @@ struct ServerConfig {
   std::string address = "127.0.0.1:0";
   // This service's own SPIFFE id: the owner of its cordons.
   std::string owner;
+  // This process among the replicas; default `address`.
+  std::string advertised;
+  // True for a store that one process owns (SQLite).
+  bool sole_owner = false;
   absl::Duration raise_after = absl::Seconds(30);
   absl::Duration clear_after = absl::Seconds(60);
   // Secret of the page tokens, at least 16 bytes; kept over restarts.
@@ -36,16 +41,18 @@ struct ServerDeps {
   store::Store* store = nullptr;
   auth::Access* access = nullptr;
   log::Logger* logger = nullptr;
+  metrics::Registry* metrics = nullptr;
   std::shared_ptr<grpc::Channel> scheduler;
   std::shared_ptr<grpc::ServerCredentials> credentials;
   // Of ids and back-off.
   uint64_t seed = 0;
 };
 
-// The whole cluster manager in one process.
+// The whole cluster manager in one process. Of several over one store each judges the Clusters that
+// are its share, and each answers for all.
 class Server {
  public:
-  // Reads the store and serves. Blocks for the store; not to be called on the strand.
+  // Serves, and begins to take part. Not to be called on the strand.
   static absl::StatusOr<std::unique_ptr<Server>> Create(const ServerConfig& config,
                                                         const ServerDeps& deps);
   // As Drain without grace. Not to be called on the strand.
@@ -53,7 +60,8 @@ class Server {
 
   int port() const;
   std::shared_ptr<grpc::Channel> InProcessChannelForTest();
-  // Lets open calls end until `grace` is over.
+  // Gives its share to the others, then lets open calls end until `grace` is over. Not to be called
+  // on the strand.
   void Drain(absl::Duration grace);
 
  private:

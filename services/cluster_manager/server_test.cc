@@ -12,6 +12,7 @@
 #include "libs/auth/testing/fake_access.h"
 #include "libs/log/log.h"
 #include "libs/log/testing_sink.h"
+#include "libs/metrics/registry.h"
 #include "libs/rpc/server.h"
 #include "libs/rpc/server_stream.h"
 #include "libs/rpc/unary.h"
@@ -79,35 +80,54 @@ class OneNodeScheduler final : public sched::NodeService::CallbackService {
   std::shared_ptr<rpc::ServerStreamWriter<sched::WatchNodesResponse>> writer_;
 };
 
-TEST(ServerTest, CordonsThroughTheSchedulerAndShowsTheVerdict) {
-  SystemClock clock;
-  log::TestingSink sink;
-  log::Logger logger("cluster_manager", &clock, &sink);
-  auth::FakeAccess access;
-  OneNodeScheduler scheduler(&access);
-  rpc::ServerConfig scheduler_config;
-  scheduler_config.services = {rpc::Registered<sched::NodeService>(&scheduler)};
-  auto scheduler_server = rpc::Server::Start(scheduler_config);
-  ASSERT_TRUE(scheduler_server.ok()) << scheduler_server.status();
+// A scheduler, a store, and cluster managers over both.
+class ServerTest : public ::testing::Test {
+ protected:
+  ServerTest() {
+    rpc::ServerConfig config;
+    config.services = {rpc::Registered<sched::NodeService>(&scheduler_)};
+    scheduler_server_ = *rpc::Server::Start(config);
+  }
+  ~ServerTest() override {
+    scheduler_server_->Shutdown(absl::ZeroDuration());
+    strand_.Stop();
+  }
 
-  ThreadStrand strand("cluster_manager", &clock);
-  store::MemoryStore store(&strand);
-  ServerConfig config;
-  config.owner = kOwner;
-  config.raise_after = absl::ZeroDuration();
-  config.page_token_key = "0123456789abcdef";
-  ServerDeps deps;
-  deps.strand = &strand;
-  deps.store = &store;
-  deps.access = &access;
-  deps.logger = &logger;
-  deps.scheduler = (*scheduler_server)->InProcessChannel();
-  auto server = Server::Create(config, deps);
-  ASSERT_TRUE(server.ok()) << server.status();
-  ASSERT_TRUE(scheduler.cordoned.WaitForNotificationWithTimeout(absl::Seconds(30)));
+  std::unique_ptr<Server> Start(const std::string& member, metrics::Registry* metrics) {
+    ServerConfig config;
+    config.owner = kOwner;
+    config.advertised = member;
+    config.raise_after = absl::ZeroDuration();
+    config.page_token_key = "0123456789abcdef";
+    ServerDeps deps;
+    deps.strand = &strand_;
+    deps.store = &store_;
+    deps.access = &access_;
+    deps.logger = &logger_;
+    deps.metrics = metrics;
+    deps.scheduler = scheduler_server_->InProcessChannel();
+    auto server = Server::Create(config, deps);
+    EXPECT_TRUE(server.ok()) << server.status();
+    return *std::move(server);
+  }
+
+  SystemClock clock_;
+  log::TestingSink sink_;
+  log::Logger logger_{"cluster_manager", &clock_, &sink_};
+  auth::FakeAccess access_;
+  OneNodeScheduler scheduler_{&access_};
+  std::unique_ptr<rpc::Server> scheduler_server_;
+  ThreadStrand strand_{"cluster_manager", &clock_};
+  store::MemoryStore store_{&strand_};
+};
+
+TEST_F(ServerTest, CordonsThroughTheSchedulerAndShowsTheVerdict) {
+  metrics::Registry metrics("cluster_manager");
+  const auto server = Start("a", &metrics);
+  ASSERT_TRUE(scheduler_.cordoned.WaitForNotificationWithTimeout(absl::Seconds(30)));
 
   // The verdict was stored before the act.
-  auto stub = pb::ClusterService::NewStub((*server)->InProcessChannelForTest());
+  auto stub = pb::ClusterService::NewStub(server->InProcessChannelForTest());
   grpc::ClientContext get_context;
   pb::GetClusterRequest get;
   get.set_name("clusters/local");
@@ -124,10 +144,24 @@ TEST(ServerTest, CordonsThroughTheSchedulerAndShowsTheVerdict) {
   get.set_name("clusters/other");
   EXPECT_EQ(stub->GetCluster(&absent_context, get, &cluster).error_code(),
             grpc::StatusCode::NOT_FOUND);
+}
 
-  server->reset();
-  (*scheduler_server)->Shutdown(absl::ZeroDuration());
-  strand.Stop();
+TEST_F(ServerTest, WhoeverOfTheReplicasIsAskedAnswersForAll) {
+  metrics::Registry first_metrics("cluster_manager");
+  metrics::Registry second_metrics("cluster_manager");
+  auto first = Start("a", &first_metrics);
+  const auto second = Start("b", &second_metrics);
+  ASSERT_TRUE(scheduler_.cordoned.WaitForNotificationWithTimeout(absl::Seconds(30)));
+  for (Server* server : {first.get(), second.get()}) {
+    auto stub = pb::ClusterService::NewStub(server->InProcessChannelForTest());
+    grpc::ClientContext context;
+    pb::GetClusterRequest get;
+    get.set_name("clusters/local");
+    pb::Cluster cluster;
+    ASSERT_TRUE(stub->GetCluster(&context, get, &cluster).ok());
+    EXPECT_EQ(cluster.unhealthy_node_count(), 1);
+  }
+  first.reset();
 }
 
 }  // namespace

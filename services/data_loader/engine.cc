@@ -24,7 +24,7 @@ absl::StatusOr<pb::PinVersionResponse> Found(const Pinned& pinned, const std::st
 
 }  // namespace
 
-Engine::Engine(LoaderConfig config, store::Store* store, Site* site, Strand* strand, Random random,
+Engine::Engine(EngineConfig config, store::Store* store, Site* site, Strand* strand, Random random,
                log::Logger* logger)
     : config_(std::move(config)),
       store_(store),
@@ -34,26 +34,63 @@ Engine::Engine(LoaderConfig config, store::Store* store, Site* site, Strand* str
       logger_(logger) {}
 
 void Engine::Start(absl::AnyInvocable<void(absl::Status)> ready) {
-  ready_ = std::move(ready);
   SetReports();
-  Read();
+  if (!config_.leadership.has_value()) {
+    ready_ = std::move(ready);
+    const absl::Status taken = site_->TakeOver();
+    if (!taken.ok()) return Refused(taken);
+    return Read();
+  }
+  leadership_ = std::make_unique<store::Leadership>(store_, strand_, *config_.leadership);
+  leadership_->Start({.on_gained =
+                          [this] {
+                            logger_->Info("acting at the Site", {{"epoch", leadership_->epoch()}});
+                            const absl::Status taken = site_->TakeOver();
+                            if (!taken.ok()) return Refused(taken);
+                            Read();
+                          },
+                      .on_lost =
+                          [this](const absl::Status& why) {
+                            if (!stopped_) Refused(why);
+                          }});
+  ready(absl::OkStatus());
+}
+
+void Engine::Stop() {
+  stopped_ = true;
+  core_.reset();
+  queue_.reset();
+}
+
+void Engine::Resign(store::DoneCallback done) {
+  if (leadership_ == nullptr) {
+    return strand_->Post([done = std::move(done)]() mutable { done(absl::OkStatus()); });
+  }
+  leadership_->Resign(std::move(done));
+}
+
+// The process can't act at the Site.
+void Engine::Refused(const absl::Status& why) {
+  Stop();
+  if (ready_) return std::exchange(ready_, nullptr)(why);
+  if (config_.on_lost) config_.on_lost(why);
 }
 
 void Engine::Read() {
+  if (stopped_) return;
   engine::ReadAll(store_, kKeyPrefix,
                   [this, alive = std::weak_ptr<char>(alive_)](
                       absl::StatusOr<std::vector<store::KeyValue>> records) {
-                    if (alive.expired()) return;
+                    if (alive.expired() || stopped_) return;
                     if (!records.ok()) return Reload(records.status());
-                    auto core = std::make_unique<LoaderCore>(config_);
+                    auto core = std::make_unique<LoaderCore>(config_.core);
                     for (const store::KeyValue& kv : *records) {
                       const absl::Status loaded = core->Load(kv);
                       if (loaded.ok()) continue;
                       // A record that this program can't read is for an operator to look at: going
                       // on without it could hand out what it forbids.
                       logger_->Error("stored record refused", {{"error", loaded}});
-                      if (ready_) std::exchange(ready_, nullptr)(loaded);
-                      return;
+                      return Refused(loaded);
                     }
                     Ready(std::move(core));
                   });
@@ -61,7 +98,9 @@ void Engine::Read() {
 
 void Engine::Ready(std::unique_ptr<LoaderCore> core) {
   core_ = std::move(core);
-  queue_ = std::make_unique<store::CommitQueue>(store_, strand_, absl::nullopt);
+  queue_ = std::make_unique<store::CommitQueue>(
+      store_, strand_,
+      leadership_ == nullptr ? absl::nullopt : absl::make_optional(leadership_->Guard()));
   Step step = core_->Resume();
   site_->CollectOutputs(core_->OutputFolders());
   for (const std::string& digest : core_->AbsentVersions()) {
@@ -69,6 +108,7 @@ void Engine::Ready(std::unique_ptr<LoaderCore> core) {
   }
   Submit(std::move(step), [](absl::Status) {});
   if (ready_) std::exchange(ready_, nullptr)(absl::OkStatus());
+  if (config_.on_leading) config_.on_leading();
 }
 
 void Engine::Reload(const absl::Status& why) {
@@ -82,6 +122,15 @@ void Engine::Reload(const absl::Status& why) {
 }
 
 absl::Status Engine::NotReady() const {
+  if (leadership_ != nullptr && !leadership_->Valid()) {
+    return status::WithRetryDelay(
+        status::Error(
+            absl::StatusCode::kUnavailable, store::kReasonNotLeader,
+            leadership_->holder().has_value()
+                ? absl::StrCat("the data_loader at ", *leadership_->holder(), " acts at the Site")
+                : "no data_loader acts at the Site"),
+        kReloadDelay);
+  }
   return status::WithRetryDelay(
       status::Error(absl::StatusCode::kUnavailable, "NOT_READY", "the data_loader reads its store"),
       kReloadDelay);

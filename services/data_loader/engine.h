@@ -1,6 +1,7 @@
 #ifndef CAPSTAN_SERVICES_DATA_LOADER_ENGINE_H_
 #define CAPSTAN_SERVICES_DATA_LOADER_ENGINE_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "libs/log/log.h"
 #include "libs/random/random.h"
 #include "libs/store/commit_queue.h"
+#include "libs/store/leadership.h"
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
 #include "services/data_loader/core/loader_core.h"
@@ -20,21 +22,38 @@
 
 namespace capstan::data_loader {
 
+struct EngineConfig {
+  LoaderConfig core;
+  // Of a store that several processes share: which of them acts at the Site. Unset where one
+  // process owns the store.
+  absl::optional<store::Leadership::Options> leadership;
+  // Told on the strand, where several share the store: that this process acts at the Site from now
+  // on; that it must not any more, and why. What it has under way on the Site's files can't be
+  // called back, so it should end.
+  std::function<void()> on_leading;
+  std::function<void(const absl::Status& why)> on_lost;
+};
+
 // The data_loader's strand: owns the core, stores what it decides, then acts and answers. Methods
 // are called on the strand; each answers once, on the strand, after what it says is durable. Until
-// the store has been read, and again after a failed commit until it has been read anew, calls are
-// answered with UNAVAILABLE.
+// this process leads and the store has been read, and again after a failed commit until it has been
+// read anew, calls are answered with UNAVAILABLE.
 class Engine {
  public:
   template <typename T>
   using Answer = absl::AnyInvocable<void(absl::StatusOr<T>)>;
 
   // All pointers must outlive the engine; `store` calls back on `strand`.
-  Engine(LoaderConfig config, store::Store* store, Site* site, Strand* strand, Random random,
+  Engine(EngineConfig config, store::Store* store, Site* site, Strand* strand, Random random,
          log::Logger* logger);
 
-  // Reads the store and takes up what was under way; answers once the engine is ready.
+  // Reads the store and takes up what was under way, as soon as this process leads. Answers once
+  // the engine is ready; where several share the store, at once.
   void Start(absl::AnyInvocable<void(absl::Status)> ready);
+  // Answers no more calls; to be followed by Resign once the Site has stopped.
+  void Stop();
+  // Lets another process lead.
+  void Resign(store::DoneCallback done);
 
   void CreateDataset(const capstan::dataloader::v1::CreateDatasetRequest& request,
                      Answer<capstan::dataloader::v1::Dataset> answer);
@@ -78,8 +97,9 @@ class Engine {
   template <typename T, typename R, typename Finish>
   void Conclude(DecisionOr<T> decision, Answer<R> answer, Finish finish);
   absl::Status NotReady() const;
+  void Refused(const absl::Status& why);
 
-  const LoaderConfig config_;
+  const EngineConfig config_;
   store::Store* const store_;
   Site* const site_;
   Strand* const strand_;
@@ -88,6 +108,9 @@ class Engine {
   absl::AnyInvocable<void(absl::Status)> ready_;
   std::unique_ptr<LoaderCore> core_;
   std::unique_ptr<store::CommitQueue> queue_;
+  // Null where one process owns the store.
+  std::unique_ptr<store::Leadership> leadership_;
+  bool stopped_ = false;
   const std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 

@@ -42,6 +42,8 @@ absl::Status Run(const config::v1::DataLoaderConfig& config, const process::Star
                            process::Process::Open(config.process(), ThisKind(), options, clock));
   ServerConfig settings;
   settings.address = config.process().listen();
+  settings.advertised = process->advertised();
+  settings.replicated = !process->owns_store();
   settings.max_connection_age = process->max_connection_age();
   settings.site_directory = config.site_folder().empty()
                                 ? absl::StrCat(config.process().data_folder(), "/site")
@@ -73,6 +75,7 @@ absl::Status Run(const config::v1::DataLoaderConfig& config, const process::Star
   deps.logger = process->logger();
   deps.credentials = process->server_credentials();
   deps.seed = process->NewSeed();
+  deps.on_lost = [process = process.get()](const absl::Status& why) { process->End(why); };
   CAPSTAN_ASSIGN_OR_RETURN(const auto server, Server::Create(settings, deps));
   CAPSTAN_RETURN_IF_ERROR(process->ServeMetrics([] { return absl::OkStatus(); }));
   const absl::Status stopped = process->WaitForSignal().status();

@@ -8,6 +8,7 @@
 #include "libs/resource/page.h"
 #include "libs/rpc/server.h"
 #include "libs/status/status_macros.h"
+#include "libs/store/leadership.h"
 #include "libs/strand/thread_strand.h"
 #include "services/data_loader/adapters/directory_site.h"
 #include "services/data_loader/api/bundle_service.h"
@@ -17,6 +18,11 @@
 #include "services/data_loader/engine.h"
 
 namespace capstan::data_loader {
+namespace {
+
+constexpr absl::Duration kLeaseTtl = absl::Seconds(3);
+
+}  // namespace
 
 // In the order of making; Drain and the destructor go backwards.
 struct Server::Parts {
@@ -34,6 +40,10 @@ struct Server::Parts {
   std::unique_ptr<OutputService> output_service;
   std::unique_ptr<ContentService> content_service;
   std::unique_ptr<rpc::Server> server;
+  // As the engine said last. On the strand, on which `server` is set too.
+  bool leading = false;
+  bool replicated = false;
+  bool drained = false;
 };
 
 Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -61,14 +71,27 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   CAPSTAN_ASSIGN_OR_RETURN(parts.site,
                            DirectorySite::Open(config.site_directory, options, config.disk_threads,
                                                Random(random.Next()), deps.strand));
-  LoaderConfig core_config;
-  core_config.site = config.site;
-  core_config.clusters = config.clusters;
-  core_config.site_limit_bytes = config.site_limit_bytes;
+  EngineConfig engine;
+  engine.core.site = config.site;
+  engine.core.clusters = config.clusters;
+  engine.core.site_limit_bytes = config.site_limit_bytes;
   // One thread stays free for outputs, so that loads can't hold up checkpoints.
-  core_config.max_running_loads = std::max(1, config.disk_threads - 1);
-  parts.engine = std::make_unique<Engine>(core_config, deps.store, parts.site.get(), deps.strand,
-                                          Random(random.Next()), deps.logger);
+  engine.core.max_running_loads = std::max(1, config.disk_threads - 1);
+  parts.replicated = config.replicated;
+  if (config.replicated) {
+    store::Leadership::Options& leadership = engine.leadership.emplace();
+    // One key for each Site: who acts there.
+    leadership.key = absl::StrCat(kKeyPrefix, "owner/", config.site);
+    leadership.value = config.advertised.empty() ? config.address : config.advertised;
+    leadership.ttl = kLeaseTtl;
+    engine.on_lost = deps.on_lost;
+  }
+  engine.on_leading = [parts = server->parts_.get()] {
+    parts->leading = true;
+    if (parts->server != nullptr) parts->server->SetServing(rpc::kLeaderHealth, true);
+  };
+  parts.engine = std::make_unique<Engine>(std::move(engine), deps.store, parts.site.get(),
+                                          deps.strand, Random(random.Next()), deps.logger);
   absl::Notification ready;
   absl::Status started;
   deps.strand->Post([&] {
@@ -98,7 +121,15 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
                          rpc::Registered<pb::BundleService>(parts.bundle_service.get()),
                          rpc::Registered<pb::OutputService>(parts.output_service.get()),
                          rpc::Registered<pb::ContentService>(parts.content_service.get())};
-  CAPSTAN_ASSIGN_OR_RETURN(parts.server, rpc::Server::Start(rpc_config));
+  CAPSTAN_ASSIGN_OR_RETURN(std::unique_ptr<rpc::Server> started_server,
+                           rpc::Server::Start(rpc_config));
+  absl::Notification set;
+  deps.strand->Post([&] {
+    parts.server = std::move(started_server);
+    parts.server->SetServing(rpc::kLeaderHealth, parts.leading);
+    set.Notify();
+  });
+  set.WaitForNotification();
   return server;
 }
 
@@ -124,7 +155,28 @@ std::shared_ptr<grpc::Channel> Server::InProcessChannelForTest() {
 }
 
 void Server::Drain(absl::Duration grace) {
-  if (parts_->server != nullptr) parts_->server->Shutdown(grace);
+  if (std::exchange(parts_->drained, true)) return;
+  // With nobody else to turn to, calls in hand end first; otherwise the other replica should not
+  // wait for them.
+  if (parts_->server != nullptr && !parts_->replicated) parts_->server->Shutdown(grace);
+  absl::Notification stopped;
+  parts_->strand->Post([&] {
+    if (parts_->server != nullptr && parts_->replicated) {
+      parts_->server->SetServing(rpc::kLeaderHealth, false);
+    }
+    if (parts_->engine != nullptr) parts_->engine->Stop();
+    stopped.Notify();
+  });
+  stopped.WaitForNotification();
+  // Nothing here touches the Site any more when another process may.
+  if (parts_->site != nullptr) parts_->site->Stop();
+  absl::Notification resigned;
+  parts_->strand->Post([&] {
+    if (parts_->engine == nullptr) return resigned.Notify();
+    parts_->engine->Resign([&](const absl::Status&) { resigned.Notify(); });
+  });
+  resigned.WaitForNotification();
+  if (parts_->server != nullptr && parts_->replicated) parts_->server->Shutdown(grace);
 }
 
 }  // namespace capstan::data_loader

@@ -2,6 +2,7 @@
 #define CAPSTAN_SERVICES_DATA_LOADER_SERVER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,10 @@ namespace capstan::data_loader {
 struct ServerConfig {
   // `host:port`; port 0 takes a free one.
   std::string address = "127.0.0.1:0";
+  // How others reach it, also in the store; default `address`.
+  std::string advertised;
+  // Whether other processes share the store and the Site's directory: one of them acts at a time.
+  bool replicated = false;
   // The Site's name and directory, and the Clusters whose Nodes reach it; empty means all.
   std::string site = "sites/shared";
   std::string site_directory;
@@ -55,6 +60,8 @@ struct ServerDeps {
   std::shared_ptr<grpc::ServerCredentials> credentials;
   // Of ids.
   uint64_t seed = 0;
+  // Of replicas: told once, on the strand, if this one has lost the Site and must end.
+  std::function<void(const absl::Status& why)> on_lost;
 };
 
 // The whole data_loader in one process.
@@ -69,7 +76,8 @@ class Server {
   int port() const;
   // For tests with a FakeAccess.
   std::shared_ptr<grpc::Channel> InProcessChannelForTest();
-  // Lets open calls end until `grace` is over; loads stop and are taken up by the next start.
+  // Stops loads, which the next start or another replica takes up, and lets open calls end until
+  // `grace` is over.
   // The destructor does it with no grace. Not to be called on the strand.
   void Drain(absl::Duration grace);
 

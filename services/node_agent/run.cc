@@ -114,7 +114,7 @@ absl::Status Run(const config::v1::NodeAgentConfig& config, const process::Start
   deps.registry = process->registry();
   deps.executor =
       process->ChannelTo(config.executor(), absl::StrCat("/executor/", config.cluster()));
-  deps.data_loader = process->ChannelTo(config.data_loader(), "/svc/data_loader");
+  deps.data_loader = process->ChannelToLeader(config.data_loader(), "/svc/data_loader");
   deps.telemetry = process->ChannelTo(config.telemetry(), "/svc/telemetry");
   deps.credentials = process->ChannelTo(config.process().credentials(), "/svc/credentials");
   deps.audit = process->audit();

@@ -69,7 +69,7 @@ absl::Status Run(const config::v1::SchedulerConfig& config, const process::Start
   deps.logger = process->logger();
   deps.metrics = process->registry();
   deps.credentials = process->server_credentials();
-  deps.data_loader = process->ChannelTo(config.data_loader(), "/svc/data_loader");
+  deps.data_loader = process->ChannelToLeader(config.data_loader(), "/svc/data_loader");
   if (config.has_telemetry()) {
     deps.telemetry = process->ChannelTo(config.telemetry(), "/svc/telemetry");
   }

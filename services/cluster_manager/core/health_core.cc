@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "libs/store/record.h"
 #include "libs/time/proto_time.h"
 
@@ -14,8 +15,6 @@ namespace {
 namespace pb = ::capstan::clustermanager::v1;
 using ::capstan::scheduler::v1::Node;
 using ::capstan::type::v1::NodeObservation;
-
-std::string ClusterOf(const std::string& node) { return node.substr(0, node.find("/nodes/")); }
 
 }  // namespace
 
@@ -27,6 +26,15 @@ std::string VerdictKey(const std::string& name) {
 }
 std::string VerdictPrefix(const std::string& cluster) {
   return absl::StrCat(kKeyPrefix, "verdict/", cluster, "/nodes/");
+}
+
+std::string ClusterOf(const std::string& node) { return node.substr(0, node.find("/nodes/")); }
+
+std::string ClusterOfKey(absl::string_view key) {
+  for (const std::string& prefix : {ClusterKey(""), VerdictKey("")}) {
+    if (absl::ConsumePrefix(&key, prefix)) return ClusterOf(std::string(key));
+  }
+  return "";
 }
 
 std::set<std::string> Findings(const Node& node) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "libs/store/store.h"
@@ -104,6 +105,10 @@ std::string ClusterKey(const std::string& name);
 // `name` is `clusters/{c}/nodes/{n}`; the verdicts of a Cluster share the prefix VerdictPrefix.
 std::string VerdictKey(const std::string& name);
 std::string VerdictPrefix(const std::string& cluster);
+// The Cluster, `clusters/{c}`, of a Node's name, or that a record's key is about; empty for the key
+// of another record.
+std::string ClusterOf(const std::string& node);
+std::string ClusterOfKey(absl::string_view key);
 
 }  // namespace capstan::cluster_manager
 

@@ -61,10 +61,6 @@ absl::StatusOr<std::unique_ptr<DirectorySite>> DirectorySite::Open(const std::st
     return ErrnoStatus(errno, "mkdir", directory);
   }
   CAPSTAN_ASSIGN_OR_RETURN(SafeRoot root, SafeRoot::Open(directory));
-  // No one is receiving yet: what is here was left by a process that is gone.
-  for (const char* folder : {"staging/bundles", "staging/outputs", "staging/evicted"}) {
-    CAPSTAN_RETURN_IF_ERROR(root.RemoveTree(folder));
-  }
   for (const char* folder : {"versions", "bundles", "outputs"}) {
     CAPSTAN_RETURN_IF_ERROR(root.MakeDirectories(folder, 0755));
   }
@@ -86,7 +82,9 @@ DirectorySite::DirectorySite(SafeRoot root, LoadOptions options, int threads, Ra
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Loop(); });
 }
 
-DirectorySite::~DirectorySite() {
+DirectorySite::~DirectorySite() { Stop(); }
+
+void DirectorySite::Stop() {
   stop_ = true;
   {
     absl::MutexLock lock(&mutex_);
@@ -95,9 +93,18 @@ DirectorySite::~DirectorySite() {
   // Wakes the threads that wait for work: each takes one empty task and sees `stop_`.
   for (size_t i = 0; i < threads_.size(); ++i) Enqueue([] {});
   for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
 }
 
 void DirectorySite::SetLoadReports(LoadReports reports) { *reports_ = std::move(reports); }
+
+absl::Status DirectorySite::TakeOver() {
+  for (const char* folder : {"staging/bundles", "staging/outputs", "staging/evicted"}) {
+    CAPSTAN_RETURN_IF_ERROR(root_.RemoveTree(folder));
+    CAPSTAN_RETURN_IF_ERROR(root_.MakeDirectories(folder, 0700));
+  }
+  return absl::OkStatus();
+}
 
 void DirectorySite::Enqueue(Work work) {
   absl::MutexLock lock(&mutex_);
@@ -215,7 +222,7 @@ absl::Status DirectorySite::EvictVersion(const std::string& manifest_digest) {
   if (absl::IsNotFound(renamed)) return absl::OkStatus();
   CAPSTAN_RETURN_IF_ERROR(renamed);
   root_.Remove(version + ".manifest").IgnoreError();
-  // What a crash leaves is removed by Open.
+  // What a crash leaves is removed by TakeOver.
   Enqueue([this, leaving] { root_.RemoveTree(leaving).IgnoreError(); });
   return absl::OkStatus();
 }

@@ -33,13 +33,15 @@ namespace capstan::data_loader {
 // start.
 class DirectorySite final : public Site {
  public:
-  // Makes the directory's parts, and removes half-received Bundles. `strand` must outlive the site.
+  // Makes the directory's parts. `strand` must outlive the site.
   static absl::StatusOr<std::unique_ptr<DirectorySite>> Open(const std::string& directory,
                                                              LoadOptions options, int threads,
                                                              Random random, Strand* strand);
   ~DirectorySite() override;
 
   void SetLoadReports(LoadReports reports) override;
+  absl::Status TakeOver() override;
+  void Stop() override;
   void StartLoad(const data_loader::StartLoad& load) override;
   void AdmitLoad(const std::string& load, const absl::Status& admitted) override;
   std::string VersionDirectory(const std::string& manifest_digest) const override;

@@ -40,6 +40,7 @@ class DirectorySiteTest : public ::testing::Test {
     auto site = DirectorySite::Open(base_ + "/site", LoadOptions{}, 1, Random(1), &strand_);
     ASSERT_TRUE(site.ok()) << site.status();
     site_ = *std::move(site);
+    ASSERT_TRUE(site_->TakeOver().ok());
   }
 
   static void Write(const std::string& path, const std::string& content, mode_t mode = 0644) {

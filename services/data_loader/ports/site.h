@@ -79,6 +79,11 @@ class Site {
 
   // Once, before anything else.
   virtual void SetLoadReports(LoadReports reports) = 0;
+  // This process alone acts at the Site from now on: removes what others left unfinished, but for
+  // loads, which are taken up.
+  virtual absl::Status TakeOver() = 0;
+  // Ends what is under way, and begins nothing more. Blocks for the disk; not on the strand.
+  virtual void Stop() = 0;
   // Brings a Dataset's files here, whole or not at all. One that is under way goes on.
   virtual void StartLoad(const StartLoad& load) = 0;
   // OK lets a planned load go on; an error ends it.

@@ -110,6 +110,9 @@ class PartConfigs {
   config::v1::DataLoaderConfig DataLoader(const config::v1::Process& process) const {
     config::v1::DataLoaderConfig loader;
     *loader.mutable_process() = process;
+    if (config_.data_loaders() > 1) {
+      loader.set_site_folder(absl::StrCat(PartFolder(data_dir_, "data_loader"), "/site"));
+    }
     // Nodes of other hosts, whatever their Cluster, have the content brought to them.
     if (!config_.no_local_node()) loader.add_clusters(kCluster);
     *loader.mutable_allowed_source_roots() = config_.data_loader().allowed_source_roots();

@@ -7,16 +7,18 @@
 namespace capstan::dev {
 
 std::vector<PartSpec> PartsOf(const cli::v1::PlatformConfig& config) {
-  std::vector<PartSpec> parts = {
-      {kCredentials, kCredentials, "/svc/credentials"},
-      {"telemetry", "telemetry", "/svc/telemetry"},
-      {"data_loader", "data_loader", "/svc/data_loader"},
-      {kScheduler, kScheduler, "/svc/scheduler"},
+  std::vector<PartSpec> parts;
+  const auto add = [&parts](const std::string& service, int replicas) {
+    parts.push_back({service, service, absl::StrCat("/svc/", service)});
+    for (int i = 2; i <= replicas; ++i) {
+      parts.push_back({absl::StrCat(service, "-", i), service, parts.back().identity_path});
+    }
   };
-  for (int i = 2; i <= config.schedulers(); ++i) {
-    parts.push_back({absl::StrCat(kScheduler, "-", i), kScheduler, "/svc/scheduler"});
-  }
-  parts.push_back({"cluster_manager", "cluster_manager", "/svc/cluster_manager"});
+  add(kCredentials, 1);
+  add("telemetry", 1);
+  add("data_loader", config.data_loaders());
+  add(kScheduler, config.schedulers());
+  add("cluster_manager", config.cluster_managers());
   parts.push_back({"executor", "executor", "/executor/local"});
   if (!config.no_local_node()) {
     parts.push_back({kNodeAgent, kNodeAgent, "/node/local/node-0", /*has_server=*/false});
@@ -32,7 +34,9 @@ const std::vector<PartSpec>& AllParts() {
 
 std::vector<PartSpec> PossibleParts() {
   cli::v1::PlatformConfig config;
-  config.set_schedulers(kMaxSchedulers);
+  config.set_data_loaders(kMaxReplicas);
+  config.set_schedulers(kMaxReplicas);
+  config.set_cluster_managers(kMaxReplicas);
   return PartsOf(config);
 }
 

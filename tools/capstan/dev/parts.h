@@ -13,7 +13,8 @@ namespace capstan::dev {
 inline constexpr char kCredentials[] = "credentials";
 inline constexpr char kNodeAgent[] = "node_agent";
 inline constexpr char kScheduler[] = "scheduler";
-inline constexpr int kMaxSchedulers = 5;
+// Processes of one service.
+inline constexpr int kMaxReplicas = 5;
 
 struct PartSpec {
   // Its folder's name: that of the service, with a number from the second replica on.

@@ -65,14 +65,19 @@ void CheckSharedPaths(const cli::v1::PlatformConfig::NodeAgent& settings,
   }
 }
 
-void CheckReplicas(const cli::v1::PlatformConfig& config, status::FieldErrors* errors) {
-  if (config.schedulers() < 0 || config.schedulers() > kMaxSchedulers) {
-    errors->Add("schedulers",
-                absl::StrCat("is ", config.schedulers(), "; expected 1 to ", kMaxSchedulers));
-  } else if (config.schedulers() > 1 && !config.store().has_etcd()) {
-    errors->Add("schedulers", absl::StrCat("is ", config.schedulers(),
-                                           "; several need `store.etcd`, which they share"));
+void CheckCount(absl::string_view field, int count, const cli::v1::PlatformConfig& config,
+                status::FieldErrors* errors) {
+  if (count < 0 || count > kMaxReplicas) {
+    errors->Add(field, absl::StrCat("is ", count, "; expected 1 to ", kMaxReplicas));
+  } else if (count > 1 && !config.store().has_etcd()) {
+    errors->Add(field, absl::StrCat("is ", count, "; several need `store.etcd`, which they share"));
   }
+}
+
+void CheckReplicas(const cli::v1::PlatformConfig& config, status::FieldErrors* errors) {
+  CheckCount("data_loaders", config.data_loaders(), config, errors);
+  CheckCount("schedulers", config.schedulers(), config, errors);
+  CheckCount("cluster_managers", config.cluster_managers(), config, errors);
   in_addr parsed;
   if (!config.host().empty() && inet_pton(AF_INET, config.host().c_str(), &parsed) != 1) {
     errors->Add("host",

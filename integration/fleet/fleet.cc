@@ -132,7 +132,7 @@ bool Fleet::Start() {
                       .executor = absl::nullopt});
     StartHost(host);
   }
-  for (int host = 0; host < options_.hosts; ++host) {
+  for (int host = 0; host < nodes(); ++host) {
     EXPECT_TRUE(platform_->Await([&] { return IsNode(host); })) << "host " << host;
   }
   return !::testing::Test::HasFailure();
@@ -168,9 +168,10 @@ void Fleet::StartHost(int host) {
   const auto endpoints = cli::ReadEndpoints(platform_->data_dir());
   ASSERT_TRUE(endpoints.ok()) << endpoints.status();
   const auto address = [&](const char* part) { return endpoints->parts().at(part).address(); };
-  const std::string executor =
-      IsEast(host) ? absl::StrCat(network_->address(host), ":7105") : address("executor");
-  if (IsEast(host)) {
+  const std::string executor = IsEast(host) || HasExecutor(host)
+                                   ? absl::StrCat(network_->address(options_.hosts - 1), ":7105")
+                                   : address("executor");
+  if (HasExecutor(host)) {
     const std::string folder = here.folder + "-executor";
     const std::string config = folder + ".yaml";
     if (access(config.c_str(), F_OK) != 0) {
@@ -182,6 +183,7 @@ void Fleet::StartHost(int host) {
     }
     SpawnOn(host, kExecutor, config, folder + ".out", &here.executor);
   }
+  if (host >= nodes()) return;
   const std::string config = here.folder + ".yaml";
   if (access(config.c_str(), F_OK) != 0) {
     const std::string cluster = ClusterOf(host);
@@ -198,6 +200,14 @@ void Fleet::StartHost(int host) {
                           << options_.slots * (IsEast(host) ? 2 : 1) << "}\n";
   }
   SpawnOn(host, kAgent, config, here.folder + ".out", &here.agent);
+}
+
+void Fleet::RestartAgent(int host) {
+  Host& here = hosts_[host];
+  dev::SignalProcess(here.agent->id(), SIGTERM);
+  waitpid(here.agent->id().pid, nullptr, 0);
+  here.agent.reset();
+  SpawnOn(host, kAgent, here.folder + ".yaml", here.folder + ".out", &here.agent);
 }
 
 std::vector<pid_t> Fleet::PidsOn(int host) const {
@@ -235,21 +245,23 @@ void Fleet::KillHost(int host) {
 
 void Fleet::StopAgents() {
   for (size_t host = 0; host < hosts_.size(); ++host) {
-    if (!hosts_[host].agent.has_value()) continue;
+    absl::optional<dev::Child>& agent = hosts_[host].agent;
+    if (!agent.has_value()) continue;
     // SIGUSR1 ends the Tasks too; what is cut off from its executor ends all the same.
-    dev::SignalProcess(hosts_[host].agent->id(), SIGUSR1);
-    if (!dev::WaitForEnd(hosts_[host].agent->id(), absl::Seconds(20))) {
+    dev::SignalProcess(agent->id(), SIGUSR1);
+    if (!dev::WaitForEnd(agent->id(), absl::Seconds(20))) {
       ADD_FAILURE() << "the agent of host " << host << " does not end";
       KillHost(static_cast<int>(host));
-    } else {
-      waitpid(hosts_[host].agent->id().pid, nullptr, 0);
+      continue;
     }
-    hosts_[host].agent.reset();
-    absl::optional<dev::Child>& executor = hosts_[host].executor;
-    if (!executor.has_value()) continue;
-    dev::SignalProcess(executor->id(), SIGTERM);
-    waitpid(executor->id().pid, nullptr, 0);
-    executor.reset();
+    waitpid(agent->id().pid, nullptr, 0);
+    agent.reset();
+  }
+  for (Host& host : hosts_) {
+    if (!host.executor.has_value()) continue;
+    dev::SignalProcess(host.executor->id(), SIGTERM);
+    waitpid(host.executor->id().pid, nullptr, 0);
+    host.executor.reset();
   }
 }
 

@@ -33,6 +33,9 @@ class Fleet {
     int slots = 2;
     // The last host is a Cluster of its own, `east`, with its executor on it and twice the slots.
     bool second_cluster = false;
+    // Then the Cluster's executor has one more host to itself, the last, and `east`'s Node is the
+    // one before.
+    bool executor_apart = false;
   };
   static absl::optional<std::string> Unable();
 
@@ -60,6 +63,8 @@ class Fleet {
   void StartHost(int host);
   // kill -9 of every process on the host at once, as a power cut would.
   void KillHost(int host);
+  // Ends the host's agent and starts it again; its Tasks go on.
+  void RestartAgent(int host);
   bool IsNode(int host);
   // The host on which a rank's program runs; -1 if on none.
   int HostOf(const std::string& job, int64_t generation, int rank);
@@ -72,7 +77,9 @@ class Fleet {
     absl::optional<dev::Child> executor;
   };
 
-  bool IsEast(int host) const { return options_.second_cluster && host + 1 == options_.hosts; }
+  int nodes() const { return options_.hosts - (options_.executor_apart ? 1 : 0); }
+  bool IsEast(int host) const { return options_.second_cluster && host + 1 == nodes(); }
+  bool HasExecutor(int host) const { return options_.second_cluster && host + 1 == options_.hosts; }
   std::string ClusterOf(int host) const { return IsEast(host) ? "east" : "local"; }
   // The part of a configuration that every process has, with a join token beside it.
   std::string ProcessConfig(const std::string& folder, const std::string& identity);

@@ -1,10 +1,14 @@
 #include "integration/fleet/network.h"
 
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -12,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "libs/safe_path/safe_path.h"
 #include "libs/safe_path/testing/temporary_folder.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
@@ -19,6 +24,10 @@
 
 namespace capstan::integration {
 namespace {
+
+constexpr char kRelay[] = "integration/fleet/delay_relay";
+// As delay_relay_main.cc has it.
+constexpr int kReadyFd = 3;
 
 absl::Status Run(const std::vector<std::string>& argv) {
   const TemporaryFolder folder;
@@ -105,6 +114,7 @@ absl::Status Network::Make() {
 
 Network::~Network() {
   for (int host = 0; host < hosts_; ++host) {
+    StopRelay(host);
     (void)Run({"ip", "link", "delete", Outer(host)});
     (void)Run({"ip", "netns", "delete", Namespace(host)});
   }
@@ -158,7 +168,45 @@ absl::Status Network::Limit(int host, int kilobits_per_second) {
               "16kb", "latency", "400ms"});
 }
 
+absl::Status Network::Delay(int host, absl::Duration delay) {
+  constexpr int kPort = 9199;
+  constexpr int kMark = 77;
+  StopRelay(host);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return ErrnoStatus(errno, "making", "a pipe");
+  const UniqueFd ready(ends[0]);
+  UniqueFd theirs(ends[1]);
+  dev::SpawnOptions spawn;
+  spawn.argv = On(host);
+  const std::string relay = std::filesystem::absolute(kRelay).string();
+  spawn.argv.insert(spawn.argv.end(), {relay, absl::StrCat(kPort), absl::StrCat(kMark),
+                                       absl::StrCat(absl::ToInt64Milliseconds(delay))});
+  spawn.environment = {"PATH=/usr/sbin:/sbin:/usr/bin:/bin"};
+  spawn.descriptors = {{theirs.get(), kReadyFd}};
+  spawn.output_file = "/dev/null";
+  CAPSTAN_ASSIGN_OR_RETURN(dev::Child child, dev::Child::Spawn(spawn));
+  theirs = UniqueFd();
+  relays_.emplace(host, std::move(child));
+  char byte = 0;
+  if (read(ready.get(), &byte, 1) != 1) {
+    return status::Error(absl::StatusCode::kInternal, "NO_RELAY", "the relay has ended");
+  }
+  return Filter(host, absl::StrCat("table inet capstan {\n"
+                                   "chain out { type nat hook output priority -100; oifname \"",
+                                   Inner(host), "\" meta mark != ", kMark,
+                                   " meta l4proto tcp redirect to :", kPort, " }\n}\n"));
+}
+
+void Network::StopRelay(int host) {
+  const auto relay = relays_.find(host);
+  if (relay == relays_.end()) return;
+  dev::SignalProcess(relay->second.id(), SIGKILL);
+  waitpid(relay->second.id().pid, nullptr, 0);
+  relays_.erase(relay);
+}
+
 absl::Status Network::Mend(int host) {
+  StopRelay(host);
   CAPSTAN_RETURN_IF_ERROR(Filter(host, ""));
   // There is none unless Limit made one.
   (void)Run({"tc", "-n", Namespace(host), "qdisc", "delete", "dev", Inner(host), "root"});

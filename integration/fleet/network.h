@@ -1,6 +1,7 @@
 #ifndef CAPSTAN_INTEGRATION_FLEET_NETWORK_H_
 #define CAPSTAN_INTEGRATION_FLEET_NETWORK_H_
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -8,7 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "tools/capstan/dev/process.h"
 
 namespace capstan::integration {
 
@@ -40,7 +43,11 @@ class Network {
   absl::Status Lose(int host, int percent);
   // Bytes in both directions are held to a rate.
   absl::Status Limit(int host, int kilobits_per_second);
-  // Ends what Cut, Lose and Limit have done.
+  // What the host's connections to other hosts and this machine carry comes this much later, each
+  // way; those that exist already are not slowed. A relay in user space does it, for one host may
+  // have netem and the next not.
+  absl::Status Delay(int host, absl::Duration delay);
+  // Ends what Cut, Lose, Limit and Delay have done. Connections that were delayed end.
   absl::Status Mend(int host);
 
  private:
@@ -54,6 +61,9 @@ class Network {
   absl::Status Make();
   absl::Status Filter(int host, const std::string& rules) const;
 
+  void StopRelay(int host);
+
+  std::map<int, dev::Child> relays_;
   const int hosts_;
   const std::string id_;
   const std::string prefix_;

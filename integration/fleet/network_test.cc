@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "libs/safe_path/safe_path.h"
 #include "tools/capstan/dev/process.h"
@@ -71,6 +72,20 @@ TEST_F(NetworkTest, HostsReachEachOtherUnlessCut) {
   ASSERT_TRUE(network_->Limit(1, 1000).ok());
   EXPECT_TRUE(Reaches(0, network_->address(1), 8080));
   ASSERT_TRUE(network_->Mend(1).ok());
+  // The connection is there at once, what comes through it is not: 300 ms for a word and its
+  // answer.
+  ASSERT_TRUE(network_->Delay(0, absl::Milliseconds(150)).ok());
+  const int took = RunOn(0, {"/usr/bin/python3", "-c",
+                             absl::StrCat("import time,urllib.request as u\n"
+                                          "b=time.monotonic()\n"
+                                          "n=len(u.urlopen('http://",
+                                          network_->address(1),
+                                          ":8080/').read())\n"
+                                          "raise SystemExit(0 if n>0 and time.monotonic()-b>=0.3 "
+                                          "else 1)")});
+  EXPECT_EQ(took, 0);
+  ASSERT_TRUE(network_->Mend(0).ok());
+  EXPECT_TRUE(Reaches(0, network_->address(1), 8080));
   dev::SignalProcess(server->id(), SIGKILL);
   waitpid(server->id().pid, nullptr, 0);
 }

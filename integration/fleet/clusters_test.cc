@@ -37,7 +37,7 @@ class ClustersTest : public ::testing::Test {
   void StartInTheEast(const std::string& id) {
     platform().Submit({.id = id,
                        .ranks = kRanks,
-                       .steps = 600,
+                       .steps = 240,
                        .checkpoint_every = 20,
                        .fence_after = absl::Seconds(8),
                        .slots = 1,

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -13,11 +13,14 @@
 #include <string>
 #include <utility>
 
+#include "absl/time/time.h"
 #include "boost/asio/buffer.hpp"
 #include "boost/asio/io_context.hpp"
 #include "boost/asio/ip/tcp.hpp"
 #include "boost/asio/steady_timer.hpp"
 #include "boost/asio/write.hpp"
+#include "libs/time/clock.h"
+#include "libs/time/system_clock.h"
 
 namespace capstan::integration {
 namespace {
@@ -25,7 +28,6 @@ namespace {
 namespace asio = ::boost::asio;
 using asio::ip::tcp;
 using Error = ::boost::system::error_code;
-using Instant = std::chrono::steady_clock::time_point;
 
 // SO_ORIGINAL_DST of <linux/netfilter_ipv4.h>, which can't be included beside <netinet/in.h>.
 constexpr int kOriginalDestination = 80;
@@ -36,9 +38,13 @@ constexpr size_t kChunk = 64 << 10;
 // One direction of a connection; holds both sockets.
 class Direction : public std::enable_shared_from_this<Direction> {
  public:
-  Direction(std::shared_ptr<tcp::socket> from, std::shared_ptr<tcp::socket> to,
-            std::chrono::milliseconds delay)
-      : from_(std::move(from)), to_(std::move(to)), delay_(delay), timer_(from_->get_executor()) {}
+  Direction(std::shared_ptr<tcp::socket> from, std::shared_ptr<tcp::socket> to, const Clock* clock,
+            absl::Duration delay)
+      : from_(std::move(from)),
+        to_(std::move(to)),
+        clock_(clock),
+        delay_(delay),
+        timer_(from_->get_executor()) {}
 
   void Read() {
     reading_ = true;
@@ -52,7 +58,7 @@ class Direction : public std::enable_shared_from_this<Direction> {
 
  private:
   struct Chunk {
-    Instant due;
+    BootTime due;
     // Empty at the end of what comes.
     std::string bytes;
   };
@@ -60,14 +66,15 @@ class Direction : public std::enable_shared_from_this<Direction> {
   void Took(std::string bytes) {
     const bool end = bytes.empty();
     under_way_ += bytes.size();
-    chunks_.push_back({std::chrono::steady_clock::now() + delay_, std::move(bytes)});
+    chunks_.push_back({clock_->Read().boot + delay_, std::move(bytes)});
     if (chunks_.size() == 1) Await();
     ended_ = ended_ || end;
     if (!ended_ && under_way_ < kMaxUnderWay) Read();
   }
 
   void Await() {
-    timer_.expires_at(chunks_.front().due);
+    timer_.expires_after(absl::ToChronoNanoseconds(
+        std::max(chunks_.front().due - clock_->Read().boot, absl::ZeroDuration())));
     timer_.async_wait([self = shared_from_this()](const Error&) { self->Write(); });
   }
 
@@ -95,7 +102,8 @@ class Direction : public std::enable_shared_from_this<Direction> {
 
   const std::shared_ptr<tcp::socket> from_;
   const std::shared_ptr<tcp::socket> to_;
-  const std::chrono::milliseconds delay_;
+  const Clock* const clock_;
+  const absl::Duration delay_;
   asio::steady_timer timer_;
   std::string buffer_;
   std::deque<Chunk> chunks_;
@@ -106,8 +114,13 @@ class Direction : public std::enable_shared_from_this<Direction> {
 
 class Relay {
  public:
-  Relay(asio::io_context* io, unsigned short port, int mark, std::chrono::milliseconds delay)
-      : io_(io), acceptor_(*io, tcp::endpoint(tcp::v4(), port)), mark_(mark), delay_(delay) {}
+  Relay(asio::io_context* io, unsigned short port, int mark, const Clock* clock,
+        absl::Duration delay)
+      : io_(io),
+        clock_(clock),
+        acceptor_(*io, tcp::endpoint(tcp::v4(), port)),
+        mark_(mark),
+        delay_(delay) {}
 
   void Accept() {
     auto near = std::make_shared<tcp::socket>(*io_);
@@ -132,17 +145,18 @@ class Relay {
     near->set_option(tcp::no_delay(true), ignored);
     const tcp::endpoint endpoint(asio::ip::address_v4(ntohl(target.sin_addr.s_addr)),
                                  ntohs(target.sin_port));
-    far->async_connect(endpoint, [near, far, delay = delay_](const Error& error) {
+    far->async_connect(endpoint, [near, far, clock = clock_, delay = delay_](const Error& error) {
       if (error) return;
-      std::make_shared<Direction>(near, far, delay)->Read();
-      std::make_shared<Direction>(far, near, delay)->Read();
+      std::make_shared<Direction>(near, far, clock, delay)->Read();
+      std::make_shared<Direction>(far, near, clock, delay)->Read();
     });
   }
 
   asio::io_context* const io_;
+  const Clock* const clock_;
   tcp::acceptor acceptor_;
   const int mark_;
-  const std::chrono::milliseconds delay_;
+  const absl::Duration delay_;
 };
 
 }  // namespace
@@ -154,9 +168,10 @@ int main(int argc, char** argv) {
     return 64;
   }
   boost::asio::io_context io;
+  const capstan::SystemClock clock;
   capstan::integration::Relay relay(&io, static_cast<unsigned short>(std::atoi(argv[1])),
-                                    std::atoi(argv[2]),
-                                    std::chrono::milliseconds(std::atoi(argv[3])));
+                                    std::atoi(argv[2]), &clock,
+                                    absl::Milliseconds(std::atoi(argv[3])));
   relay.Accept();
   // Whoever started it waits for this on descriptor 3.
   if (write(3, "r", 1) != 1) return 74;

@@ -194,7 +194,7 @@ absl::Status Network::Delay(int host, absl::Duration delay) {
   return Filter(host, absl::StrCat("table inet capstan {\n"
                                    "chain out { type nat hook output priority -100; oifname \"",
                                    Inner(host), "\" meta mark != ", kMark,
-                                   " meta l4proto tcp redirect to :", kPort, " }\n}\n"));
+                                   " meta l4proto tcp redirect to :", kPort, "; }\n}\n"));
 }
 
 void Network::StopRelay(int host) {

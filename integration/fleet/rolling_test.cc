@@ -1,10 +1,13 @@
 // Every part of a platform is restarted, one after the other, while people use it and a gang runs.
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
@@ -35,11 +38,11 @@ class Person {
       : platform_(platform),
         record_(platform->folder() + "/commands"),
         stop_(platform->folder() + "/enough") {
-    // A command and what it prints on an error; its budget of retries is its --timeout.
+    // A command and what it prints on an error; its budget of retries is its --time-out.
     const std::string capstan = absl::StrJoin(platform->CommandLine({}), " ");
     const std::string script = platform->folder() + "/person.sh";
     std::ofstream(script) << "run() {\n  local begun=$EPOCHREALTIME name=\"$1\" code; shift\n  "
-                          << capstan << " --timeout 30s \"$@\" >/dev/null; code=$?\n"
+                          << capstan << " --time-out 30s \"$@\" >/dev/null; code=$?\n"
                           << "  echo \"$name $code $begun $EPOCHREALTIME\" >>" << record_ << "\n}\n"
                           << "for ((i = 0; ; ++i)); do\n  [[ -e " << stop_ << " ]] && exit 0\n"
                           << "  run queue-create queue create \"q-$i\"\n"
@@ -47,7 +50,7 @@ class Person {
                           << platform->data_dir() << "/buckets\n"
                           << "  run job-list job list\n  run dataset-list dataset list\n"
                           << "  run cluster-list cluster list\n"
-                          << "  run can-i access can-i jobs.create projects/default\ndone\n";
+                          << "  run can-i access can-i create jobs\ndone\n";
     dev::SpawnOptions spawn;
     spawn.argv = {"/bin/bash", script};
     spawn.environment = {"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "HOME=/nonexistent"};
@@ -55,6 +58,18 @@ class Person {
     auto child = dev::Child::Spawn(spawn);
     EXPECT_TRUE(child.ok()) << child.status();
     if (child.ok()) child_.emplace(*std::move(child));
+  }
+
+  // Commands that have ended.
+  int64_t Count() const {
+    std::ifstream in(record_);
+    return std::count(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>(), '\n');
+  }
+  // The last that was printed to standard error.
+  std::string Errors() const {
+    std::ifstream in(platform_->folder() + "/person.err");
+    const std::string all((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+    return all.substr(all.size() < 2000 ? 0 : all.size() - 2000);
   }
 
   std::vector<Command> Finish() {
@@ -98,10 +113,15 @@ TEST(RollingTest, LosesNoCallThatABudgetOfRetriesCovers) {
                    .slots = 2});
   ASSERT_TRUE(platform.Await([&] { return platform.Witnesses().Count("commit", 1) > 0; }));
 
+  mkdir((platform.data_dir() + "/buckets").c_str(), 0700);
+  std::ofstream object(platform.data_dir() + "/buckets/object");
+  object << "content";
+  object.close();
   Person person(&platform);
   const auto endpoints = cli::ReadEndpoints(platform.data_dir());
   ASSERT_TRUE(endpoints.ok());
   for (const auto& [part, entry] : endpoints->parts()) {
+    const int64_t before = person.Count();
     const auto former = platform.Part(part);
     ASSERT_TRUE(former.has_value()) << part;
     platform.Signal(part, SIGTERM);
@@ -110,13 +130,15 @@ TEST(RollingTest, LosesNoCallThatABudgetOfRetriesCovers) {
       return now.has_value() && now->pid != former->pid;
     })) << part;
     ASSERT_TRUE(platform.AwaitReady()) << part;
+    // One of each kind at least.
+    ASSERT_TRUE(platform.Await([&] { return person.Count() >= before + 6; })) << part;
   }
   const std::vector<Command> commands = person.Finish();
 
   std::set<std::string> kinds;
   double longest = 0;
   for (const Command& command : commands) {
-    EXPECT_EQ(command.exit_code, 0) << command.name;
+    EXPECT_EQ(command.exit_code, 0) << command.name << ", " << person.Errors();
     kinds.insert(command.name);
     longest = std::max(longest, command.seconds);
   }

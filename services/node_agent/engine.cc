@@ -34,6 +34,8 @@ Engine::Engine(Options options, const Deps& deps, Random random)
           {.producer = options_.core.cluster + "/" + options_.core.node, .poll = options_.log_poll},
           deps_.strand, deps_.files, deps_.store, deps_.logs,
           [this](const TaskId& id) { loop_.Apply(LogsShipped{id}); }, deps_.registry),
+      usage_({.producer = options_.core.cluster + "/" + options_.core.node}, deps_.strand,
+             deps_.files, deps_.logs, deps_.usage, deps_.registry),
       loop_(deps_.strand, deps_.store, kPrefix, MakeHooks()) {
   const std::weak_ptr<char> alive = alive_;
   deps_.runtime->SetStatusCallback([this, alive](const capstan::type::v1::TaskKey& key,
@@ -81,6 +83,7 @@ void Engine::Stop() {
   up_.reset();
   requests_.clear();
   identities_.Clear();
+  usage_.Clear();
 }
 
 void Engine::StopTasks(std::function<void()> done) {
@@ -124,6 +127,7 @@ void Engine::OnDropped(const absl::Status& why) {
   requests_.clear();
   // Those of Tasks that still run are given again.
   identities_.Clear();
+  usage_.Clear();
 }
 
 void Engine::Probe() {

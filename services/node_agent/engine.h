@@ -31,6 +31,7 @@
 #include "services/node_agent/ports/task_sockets.h"
 #include "services/node_agent/ports/workload_api.h"
 #include "services/node_agent/ports/workspace.h"
+#include "services/node_agent/usage_sampler.h"
 
 namespace capstan::node_agent {
 
@@ -61,6 +62,8 @@ class Engine {
     // May be null: then Tasks have no Workload API.
     WorkloadApi* workloads = nullptr;
     LogSink* logs = nullptr;
+    // What a cgroup uses; empty where that is not sampled. Called on `files`.
+    UsageSampler::Reader usage = {};
     NodeProbe* probe = nullptr;
     const log::Logger* logger = nullptr;
     metrics::Registry* registry = nullptr;
@@ -114,6 +117,7 @@ class Engine {
   std::map<uint64_t, TaskSockets::Answer> requests_;
   IdentityKeeper identities_;
   LogShipper shipper_;
+  UsageSampler usage_;
   Loop loop_;
   const std::shared_ptr<char> alive_ = std::make_shared<char>();
 };

@@ -94,6 +94,7 @@ void Engine::CarryOut(Effect effect) {
     requests_.erase(request);
   } else if (auto* remove = std::get_if<RemovePlace>(&effect)) {
     shipper_.Drop(remove->id);
+    usage_.Drop(remove->id);
     deps_.runtime->Remove(
         remove->id.ToProto(), [this, alive, order = *remove](absl::Status status) {
           if (alive.expired()) return;
@@ -110,6 +111,11 @@ void Engine::CarryOut(Effect effect) {
     deps_.sockets->Close(end->id);
   } else if (auto* ship = std::get_if<ShipLogs>(&effect)) {
     shipper_.Ship(*ship);
+    if (ship->ended) {
+      usage_.Drop(ship->id);
+    } else {
+      usage_.Watch(*ship);
+    }
   } else if (auto* keep = std::get_if<KeepIdentity>(&effect)) {
     if (deps_.workloads != nullptr) deps_.workloads->Serve(*keep);
     identities_.Keep(*keep);

@@ -15,6 +15,7 @@
 #include "services/node_agent/log_shipper.h"
 #include "services/node_agent/shim/log_reader.h"
 #include "services/node_agent/shim/shim.h"
+#include "services/node_agent/task_record.h"
 
 namespace capstan::node_agent {
 
@@ -28,17 +29,7 @@ constexpr int64_t kMetricsBytes = 32 * 1024;
 
 Record MakeRecord(const ShipLogs& order, const std::string& producer, const char* kind,
                   int64_t sequence) {
-  Record record;
-  record.set_key(absl::StrCat(order.id.generation, "/", order.id.group, "-", order.id.index));
-  record.set_kind(kind);
-  record.set_producer(absl::StrCat(producer, "/", order.id.Path()));
-  record.set_producer_sequence(sequence);
-  auto& attributes = *record.mutable_attributes();
-  attributes["generation"] = absl::StrCat(order.id.generation);
-  attributes["group"] = order.id.group;
-  attributes["index"] = absl::StrCat(order.id.index);
-  attributes["rank"] = absl::StrCat(order.rank);
-  return record;
+  return MakeTaskRecord(order.id, order.rank, producer, kind, sequence);
 }
 
 void AddLog(const ShipLogs& order, const std::string& producer, int64_t expected,

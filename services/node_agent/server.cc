@@ -7,6 +7,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/types/optional.h"
 #include "libs/cgroup/cgroup.h"
+#include "libs/cgroup/usage.h"
 #include "libs/random/random.h"
 #include "libs/session/rpc_channel.h"
 #include "libs/status/error.h"
@@ -30,6 +31,16 @@
 #include "services/node_agent/workload_server.h"
 
 namespace capstan::node_agent {
+namespace {
+
+cgroup::Usage ReadTaskUsage(const capstan::nodeagent::v1::ShimSpec::Cgroup& group) {
+  return cgroup::ReadUsage({.v2 = group.v2(),
+                            .v1_freezer = group.v1_freezer(),
+                            .v1_cpu = group.v1_cpu(),
+                            .v1_memory = group.v1_memory()});
+}
+
+}  // namespace
 
 // In the order of making.
 struct Server::Parts {
@@ -171,6 +182,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
                                                          .sockets = parts.sockets.get(),
                                                          .workloads = parts.workloads.get(),
                                                          .logs = parts.logs.get(),
+                                                         .usage = ReadTaskUsage,
                                                          .probe = parts.probe.get(),
                                                          .logger = deps.logger,
                                                          .registry = deps.registry},

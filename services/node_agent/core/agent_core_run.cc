@@ -320,9 +320,9 @@ void AgentCore::Keep(const TaskId& id, const Entry& entry) {
 
 void AgentCore::Ship(const TaskId& id, const Entry& entry) {
   if (entry.record.folder().empty() || entry.record.removed()) return;
-  after_.push_back(ShipLogs{id, entry.order.launch().job(), entry.record.folder(),
-                            entry.order.rendezvous().rank(),
-                            entry.record.stage() == TaskRecord::STAGE_ENDED});
+  after_.push_back(ShipLogs{
+      id, entry.order.launch().job(), entry.record.folder(), entry.order.rendezvous().rank(),
+      entry.record.stage() == TaskRecord::STAGE_ENDED, entry.record.cgroup()});
 }
 
 }  // namespace capstan::node_agent

@@ -247,6 +247,7 @@ struct CloseSocket {
   session::TaskId id;
 };
 // Ships the Task's log and metrics; with `ended` until all is shipped, which LogsShipped says.
+// Until then what its cgroup uses is sampled.
 struct ShipLogs {
   session::TaskId id;
   // `projects/{p}/jobs/{j}`.
@@ -254,6 +255,7 @@ struct ShipLogs {
   std::string folder;
   int32_t rank = 0;
   bool ended = false;
+  capstan::nodeagent::v1::ShimSpec::Cgroup cgroup = {};
 };
 
 using Effect =

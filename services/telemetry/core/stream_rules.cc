@@ -9,7 +9,7 @@ namespace capstan::telemetry {
 namespace {
 
 constexpr char kStreamExpected[] =
-    "expected `projects/{p}/jobs/{j}/streams/{log|events|metrics}` or `streams/audit`";
+    "expected `projects/{p}/jobs/{j}/streams/{log|events|metrics|usage}` or `streams/audit`";
 
 void CheckText(const std::string& text, size_t max, const std::string& field,
                status::FieldErrors* errors) {
@@ -23,8 +23,8 @@ void CheckText(const std::string& text, size_t max, const std::string& field,
 bool IsStreamName(absl::string_view name) {
   if (name == kAuditStream) return true;
   const auto parsed = resource::JobStreamName::Parse(name);
-  return parsed.ok() &&
-         (parsed->stream == "log" || parsed->stream == "events" || parsed->stream == "metrics");
+  return parsed.ok() && (parsed->stream == "log" || parsed->stream == "events" ||
+                         parsed->stream == "metrics" || parsed->stream == "usage");
 }
 
 bool MayAppend(const auth::SpiffeId& caller, absl::string_view stream) {
@@ -34,7 +34,8 @@ bool MayAppend(const auth::SpiffeId& caller, absl::string_view stream) {
     return false;
   }
   const auto parsed = resource::JobStreamName::Parse(stream);
-  return parsed.ok() && (parsed->stream == "log" || parsed->stream == "metrics");
+  return parsed.ok() &&
+         (parsed->stream == "log" || parsed->stream == "metrics" || parsed->stream == "usage");
 }
 
 absl::Status CheckAppend(const v1::AppendRecordsRequest& request) {

@@ -21,13 +21,13 @@ inline constexpr int kMaxAppendRecords = 5000;
 inline constexpr int kMaxAttributes = 32;
 inline constexpr int kMaxAttributeBytes = 256;
 
-// `projects/{p}/jobs/{j}/streams/{log|events|metrics}` or `streams/audit`. A name that passes is
-// also a safe relative path.
+// `projects/{p}/jobs/{j}/streams/{log|events|metrics|usage}` or `streams/audit`. A name that passes
+// is also a safe relative path.
 bool IsStreamName(absl::string_view name);
 
-// Whether `caller` may append to a Stream with a good name: a Node or an executor to the log and
-// the metrics of a Job, a service to any. What a Job's events and the audit trail say is not
-// theirs.
+// Whether `caller` may append to a Stream with a good name: a Node or an executor to the log,
+// the metrics and the usage of a Job, a service to any. What a Job's events and the audit trail say
+// is not theirs.
 bool MayAppend(const auth::SpiffeId& caller, absl::string_view stream);
 
 // INVALID_ARGUMENT with everything that is wrong.

@@ -23,7 +23,7 @@ v1::AppendRecordsRequest Good() {
 TEST(StreamRulesTest, KnowsStreamNames) {
   for (const char* good :
        {"streams/audit", "projects/p/jobs/j/streams/log", "projects/p/jobs/j/streams/events",
-        "projects/p/jobs/j/streams/metrics"}) {
+        "projects/p/jobs/j/streams/metrics", "projects/p/jobs/j/streams/usage"}) {
     EXPECT_TRUE(IsStreamName(good)) << good;
   }
   for (const char* bad : {"", "streams/other", "projects/p/jobs/j/streams/x", "projects/p",
@@ -77,8 +77,8 @@ TEST(StreamRulesTest, NodesAppendToLogsAndMetricsOnly) {
   const auto node = auth::SpiffeId::Node("d", "local", "a");
   const auto executor = auth::SpiffeId::Executor("d", "local");
   const auto scheduler = auth::SpiffeId::Service("d", "scheduler");
-  for (const char* stream :
-       {"projects/p/jobs/j/streams/log", "projects/p/jobs/j/streams/metrics"}) {
+  for (const char* stream : {"projects/p/jobs/j/streams/log", "projects/p/jobs/j/streams/metrics",
+                             "projects/p/jobs/j/streams/usage"}) {
     EXPECT_TRUE(MayAppend(node, stream));
     EXPECT_TRUE(MayAppend(executor, stream));
     EXPECT_TRUE(MayAppend(scheduler, stream));

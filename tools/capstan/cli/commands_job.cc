@@ -1,10 +1,14 @@
+#include <map>
 #include <memory>
+#include <string>
 
 #include "CLI/CLI.hpp"
 #include "tools/capstan/cli/commands.h"
 #include "tools/capstan/cli/data_commands.h"
 #include "tools/capstan/cli/job_commands.h"
 #include "tools/capstan/cli/job_submit.h"
+#include "tools/capstan/cli/job_top.h"
+#include "tools/capstan/cli/usage_table.h"
 
 namespace capstan::cli {
 namespace {
@@ -55,6 +59,28 @@ void AddLogs(CLI::App& job, Act* act) {
       "  capstan job logs digits --rank 0 --tail 20\n");
   logs->callback(
       [=] { *act = [=](Invocation& invocation) { return ShowLogs(*options, invocation); }; });
+}
+
+void AddTop(CLI::App& job, Act* act) {
+  auto options = std::make_shared<TopOptions>();
+  CLI::App* top = AddNamed(job, "top", "Show what a Job's Tasks use: cpu, memory", &options->name);
+  top->add_flag("--once", options->once, "print once, also on a terminal");
+  // In place of the global option, which takes a path.
+  const std::map<std::string, UsageOrder> orders = {
+      {"rank", UsageOrder::kRank}, {"cpu", UsageOrder::kCpu}, {"memory", UsageOrder::kMemory}};
+  top->add_option("--sort-by", options->order, "rank, cpu or memory; the most first")
+      ->transform(CLI::CheckedTransformer(orders))
+      ->type_name("FIGURE");
+  top->footer(
+      "On a terminal the table is drawn again until the Job ends or Ctrl-C is typed. `-` is what\n"
+      "the Node can't tell, or has not told yet: each Task is looked at every few seconds.\n"
+      "Memory is the working set; what was asked for is its limit.\n"
+      "Examples:\n"
+      "  capstan job top digits --once\n"
+      "  capstan job top digits --sort-by memory -o wide --once\n"
+      "  capstan job top digits -o json\n");
+  top->callback(
+      [=] { *act = [=](Invocation& invocation) { return TopJob(*options, invocation); }; });
 }
 
 }  // namespace
@@ -114,6 +140,7 @@ void AddJobCommands(CLI::App& app, Act* act) {
   });
 
   AddLogs(*job, act);
+  AddTop(*job, act);
 
   auto events_options = std::make_shared<EventsOptions>();
   CLI::App* events =

@@ -136,6 +136,7 @@ const std::vector<Candidate>* FixedValues(const std::string& type) {
         {"operator", "Nodes, Queues, Clusters; sees all, submits nothing"},
         {"researcher", "submits and cancels Jobs, keeps data"},
         {"viewer", "sees Jobs and data"}}},
+      {"FIGURE", Words({"rank", "cpu", "memory"})},
       {"TOPIC", Words({"output", "exit-codes", "environment"})},
       {"SHELL", Words(CompletionShells())},
       {"VERB", Words(PermissionVerbs())},

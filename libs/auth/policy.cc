@@ -30,6 +30,7 @@ bool MatchesPath(const absl::flat_hash_set<std::string>& denied, absl::string_vi
 
 Policy::Policy(const credentials::v1::PolicySnapshot& snapshot, BootTime received)
     : revision_(snapshot.revision()),
+      received_(received),
       expires_(received + absl::Seconds(snapshot.valid_seconds())),
       denied_ids_(snapshot.denied_ids().begin(), snapshot.denied_ids().end()),
       denied_serials_(snapshot.denied_serials().begin(), snapshot.denied_serials().end()) {
@@ -38,6 +39,27 @@ Policy::Policy(const credentials::v1::PolicySnapshot& snapshot, BootTime receive
     if (!absl::ConsumePrefix(&member, kPersonPrefix)) continue;
     bindings_[member].push_back({std::string(ProjectOf(binding.name())), binding.role()});
   }
+}
+
+std::shared_ptr<const Policy> Policy::Kept(const credentials::v1::PolicySnapshot& snapshot,
+                                           BootTime received) {
+  credentials::v1::PolicySnapshot denials;
+  denials.set_revision(snapshot.revision());
+  *denials.mutable_denied_ids() = snapshot.denied_ids();
+  *denials.mutable_denied_serials() = snapshot.denied_serials();
+  auto policy = std::make_shared<Policy>(denials, received);
+  policy->expires_ = BootTime::InfinitePast();
+  return policy;
+}
+
+credentials::v1::PolicySnapshot Policy::Denials() const {
+  credentials::v1::PolicySnapshot denials;
+  denials.set_revision(revision_);
+  for (const std::string& id : denied_ids_) denials.add_denied_ids(id);
+  for (const std::string& serial : denied_serials_) denials.add_denied_serials(serial);
+  std::sort(denials.mutable_denied_ids()->begin(), denials.mutable_denied_ids()->end());
+  std::sort(denials.mutable_denied_serials()->begin(), denials.mutable_denied_serials()->end());
+  return denials;
 }
 
 bool Policy::IsDenied(const SpiffeId& id, absl::string_view serial) const {
@@ -91,8 +113,17 @@ std::vector<Policy::Binding> Policy::RolesOf(absl::string_view person) const {
 }
 
 void PolicyHolder::Set(std::shared_ptr<const Policy> policy) {
-  absl::MutexLock lock(&mutex_);
-  policy_.swap(policy);
+  {
+    absl::MutexLock lock(&mutex_);
+    policy_.swap(policy);
+  }
+  absl::MutexLock lock(&observer_mutex_);
+  if (changed_) changed_();
+}
+
+void PolicyHolder::OnChange(std::function<void()> changed) {
+  absl::MutexLock lock(&observer_mutex_);
+  changed_ = std::move(changed);
 }
 
 std::shared_ptr<const Policy> PolicyHolder::Get() const {

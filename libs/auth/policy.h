@@ -2,6 +2,7 @@
 #define CAPSTAN_LIBS_AUTH_POLICY_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,8 +23,12 @@ class Policy {
  public:
   // `received` is when the snapshot came in, on the boot clock of this process.
   Policy(const credentials::v1::PolicySnapshot& snapshot, BootTime received);
+  // A policy whose denials alone hold: what an earlier process heard at about `received`.
+  static std::shared_ptr<const Policy> Kept(const credentials::v1::PolicySnapshot& snapshot,
+                                            BootTime received);
 
   int64_t revision() const { return revision_; }
+  BootTime received() const { return received_; }
   // From then on it no longer decides about people. Denials in it hold all the same.
   BootTime expires() const { return expires_; }
 
@@ -49,8 +54,12 @@ class Policy {
   // Those of one person, by project, then role.
   std::vector<Binding> RolesOf(absl::string_view person) const;
 
+  // The deny list alone, in the order of its entries: what Kept takes.
+  credentials::v1::PolicySnapshot Denials() const;
+
  private:
   int64_t revision_;
+  BootTime received_;
   BootTime expires_;
   absl::flat_hash_map<std::string, std::vector<Binding>> bindings_;
   // Full ids and bare paths; those ending in `/` deny everything below.
@@ -67,8 +76,14 @@ class PolicyHolder {
   void Set(std::shared_ptr<const Policy> policy);
   // May be null.
   std::shared_ptr<const Policy> Get() const;
+  // `changed` is called after each Set from now on, on its thread; it must not set a policy. With
+  // null, none is under way any more once this returns.
+  void OnChange(std::function<void()> changed);
 
  private:
+  // Held while `changed_` runs.
+  absl::Mutex observer_mutex_;
+  std::function<void()> changed_ ABSL_GUARDED_BY(observer_mutex_);
   mutable absl::Mutex mutex_;
   std::shared_ptr<const Policy> policy_ ABSL_GUARDED_BY(mutex_);
 };

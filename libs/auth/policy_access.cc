@@ -12,6 +12,9 @@ namespace {
 
 using type::v1::AccessRule;
 
+// How long a revoked call has to end by itself.
+constexpr absl::Duration kBreakOffAfter = absl::Seconds(1);
+
 AccessRule::Caller CallerKind(const Caller& caller) {
   if (!caller.id.has_value()) return AccessRule::CALLER_ANONYMOUS;
   switch (caller.id->kind) {
@@ -96,6 +99,38 @@ absl::Status PolicyAccess::Recheck(const Caller& caller) {
   return refusal;
 }
 
+std::shared_ptr<void> PolicyAccess::Track(const Caller& caller, Revoke revoke) {
+  std::shared_ptr<OpenCalls::Call> call = open_calls_.Add(caller, std::move(revoke));
+  // The policy may have changed between Authorize and here.
+  const absl::Status allowed = Recheck(caller);
+  if (!allowed.ok()) OpenCalls::Revoke(call.get(), allowed, clock_->Read().boot);
+  return call;
+}
+
+PolicyAccess::Revocations PolicyAccess::RecheckOpenCalls() {
+  Revocations result;
+  const Now now = clock_->Read();
+  for (const std::shared_ptr<OpenCalls::Call>& call : open_calls_.All()) {
+    const int64_t revoked_at = call->revoked_at;
+    // A right that came back does not bring a revoked call back.
+    if (revoked_at != 0) {
+      ++result.still_open;
+      if (now.boot.ToNanoseconds() - revoked_at < absl::ToInt64Nanoseconds(kBreakOffAfter))
+        continue;
+      OpenCalls::Revoke(call.get(), absl::CancelledError("The call was revoked."), now.boot);
+      continue;
+    }
+    const AccessRule* rule = rules_.Find(call->caller.method);
+    const absl::Status refusal =
+        rule == nullptr ? Denied(call->caller) : Decide(*rule, call->caller, now);
+    if (refusal.ok()) continue;
+    Audit(call->caller, refusal, now);
+    ++result.revoked;
+    OpenCalls::Revoke(call.get(), refusal, now.boot);
+  }
+  return result;
+}
+
 absl::Status PolicyAccess::Decide(const AccessRule& rule, const Caller& caller, Now now) const {
   const AccessRule::Caller kind = CallerKind(caller);
   const bool admitted =
@@ -111,7 +146,12 @@ absl::Status PolicyAccess::Decide(const AccessRule& rule, const Caller& caller, 
     return Unauthenticated("SVID_EXPIRED", "The client certificate has expired.");
   }
   const std::shared_ptr<const Policy> policy = policy_->Get();
-  if (policy != nullptr && policy->IsDenied(*caller.id, caller.serial)) return Denied(caller);
+  if (policy != nullptr && policy->IsDenied(*caller.id, caller.serial)) {
+    // Who is denied may know it: that says nothing about what else there is.
+    return status::Error(absl::StatusCode::kPermissionDenied, "IDENTITY_DENIED",
+                         "This identity has been denied by an admin of the trust domain; see "
+                         "`capstan access denials`.");
+  }
   if (!admitted) return Denied(caller);
   if (kind == AccessRule::CALLER_SERVICE &&
       std::find(rule.services().begin(), rule.services().end(), caller.id->service) ==

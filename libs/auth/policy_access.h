@@ -2,6 +2,7 @@
 #define CAPSTAN_LIBS_AUTH_POLICY_ACCESS_H_
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -11,6 +12,7 @@
 #include "libs/auth/access.h"
 #include "libs/auth/access_rules.h"
 #include "libs/auth/denial_log.h"
+#include "libs/auth/open_calls.h"
 #include "libs/auth/policy.h"
 #include "libs/auth/principal.h"
 #include "libs/time/clock.h"
@@ -36,6 +38,18 @@ class PolicyAccess final : public Access {
   absl::StatusOr<Caller> Authorize(const Peer& peer, absl::string_view method,
                                    const google::protobuf::Message* request) override;
   absl::Status Recheck(const Caller& caller) override;
+  std::shared_ptr<void> Track(const Caller& caller, Revoke revoke) override;
+
+  struct Revocations {
+    // Calls revoked now.
+    int revoked = 0;
+    // Calls revoked earlier that are still open.
+    int still_open = 0;
+  };
+  // Decides again about every call that is tracked and revokes those whose right is gone: to be
+  // called when the policy has changed, and every few seconds, since certificates and policies
+  // expire. Those that were revoked a second ago or more and are still open are broken off.
+  Revocations RecheckOpenCalls();
 
   // Writes the repeats of refusals whose window is over; call it about once a minute.
   void FlushDenials();
@@ -51,6 +65,7 @@ class PolicyAccess final : public Access {
   const RefusalObserver observer_;
   AccessRules rules_;
   DenialLog denials_;
+  OpenCalls open_calls_;
 };
 
 }  // namespace capstan::auth

@@ -14,12 +14,14 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "libs/audit/audit_log.h"
 #include "libs/auth/join.h"
 #include "libs/auth/policy.h"
 #include "libs/auth/policy_access.h"
+#include "libs/auth/policy_enforcer.h"
 #include "libs/auth/policy_watcher.h"
 #include "libs/auth/refused_handshakes.h"
 #include "libs/auth/svid_renewer.h"
@@ -120,7 +122,20 @@ absl::StatusOr<std::unique_ptr<log::Sink>> OpenLog(const config::v1::Log& config
 absl::StatusOr<UniqueFd> TakeTokenFile(const std::string& path) {
   if (path.empty()) return UniqueFd();
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd.valid() && errno != ENOENT) return ErrnoStatus(errno, "opening", path);
+  if (!fd.valid()) {
+    if (errno == ENOENT) return fd;
+    return ErrnoStatus(errno, "opening", path);
+  }
+  struct stat info = {};
+  if (fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, "reading", path);
+  if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    return status::Error(
+        absl::StatusCode::kFailedPrecondition, "TOKEN_FILE_READABLE",
+        absl::StrFormat("`%s` has mode %04o, so others may have read the join token; revoke what "
+                        "joined by it, and give a new token in a file of mode 0600.",
+                        path, info.st_mode & 07777),
+        {{"file", path}});
+  }
   return fd;
 }
 
@@ -156,6 +171,7 @@ struct Process::Parts {
   // Watches the policy and renews the SVID; apart from the engine's strand, so that neither waits
   // for the other.
   std::unique_ptr<ThreadStrand> auth_strand;
+  std::unique_ptr<auth::PolicyEnforcer> enforcer;
   std::unique_ptr<auth::PolicyWatcher> watcher;
   std::unique_ptr<auth::SvidRenewer> renewer;
   std::unique_ptr<ThreadStrand> strand;
@@ -189,7 +205,7 @@ struct Process::Parts {
   }
 
   absl::Status Join(const StartOptions& options);
-  void StartAuth();
+  absl::Status StartAuth();
   void Reload();
 };
 
@@ -243,7 +259,11 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Open(const config::v1::Process
       parts->logger->Error("cannot start", {{"error", joined}});
       return joined;
     }
-    parts->StartAuth();
+    const absl::Status auth = parts->StartAuth();
+    if (!auth.ok()) {
+      parts->logger->Error("cannot start", {{"error", auth}});
+      return auth;
+    }
   }
   parts->strand = std::make_unique<ThreadStrand>(kind.name, clock);
   if (kind.has_store) {
@@ -277,7 +297,7 @@ absl::Status Process::Parts::Join(const StartOptions& options) {
   return absl::OkStatus();
 }
 
-void Process::Parts::StartAuth() {
+absl::Status Process::Parts::StartAuth() {
   refused =
       std::make_shared<auth::RefusedHandshakes>(audit.get(), clock, logger.get(), registry.get());
   access = std::make_unique<auth::PolicyAccess>(
@@ -306,11 +326,25 @@ void Process::Parts::StartAuth() {
         }
       },
       [this] { signals.Add(kIdentityExpired); });
+  if (kind.watches_policy) {
+    enforcer = std::make_unique<auth::PolicyEnforcer>(
+        auth::PolicyEnforcer::Options{.file = absl::StrCat(config.data_folder(), "/deny_list")},
+        auth::PolicyEnforcer::Deps{.holder = &policy,
+                                   .access = access.get(),
+                                   .strand = auth_strand.get(),
+                                   .log = logger.get(),
+                                   .metrics = registry.get()});
+    CAPSTAN_RETURN_IF_ERROR(enforcer->LoadKept());
+  }
   auth_strand->Post([this] {
-    if (kind.watches_policy) watcher->Start();
+    if (kind.watches_policy) {
+      enforcer->Start();
+      watcher->Start();
+    }
     renewer->Start();
     FlushDenials();
   });
+  return absl::OkStatus();
 }
 
 void Process::Parts::Reload() {
@@ -385,7 +419,9 @@ absl::Status Process::ServeMetrics(std::function<absl::Status()> ready) {
   options.port = std::stoi(address.substr(colon + 1));
   const bool needs_policy = parts_->kind.joins && parts_->kind.watches_policy;
   options.ready = [parts = parts_.get(), needs_policy, ready = std::move(ready)] {
-    if (needs_policy && parts->policy.Get() == nullptr) {
+    const auto policy = needs_policy ? parts->policy.Get() : nullptr;
+    // A deny list of an earlier run is not what people can be served by.
+    if (needs_policy && (policy == nullptr || policy->expires() == BootTime::InfinitePast())) {
       return absl::UnavailableError("no policy has come yet");
     }
     return ready();

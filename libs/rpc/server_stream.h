@@ -24,7 +24,8 @@
 namespace capstan::rpc {
 
 // Server side of a server-streaming call: a bounded queue in front of a peer that may be slow.
-// Thread-safe. The caller's right is checked again with every message.
+// Thread-safe. The caller's right is checked again with every message, and the call is ended when
+// the right is taken away.
 template <typename T>
 class ServerStreamWriter {
  public:
@@ -42,6 +43,8 @@ class ServerStreamWriter {
 
   // Ends the call with `status` after what is queued was sent. Later uses are ignored.
   void Finish(const absl::Status& status);
+  // Ends the call with `why` without sending what is queued. Again: breaks it off.
+  void Revoke(const absl::Status& why);
 
   size_t queued_bytes() const {
     absl::MutexLock lock(&mutex_);
@@ -55,11 +58,22 @@ class ServerStreamWriter {
   void NotifyDrained(Strand* strand, Strand::Task task);
 
   // For HandleServerStream. The reactor keeps `self` alive until the call is over.
-  static grpc::ServerWriteReactor<T>* MakeReactor(std::shared_ptr<ServerStreamWriter> self) {
+  static grpc::ServerWriteReactor<T>* MakeReactor(std::shared_ptr<ServerStreamWriter> self,
+                                                  grpc::CallbackServerContext* context) {
     auto* reactor = new Reactor(self);
     absl::MutexLock lock(&self->mutex_);
     self->reactor_ = reactor;
+    self->context_ = context;
     return reactor;
+  }
+  // For HandleServerStream, of a caller who is admitted.
+  static void Track(const std::shared_ptr<ServerStreamWriter>& self) {
+    std::shared_ptr<void> tracked = self->access_->Track(
+        self->caller_, [weak = std::weak_ptr<ServerStreamWriter>(self)](const absl::Status& why) {
+          if (const auto writer = weak.lock()) writer->Revoke(why);
+        });
+    absl::MutexLock lock(&self->mutex_);
+    if (self->reactor_ != nullptr) self->tracked_ = std::move(tracked);
   }
 
  private:
@@ -91,6 +105,13 @@ class ServerStreamWriter {
   void OnDone();
   // Sends the next message, or the status if it is time.
   void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // All but the message being sent, which is kept until OnWriteDone.
+  void TrimQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    while (queue_.size() > (sending_ ? 1 : 0)) {
+      queued_bytes_ -= queue_.back().ByteSizeLong();
+      queue_.pop_back();
+    }
+  }
   void FinishLocked(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (finishing_) return;
     finishing_ = true;
@@ -101,8 +122,11 @@ class ServerStreamWriter {
   auth::Access* const access_;
   const auth::Caller caller_;
   mutable absl::Mutex mutex_;
-  // Null once the call is over.
+  // Both null once the call is over.
   Reactor* reactor_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  grpc::CallbackServerContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::shared_ptr<void> tracked_ ABSL_GUARDED_BY(mutex_);
+  bool revoked_ ABSL_GUARDED_BY(mutex_) = false;
   // The front is being sent while `sending_`.
   std::deque<T> queue_ ABSL_GUARDED_BY(mutex_);
   size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -127,8 +151,9 @@ grpc::ServerWriteReactor<T>* HandleServerStream(grpc::CallbackServerContext* con
   if (status.ok()) status = validate(*request);
   auto writer = std::make_shared<ServerStreamWriter<T>>(
       access, caller.ok() ? *std::move(caller) : auth::Caller());
-  grpc::ServerWriteReactor<T>* reactor = ServerStreamWriter<T>::MakeReactor(writer);
+  grpc::ServerWriteReactor<T>* reactor = ServerStreamWriter<T>::MakeReactor(writer, context);
   if (status.ok()) {
+    ServerStreamWriter<T>::Track(writer);
     open(std::move(writer), *request);
   } else {
     writer->Finish(status);
@@ -160,6 +185,17 @@ template <typename T>
 void ServerStreamWriter<T>::Finish(const absl::Status& status) {
   absl::MutexLock lock(&mutex_);
   if (reactor_ != nullptr) FinishLocked(status);
+}
+
+template <typename T>
+void ServerStreamWriter<T>::Revoke(const absl::Status& why) {
+  absl::MutexLock lock(&mutex_);
+  if (reactor_ == nullptr) return;
+  TrimQueue();
+  // gRPC carries the cancellation out on a thread of its own, so it takes no lock of ours here.
+  if (revoked_) context_->TryCancel();
+  revoked_ = true;
+  FinishLocked(why);
 }
 
 template <typename T>
@@ -209,11 +245,7 @@ void ServerStreamWriter<T>::OnWriteDone(bool ok) {
 template <typename T>
 void ServerStreamWriter<T>::OnCancel() {
   absl::MutexLock lock(&mutex_);
-  // The message being sent is kept until OnWriteDone.
-  while (queue_.size() > (sending_ ? 1 : 0)) {
-    queued_bytes_ -= queue_.back().ByteSizeLong();
-    queue_.pop_back();
-  }
+  TrimQueue();
   FinishLocked(absl::CancelledError("The peer cancelled."));
   Advance();
 }
@@ -222,6 +254,8 @@ template <typename T>
 void ServerStreamWriter<T>::OnDone() {
   absl::MutexLock lock(&mutex_);
   reactor_ = nullptr;
+  context_ = nullptr;
+  tracked_ = nullptr;
   queue_.clear();
   queued_bytes_ = 0;
   drained_ = Notice();

@@ -21,7 +21,8 @@
 
 namespace capstan::rpc {
 
-// Server end of a session. The caller's right is checked again with each message either way.
+// Server end of a session. The caller's right is checked again with each message either way, and
+// the session is ended when the right is taken away.
 template <typename Up, typename Down>
 class ServerSession final : public Session<Up, Down> {
  public:
@@ -31,11 +32,22 @@ class ServerSession final : public Session<Up, Down> {
   const auth::Caller& caller() const { return caller_; }
 
   // For AcceptSession: the reactor keeps `self` until the call is over.
-  static grpc::ServerBidiReactor<Up, Down>* MakeReactor(std::shared_ptr<ServerSession> self) {
+  static grpc::ServerBidiReactor<Up, Down>* MakeReactor(std::shared_ptr<ServerSession> self,
+                                                        grpc::CallbackServerContext* context) {
     auto* reactor = new Reactor(self);
     absl::MutexLock lock(&self->mutex_);
     self->reactor_ = reactor;
+    self->context_ = context;
     return reactor;
+  }
+  // For AcceptSession, of a caller who is admitted.
+  static void Track(const std::shared_ptr<ServerSession>& self) {
+    std::shared_ptr<void> tracked = self->access_->Track(
+        self->caller_, [weak = std::weak_ptr<ServerSession>(self)](const absl::Status& why) {
+          if (const auto session = weak.lock()) session->Revoke(why);
+        });
+    absl::MutexLock lock(&self->mutex_);
+    if (self->reactor_ != nullptr) self->tracked_ = std::move(tracked);
   }
   using Session<Up, Down>::Open;
 
@@ -63,11 +75,25 @@ class ServerSession final : public Session<Up, Down> {
   // The client closed its side, so the session is over for us too.
   void OnReadsEnd() override { this->Finish(absl::OkStatus()); }
 
+  // Ends the session without sending what is queued. Again: breaks it off.
+  void Revoke(const absl::Status& why) {
+    {
+      absl::MutexLock lock(&this->mutex_);
+      // gRPC carries the cancellation out on a thread of its own, so it takes no lock of ours here.
+      if (revoked_ && context_ != nullptr) context_->TryCancel();
+      revoked_ = true;
+      if (reactor_ == nullptr) return;
+    }
+    this->OnBroken(why);
+  }
+
   void OnDone() {
     absl::Status status;
     {
       absl::MutexLock lock(&this->mutex_);
       reactor_ = nullptr;
+      context_ = nullptr;
+      tracked_ = nullptr;
       status = this->end_status();
     }
     this->OnOver(status);
@@ -75,7 +101,11 @@ class ServerSession final : public Session<Up, Down> {
 
   auth::Access* const access_;
   const auth::Caller caller_;
+  // These under the mutex. The first two are null once the call is over.
   Reactor* reactor_ = nullptr;
+  grpc::CallbackServerContext* context_ = nullptr;
+  std::shared_ptr<void> tracked_;
+  bool revoked_ = false;
 };
 
 // Answers a bidirectional stream: authorises the caller, then runs `open` on the strand:
@@ -92,11 +122,13 @@ grpc::ServerBidiReactor<Up, Down>* AcceptSession(grpc::CallbackServerContext* co
   const absl::Status status = caller.status();
   auto session = std::make_shared<ServerSession<Up, Down>>(
       strand, access, caller.ok() ? *std::move(caller) : auth::Caller());
-  grpc::ServerBidiReactor<Up, Down>* reactor = ServerSession<Up, Down>::MakeReactor(session);
+  grpc::ServerBidiReactor<Up, Down>* reactor =
+      ServerSession<Up, Down>::MakeReactor(session, context);
   if (!status.ok()) {
     session->Finish(status);
     return reactor;
   }
+  ServerSession<Up, Down>::Track(session);
   strand->Post(
       OrElse([session, open = std::move(open)]() mutable { session->Open(open(session)); },
              [session] { session->Finish(absl::UnavailableError("The server is stopping.")); }));

@@ -181,6 +181,10 @@ class Upload final : public std::enable_shared_from_this<Upload<Request, Respons
 
   absl::Status Begin() {
     CAPSTAN_ASSIGN_OR_RETURN(caller_, access_->Authorize(peer_, method_, &incoming_));
+    // A client that sends nothing is bounded by `per_message` anyway; this is sooner.
+    tracked_ = access_->Track(*caller_, [weak = this->weak_from_this()](const absl::Status& why) {
+      if (const auto self = weak.lock()) self->Finish(why);
+    });
     CAPSTAN_ASSIGN_OR_RETURN(receiver_, open_(*caller_, incoming_));
     return absl::OkStatus();
   }
@@ -210,6 +214,7 @@ class Upload final : public std::enable_shared_from_this<Upload<Request, Respons
     remote_.Post([self = this->shared_from_this()] {
       self->strand_->Cancel(std::exchange(self->timer_, 0));
       self->receiver_ = nullptr;
+      self->tracked_ = nullptr;
     });
   }
 
@@ -224,6 +229,7 @@ class Upload final : public std::enable_shared_from_this<Upload<Request, Respons
   // From here to the mutex: touched on the strand only, the message being read excepted.
   Open open_;
   absl::optional<auth::Caller> caller_;
+  std::shared_ptr<void> tracked_;
   std::unique_ptr<Receiver> receiver_;
   Request incoming_;
   int64_t received_bytes_ = 0;

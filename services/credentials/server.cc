@@ -13,6 +13,7 @@
 #include "libs/auth/denial_log.h"
 #include "libs/auth/policy.h"
 #include "libs/auth/policy_access.h"
+#include "libs/auth/policy_enforcer.h"
 #include "libs/auth/spiffe_id.h"
 #include "libs/rpc/credentials.h"
 #include "libs/rpc/local_server.h"
@@ -27,6 +28,7 @@
 #include "services/credentials/adapters/supervisor_channel.h"
 #include "services/credentials/api/access_service.h"
 #include "services/credentials/api/audit_service.h"
+#include "services/credentials/api/denial_service.h"
 #include "services/credentials/api/identity_service.h"
 #include "services/credentials/api/join_services.h"
 #include "services/credentials/api/join_token.h"
@@ -121,6 +123,7 @@ class Server::Body {
     join_server_.reset();
     server_.reset();
     RunOn(deps_.io_strand, [this] { identity_keeper_.reset(); });
+    if (!RunOn(deps_.strand, [this] { enforcer_.reset(); })) enforcer_.reset();
     // What it has counted goes to the engine.
     access_.reset();
     handshake_denials_.reset();
@@ -260,9 +263,24 @@ class Server::Body {
     projects_ = std::make_unique<ProjectServiceHandlers>(std::move(project_deps));
     policies_ = std::make_unique<PolicyServiceHandlers>(engine_.get(), deps_.strand, feed_.get(),
                                                         access_.get(), name_);
+    denials_ = std::make_unique<DenialServiceHandlers>(
+        DenialServiceHandlers::Deps{.sink = engine_.get(),
+                                    .store = deps_.store,
+                                    .access = access_.get(),
+                                    .trust_domain = name_,
+                                    .page_token_key = random.substr(0, 32)});
     audit_ = std::make_unique<AuditServiceHandlers>(deps_.store, access_.get());
     caller_access_ = std::make_unique<AccessServiceHandlers>(access_.get(), &policy_);
-    RunOn(deps_.strand, [this] { ArmFlush(); });
+    enforcer_ = std::make_unique<auth::PolicyEnforcer>(
+        auth::PolicyEnforcer::Options(), auth::PolicyEnforcer::Deps{.holder = &policy_,
+                                                                    .access = access_.get(),
+                                                                    .strand = deps_.strand,
+                                                                    .log = deps_.log,
+                                                                    .metrics = deps_.metrics});
+    RunOn(deps_.strand, [this] {
+      enforcer_->Start();
+      ArmFlush();
+    });
     return absl::OkStatus();
   }
 
@@ -281,6 +299,7 @@ class Server::Body {
                        rpc::Registered<v1::TokenService>(tokens_.get()),
                        rpc::Registered<v1::ProjectService>(projects_.get()),
                        rpc::Registered<v1::PolicyService>(policies_.get()),
+                       rpc::Registered<v1::DenialService>(denials_.get()),
                        rpc::Registered<v1::AuditService>(audit_.get()),
                        rpc::Registered<v1::AccessService>(caller_access_.get())};
     config.max_connection_age = rpc::ConnectionAge(*identity_->Get(), now);
@@ -393,6 +412,8 @@ class Server::Body {
   std::unique_ptr<RefusalSink> refusals_;
   std::unique_ptr<auth::DenialLog> handshake_denials_;
   std::unique_ptr<auth::PolicyAccess> access_;
+  // Lives on the strand.
+  std::unique_ptr<auth::PolicyEnforcer> enforcer_;
   std::unique_ptr<JoinTokenMaker> token_maker_;
   std::unique_ptr<JoinServiceHandlers> join_;
   std::unique_ptr<JoinTokenServiceHandlers> join_tokens_;
@@ -400,6 +421,7 @@ class Server::Body {
   std::unique_ptr<TokenServiceHandlers> tokens_;
   std::unique_ptr<ProjectServiceHandlers> projects_;
   std::unique_ptr<PolicyServiceHandlers> policies_;
+  std::unique_ptr<DenialServiceHandlers> denials_;
   std::unique_ptr<AuditServiceHandlers> audit_;
   std::unique_ptr<AccessServiceHandlers> caller_access_;
   Strand::TimerId flush_timer_ = 0;

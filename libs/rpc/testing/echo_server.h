@@ -4,7 +4,10 @@
 #include <atomic>
 #include <memory>
 #include <utility>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "libs/auth/access.h"
 #include "libs/rpc/server_stream.h"
 #include "libs/rpc/session_server.h"
@@ -49,7 +52,8 @@ class EchoServer final : public EchoService::CallbackService {
         });
   }
 
-  // Writes `count` messages of `text`, or until the queue is full.
+  // Writes `count` messages of `text`, or until the queue is full. With the text `open` the stream
+  // stays open.
   grpc::ServerWriteReactor<EchoMessage>* Count(grpc::CallbackServerContext* context,
                                                const EchoMessage* request) override {
     return HandleServerStream<EchoMessage>(
@@ -66,7 +70,9 @@ class EchoServer final : public EchoService::CallbackService {
               return;
             }
           }
-          writer->Finish(absl::OkStatus());
+          if (request.text() != "open") return writer->Finish(absl::OkStatus());
+          absl::MutexLock lock(&mutex_);
+          open_.push_back(std::move(writer));
         });
   }
 
@@ -138,6 +144,8 @@ class EchoServer final : public EchoService::CallbackService {
   std::atomic<int> closed_ = 0;
   std::atomic<int> ended_ = 0;
   UploadLimits upload_limits_;
+  absl::Mutex mutex_;
+  std::vector<std::shared_ptr<ServerStreamWriter<EchoMessage>>> open_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace capstan::rpc::testing

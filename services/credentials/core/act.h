@@ -21,6 +21,8 @@ inline constexpr char kDeleteRoleBinding[] =
     "/capstan.credentials.v1.ProjectService/DeleteRoleBinding";
 inline constexpr char kDenyIdentity[] = "/capstan.credentials.v1.PolicyService/DenyIdentity";
 
+inline constexpr char kDeleteDenial[] = "/capstan.credentials.v1.DenialService/DeleteDenial";
+
 }  // namespace capstan::credentials::act
 
 #endif  // CAPSTAN_SERVICES_CREDENTIALS_CORE_ACT_H_

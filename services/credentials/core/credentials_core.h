@@ -85,6 +85,7 @@ class CredentialsCore {
   Step On(const CreateRoleBinding& event, const Now& now);
   Step On(const DeleteRoleBinding& event, const Now& now);
   Step On(const DenyIdentity& event, const Now& now);
+  Step On(const DeleteDenial& event, const Now& now);
   Step On(const RecordAct& event, const Now& now);
   Step On(const Tick& event, const Now& now);
 

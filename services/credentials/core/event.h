@@ -164,6 +164,16 @@ struct DenyIdentity {
   std::string reason;
 };
 
+// Takes a denial back. Exactly one of spiffe_id and serial is set.
+struct DeleteDenial {
+  CallId call = 0;
+  std::string principal;
+  // As in DenyIdentity.
+  std::string spiffe_id;
+  std::string serial;
+  std::string reason;
+};
+
 // An act or refusal outside the core, whose record belongs to the chain all the same.
 struct RecordAct {
   CallId call = 0;
@@ -183,9 +193,10 @@ struct Tick {
   bool flush = false;
 };
 
-using Event = std::variant<FirstRun, CreateJoinToken, Join, RenewSvid, IssueTaskSvid, IssueTaskJwt,
-                           JwtKeyMade, IssuePersonSvid, IssueOwnSvid, CreateProject,
-                           CreateRoleBinding, DeleteRoleBinding, DenyIdentity, RecordAct, Tick>;
+using Event =
+    std::variant<FirstRun, CreateJoinToken, Join, RenewSvid, IssueTaskSvid, IssueTaskJwt,
+                 JwtKeyMade, IssuePersonSvid, IssueOwnSvid, CreateProject, CreateRoleBinding,
+                 DeleteRoleBinding, DenyIdentity, DeleteDenial, RecordAct, Tick>;
 
 // A certificate to be signed: everything about it is decided and recorded.
 struct IssueOrder {

@@ -133,8 +133,8 @@ Step CredentialsCore::On(const DenyIdentity& event, const Now& now) {
     return Refuse(event.call, event.principal, act::kDenyIdentity, denied, answer,
                   std::string(answer.message()), now);
   };
-  // There is no way back from a denial, so these two would end the trust domain or the caller's
-  // own right to say anything more.
+  // Whoever is denied can't take the denial back, so these two would end the trust domain or the
+  // caller's own right to say anything more.
   if (by_id && Covers(denied, IdOf("/svc/credentials"))) {
     return refuse(status::Error(absl::StatusCode::kFailedPrecondition, "DENIES_CREDENTIALS",
                                 absl::StrCat("`", denied,
@@ -160,6 +160,21 @@ Step CredentialsCore::On(const DenyIdentity& event, const Now& now) {
   if (absl::Status added = policy_.Deny(record, &step); !added.ok()) return refuse(added);
   Audit(event.principal, act::kDenyIdentity, denied,
         absl::StrCat("Denied from now on. Reason given: ", event.reason), now, &step);
+  Publish(&step);
+  step.after.push_back(Reply{event.call, Outcome(Done{})});
+  return step;
+}
+
+Step CredentialsCore::On(const DeleteDenial& event, const Now& now) {
+  const std::string& denied = event.spiffe_id.empty() ? event.serial : event.spiffe_id;
+  Step step;
+  if (absl::Status removed = policy_.DeleteDenial(event.spiffe_id, event.serial, &step);
+      !removed.ok()) {
+    return Refuse(event.call, event.principal, act::kDeleteDenial, denied, removed,
+                  std::string(removed.message()), now);
+  }
+  Audit(event.principal, act::kDeleteDenial, denied,
+        absl::StrCat("No longer denied. Reason given: ", event.reason), now, &step);
   Publish(&step);
   step.after.push_back(Reply{event.call, Outcome(Done{})});
   return step;

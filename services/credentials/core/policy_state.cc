@@ -111,6 +111,21 @@ absl::Status PolicyState::Deny(const v1::DenyRecord& record, Step* step) {
   return absl::OkStatus();
 }
 
+absl::Status PolicyState::DeleteDenial(const std::string& spiffe_id, const std::string& serial,
+                                       Step* step) {
+  const bool by_id = !spiffe_id.empty();
+  const std::string& value = by_id ? spiffe_id : serial;
+  if ((by_id ? denied_ids_ : denied_serials_).erase(value) == 0) {
+    return status::Error(absl::StatusCode::kNotFound, "NOT_DENIED",
+                         absl::StrCat("The deny list has no entry of exactly `", value,
+                                      "`; `capstan access denials` shows those it has."),
+                         {{"denied", value}});
+  }
+  step->deletes.push_back({.key = by_id ? DeniedIdKey(value) : DeniedSerialKey(value), .end = ""});
+  Raise(step);
+  return absl::OkStatus();
+}
+
 const v1::Project* PolicyState::FindProject(const std::string& name) const {
   const auto it = projects_.find(name);
   return it == projects_.end() ? nullptr : &it->second;

@@ -35,6 +35,8 @@ class PolicyState {
   absl::Status RemoveRoleBinding(const std::string& name, Step* step);
   // Denying what is denied changes nothing and is OK.
   absl::Status Deny(const v1::DenyRecord& record, Step* step);
+  // Takes back what was denied by exactly this id (or prefix) or serial; NOT_FOUND otherwise.
+  absl::Status DeleteDenial(const std::string& spiffe_id, const std::string& serial, Step* step);
 
   // Null if there is none.
   const v1::Project* FindProject(const std::string& name) const;

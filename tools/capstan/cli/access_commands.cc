@@ -14,6 +14,7 @@
 #include "libs/time/proto_time.h"
 #include "proto/capstan/cli/v1/identity.pb.h"
 #include "proto/capstan/credentials/v1/access_service.grpc.pb.h"
+#include "proto/capstan/credentials/v1/denial.grpc.pb.h"
 #include "proto/capstan/credentials/v1/join_service.grpc.pb.h"
 #include "proto/capstan/credentials/v1/project.grpc.pb.h"
 #include "tools/capstan/cli/call.h"
@@ -30,12 +31,16 @@ namespace {
 using credentials::v1::AccessService;
 using credentials::v1::CallerAccess;
 using credentials::v1::CreateJoinTokenRequest;
+using credentials::v1::DeleteDenialRequest;
+using credentials::v1::Denial;
+using credentials::v1::DenialService;
 using credentials::v1::DenyIdentityRequest;
 using credentials::v1::GetCallerAccessRequest;
 using credentials::v1::GetTrustBundleRequest;
 using credentials::v1::IdentityService;
 using credentials::v1::JoinToken;
 using credentials::v1::JoinTokenService;
+using credentials::v1::ListDenialsRequest;
 using credentials::v1::PolicyService;
 using credentials::v1::RoleBinding;
 using credentials::v1::TestPermissionsRequest;
@@ -88,6 +93,12 @@ absl::StatusOr<std::vector<std::string>> Held(AccessService::Stub* stub,
       const TestPermissionsResponse response,
       Call(stub, &AccessService::Stub::TestPermissions, request, Terms(invocation)));
   return std::vector<std::string>(response.permissions().begin(), response.permissions().end());
+}
+
+absl::Status CheckNamesOne(const DenyOptions& options) {
+  if (options.identity.empty() != options.serial.empty()) return absl::OkStatus();
+  return status::Error(absl::StatusCode::kInvalidArgument, "NOTHING_TO_DENY",
+                       "expected either an identity or --serial, and one of them");
 }
 
 std::string DescribeBundle(const TrustBundle& bundle) {
@@ -169,10 +180,7 @@ absl::Status ListWhatICan(Invocation& invocation) {
 }
 
 absl::Status DenyIdentity(const DenyOptions& options, Invocation& invocation) {
-  if (options.identity.empty() == options.serial.empty()) {
-    return status::Error(absl::StatusCode::kInvalidArgument, "NOTHING_TO_DENY",
-                         "expected either an identity or --serial, and one of them");
-  }
+  CAPSTAN_RETURN_IF_ERROR(CheckNamesOne(options));
   CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<PolicyService>(invocation));
   DenyIdentityRequest request;
   request.set_spiffe_id(options.identity);
@@ -183,6 +191,47 @@ absl::Status DenyIdentity(const DenyOptions& options, Invocation& invocation) {
           .status());
   *invocation.out << (options.identity.empty() ? options.serial : options.identity) << " denied\n";
   return absl::OkStatus();
+}
+
+absl::Status AllowIdentity(const DenyOptions& options, Invocation& invocation) {
+  CAPSTAN_RETURN_IF_ERROR(CheckNamesOne(options));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<DenialService>(invocation));
+  DeleteDenialRequest request;
+  request.set_spiffe_id(options.identity);
+  request.set_serial(options.serial);
+  request.set_reason(options.reason);
+  CAPSTAN_RETURN_IF_ERROR(
+      Call(connection.stub.get(), &DenialService::Stub::DeleteDenial, request, Terms(invocation))
+          .status());
+  *invocation.out << (options.identity.empty() ? options.serial : options.identity)
+                  << " no longer denied\n";
+  return absl::OkStatus();
+}
+
+absl::Status ListDenials(Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<DenialService>(invocation));
+  ListDenialsRequest request;
+  request.set_page_size(1000);
+  std::vector<Denial> all;
+  do {
+    CAPSTAN_ASSIGN_OR_RETURN(
+        auto page,
+        Call(connection.stub.get(), &DenialService::Stub::ListDenials, request, Terms(invocation)));
+    for (Denial& denial : *page.mutable_denials()) all.push_back(std::move(denial));
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  return PrintList<Denial>(
+      invocation, "denials", all,
+      {{"DENIED",
+        [](const Denial& d) {
+          return d.spiffe_id().empty() ? absl::StrCat("serial ", d.serial()) : d.spiffe_id();
+        }},
+       {"SINCE",
+        [](const Denial& d) {
+          return absl::FormatTime(absl::RFC3339_sec, ToTime(d.create_time()), absl::UTCTimeZone());
+        }},
+       {"BY", [](const Denial& d) { return d.principal(); }},
+       {"REASON", [](const Denial& d) { return d.reason(); }}});
 }
 
 absl::Status CreateJoinToken(const std::string& path, absl::Duration ttl, Invocation& invocation) {

@@ -26,6 +26,10 @@ struct DenyOptions {
   std::string reason;
 };
 absl::Status DenyIdentity(const DenyOptions& options, Invocation& invocation);
+// Takes back what was denied by exactly the same identity or serial.
+absl::Status AllowIdentity(const DenyOptions& options, Invocation& invocation);
+// The deny list.
+absl::Status ListDenials(Invocation& invocation);
 
 // Prints the secret, once.
 absl::Status CreateJoinToken(const std::string& path, absl::Duration ttl, Invocation& invocation);

@@ -47,11 +47,24 @@ void AddDeny(CLI::App& access, Act* act) {
       ->type_name("SERIAL");
   deny->add_option("--reason", options->reason, "why, for the audit log")->type_name("TEXT");
   deny->footer(
+      "Streams that are open end within two seconds; what the identity runs is not stopped.\n"
       "Examples:\n"
       "  capstan access deny /person/1002 --reason 'left the company'\n"
       "  capstan access deny --serial 5f02 --reason 'key was copied'\n");
   deny->callback(
       [=] { *act = [=](Invocation& invocation) { return DenyIdentity(*options, invocation); }; });
+}
+
+void AddAllow(CLI::App& access, Act* act) {
+  auto options = std::make_shared<DenyOptions>();
+  CLI::App* allow = access.add_subcommand("allow", "Take an entry of the deny list back");
+  allow->add_option("identity", options->identity, "as it was denied; see `access denials`")
+      ->type_name("IDENTITY");
+  allow->add_option("--serial", options->serial, "as it was denied")->type_name("SERIAL");
+  allow->add_option("--reason", options->reason, "why, for the audit log")->type_name("TEXT");
+  allow->footer("Examples:\n  capstan access allow /node/local/node-0 --reason 'disk wiped'\n");
+  allow->callback(
+      [=] { *act = [=](Invocation& invocation) { return AllowIdentity(*options, invocation); }; });
 }
 
 void AddJoinToken(CLI::App& access, Act* act) {
@@ -88,6 +101,10 @@ void AddAccessCommands(CLI::App& app, Act* act) {
       ->callback(who_am_i);
   AddCanI(*access, act);
   AddDeny(*access, act);
+  AddAllow(*access, act);
+  access->add_subcommand("denials", "Show the deny list: what is denied, since when, by whom, why")
+      ->footer("Examples:\n  capstan access denials\n  capstan access denials -o json\n")
+      ->callback([=] { *act = ListDenials; });
   AddJoinToken(*access, act);
   access->add_subcommand("trust-bundle", "Show the roots of the trust domain, in PEM")
       ->footer("Examples:\n  capstan access trust-bundle >roots.pem\n")

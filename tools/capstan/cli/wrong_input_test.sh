@@ -85,6 +85,7 @@ expect 3 'expected a verb and a resource' access can-i create
 expect 3 "found 'frobnicate', expected one of cancel, create, get, list" access can-i frobnicate jobs
 expect 3 'expected one of auditRecords' access can-i get unicorns
 expect 3 'expected either an identity or --serial' access deny
+expect 3 'expected either an identity or --serial' access allow
 expect 5 'capstan dev up' access whoami
 expect 2 '--limit: Value 0 not in range 1 to 100000' audit list --limit 0
 expect 0 'Examples' job submit --help

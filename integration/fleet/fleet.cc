@@ -18,6 +18,7 @@
 #include "gtest/gtest.h"
 #include "libs/cgroup/cgroup.h"
 #include "libs/safe_path/folder_names.h"
+#include "libs/safe_path/safe_path.h"
 #include "libs/time/system_clock.h"
 #include "tools/capstan/cli/platform.h"
 
@@ -143,7 +144,9 @@ std::string Fleet::ProcessConfig(const std::string& folder, const std::string& i
   EXPECT_TRUE(endpoints.ok()) << endpoints.status();
   if (!endpoints.ok()) return "";
   const std::string token = folder + ".token";
-  std::ofstream(token) << platform_->MustCapstan({"access", "join-token", identity});
+  const absl::Status written = WriteFileAtomically(
+      token, platform_->MustCapstan({"access", "join-token", identity}), 0600);
+  EXPECT_TRUE(written.ok()) << written;
   return absl::StrCat("process:\n  data_folder: ", folder,
                       "\n  joining:\n    address: ", endpoints->join_address(),
                       "\n    token_file: ", token, "\n  credentials: {addresses: [",

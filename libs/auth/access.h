@@ -1,9 +1,6 @@
 #ifndef CAPSTAN_LIBS_AUTH_ACCESS_H_
 #define CAPSTAN_LIBS_AUTH_ACCESS_H_
 
-#include <functional>
-#include <memory>
-
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -36,18 +33,6 @@ class Access {
   // Decides again about a caller that was admitted: for each message of an open stream. Fails if
   // the identity was denied, its certificate has expired, or the role was taken away.
   virtual absl::Status Recheck(const Caller& caller) = 0;
-
-  // Ends an open call whose caller has lost its right, with the status that Recheck answers. Comes
-  // from any thread, also from within Track, and again a second later as long as the call is still
-  // open: then its peer does not read, and the call is to be broken off. Must not block.
-  using Revoke = std::function<void(const absl::Status& why)>;
-
-  // Watches over the right of a call that stays open, so that it ends although nothing is sent on
-  // it; until what is returned goes. `revoke` must not keep the call alive, and may still come
-  // shortly after that. Null from an Access that takes no right away.
-  virtual std::shared_ptr<void> Track(const Caller& /*caller*/, Revoke /*revoke*/) {
-    return nullptr;
-  }
 };
 
 }  // namespace capstan::auth

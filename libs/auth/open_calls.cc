@@ -4,7 +4,7 @@
 
 namespace capstan::auth {
 
-std::shared_ptr<OpenCalls::Call> OpenCalls::Add(Caller caller, Access::Revoke revoke) {
+std::shared_ptr<OpenCalls::Call> OpenCalls::Add(Caller caller, auth::Revoke revoke) {
   const auto entry = std::make_shared<Call>(std::move(caller), std::move(revoke));
   absl::MutexLock lock(&state_->mutex);
   const int64_t id = state_->next_id++;

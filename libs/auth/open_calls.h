@@ -11,7 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "libs/auth/access.h"
+#include "libs/auth/call_tracker.h"
 #include "libs/auth/principal.h"
 #include "libs/time/clock.h"
 
@@ -22,16 +22,16 @@ namespace capstan::auth {
 class OpenCalls {
  public:
   struct Call {
-    Call(Caller caller, Access::Revoke revoke)
+    Call(Caller caller, auth::Revoke revoke)
         : caller(std::move(caller)), revoke(std::move(revoke)) {}
     const Caller caller;
-    const Access::Revoke revoke;
+    const auth::Revoke revoke;
     // On the boot clock, in nanoseconds; 0 while it is not revoked.
     std::atomic<int64_t> revoked_at = 0;
   };
 
   // An entry until what is returned goes, which may be after this object.
-  std::shared_ptr<Call> Add(Caller caller, Access::Revoke revoke);
+  std::shared_ptr<Call> Add(Caller caller, auth::Revoke revoke);
   // Those open now.
   std::vector<std::shared_ptr<Call>> All() const;
   static void Revoke(Call* call, const absl::Status& why, BootTime now);

@@ -99,7 +99,7 @@ absl::Status PolicyAccess::Recheck(const Caller& caller) {
   return refusal;
 }
 
-std::shared_ptr<void> PolicyAccess::Track(const Caller& caller, Revoke revoke) {
+std::shared_ptr<void> PolicyAccess::Track(const Caller& caller, auth::Revoke revoke) {
   std::shared_ptr<OpenCalls::Call> call = open_calls_.Add(caller, std::move(revoke));
   // The policy may have changed between Authorize and here.
   const absl::Status allowed = Recheck(caller);

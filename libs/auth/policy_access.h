@@ -11,6 +11,7 @@
 #include "libs/audit/audit_sink.h"
 #include "libs/auth/access.h"
 #include "libs/auth/access_rules.h"
+#include "libs/auth/call_tracker.h"
 #include "libs/auth/denial_log.h"
 #include "libs/auth/open_calls.h"
 #include "libs/auth/policy.h"
@@ -24,7 +25,7 @@ namespace capstan::auth {
 // Services, executors, nodes and Tasks need only a certificate that is valid and not denied, so
 // that leases, stops and health go on while credentials is down. People are checked against role
 // bindings, and refused once the policy has expired.
-class PolicyAccess final : public Access {
+class PolicyAccess final : public Access, public CallTracker {
  public:
   // Told about each refused call, on the thread that asked: for a counter.
   using RefusalObserver = std::function<void()>;
@@ -38,7 +39,7 @@ class PolicyAccess final : public Access {
   absl::StatusOr<Caller> Authorize(const Peer& peer, absl::string_view method,
                                    const google::protobuf::Message* request) override;
   absl::Status Recheck(const Caller& caller) override;
-  std::shared_ptr<void> Track(const Caller& caller, Revoke revoke) override;
+  std::shared_ptr<void> Track(const Caller& caller, auth::Revoke revoke) override;
 
   struct Revocations {
     // Calls revoked now.

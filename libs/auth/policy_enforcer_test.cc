@@ -32,7 +32,6 @@ namespace {
 
 using credentials::v1::PolicySnapshot;
 using credentials::v1::RoleBinding;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;

@@ -14,6 +14,7 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
 #include "libs/auth/access.h"
+#include "libs/auth/call_tracker.h"
 #include "libs/auth/principal.h"
 #include "libs/rpc/limits.h"
 #include "libs/rpc/peer.h"
@@ -68,10 +69,11 @@ class ServerStreamWriter {
   }
   // For HandleServerStream, of a caller who is admitted.
   static void Track(const std::shared_ptr<ServerStreamWriter>& self) {
-    std::shared_ptr<void> tracked = self->access_->Track(
-        self->caller_, [weak = std::weak_ptr<ServerStreamWriter>(self)](const absl::Status& why) {
-          if (const auto writer = weak.lock()) writer->Revoke(why);
-        });
+    std::shared_ptr<void> tracked =
+        auth::TrackCall(self->access_, self->caller_,
+                        [weak = std::weak_ptr<ServerStreamWriter>(self)](const absl::Status& why) {
+                          if (const auto writer = weak.lock()) writer->Revoke(why);
+                        });
     absl::MutexLock lock(&self->mutex_);
     if (self->reactor_ != nullptr) self->tracked_ = std::move(tracked);
   }

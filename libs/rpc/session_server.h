@@ -12,6 +12,7 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
 #include "libs/auth/access.h"
+#include "libs/auth/call_tracker.h"
 #include "libs/auth/principal.h"
 #include "libs/rpc/or_else.h"
 #include "libs/rpc/peer.h"
@@ -42,10 +43,11 @@ class ServerSession final : public Session<Up, Down> {
   }
   // For AcceptSession, of a caller who is admitted.
   static void Track(const std::shared_ptr<ServerSession>& self) {
-    std::shared_ptr<void> tracked = self->access_->Track(
-        self->caller_, [weak = std::weak_ptr<ServerSession>(self)](const absl::Status& why) {
-          if (const auto session = weak.lock()) session->Revoke(why);
-        });
+    std::shared_ptr<void> tracked =
+        auth::TrackCall(self->access_, self->caller_,
+                        [weak = std::weak_ptr<ServerSession>(self)](const absl::Status& why) {
+                          if (const auto session = weak.lock()) session->Revoke(why);
+                        });
     absl::MutexLock lock(&self->mutex_);
     if (self->reactor_ != nullptr) self->tracked_ = std::move(tracked);
   }

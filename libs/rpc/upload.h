@@ -18,6 +18,7 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
 #include "libs/auth/access.h"
+#include "libs/auth/call_tracker.h"
 #include "libs/auth/principal.h"
 #include "libs/rpc/finish.h"
 #include "libs/rpc/or_else.h"
@@ -182,9 +183,10 @@ class Upload final : public std::enable_shared_from_this<Upload<Request, Respons
   absl::Status Begin() {
     CAPSTAN_ASSIGN_OR_RETURN(caller_, access_->Authorize(peer_, method_, &incoming_));
     // A client that sends nothing is bounded by `per_message` anyway; this is sooner.
-    tracked_ = access_->Track(*caller_, [weak = this->weak_from_this()](const absl::Status& why) {
-      if (const auto self = weak.lock()) self->Finish(why);
-    });
+    tracked_ = auth::TrackCall(access_, *caller_,
+                               [weak = this->weak_from_this()](const absl::Status& why) {
+                                 if (const auto self = weak.lock()) self->Finish(why);
+                               });
     CAPSTAN_ASSIGN_OR_RETURN(receiver_, open_(*caller_, incoming_));
     return absl::OkStatus();
   }

@@ -144,8 +144,8 @@ std::string Fleet::ProcessConfig(const std::string& folder, const std::string& i
   EXPECT_TRUE(endpoints.ok()) << endpoints.status();
   if (!endpoints.ok()) return "";
   const std::string token = folder + ".token";
-  const absl::Status written = WriteFileAtomically(
-      token, platform_->MustCapstan({"access", "join-token", identity}), 0600);
+  const absl::Status written =
+      WriteFileAtomically(token, platform_->MustCapstan({"access", "join-token", identity}), 0600);
   EXPECT_TRUE(written.ok()) << written;
   return absl::StrCat("process:\n  data_folder: ", folder,
                       "\n  joining:\n    address: ", endpoints->join_address(),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "libs/audit/audit_sink.h"
@@ -115,7 +116,7 @@ class PolicyEnforcerTest : public ::testing::Test {
     snapshot_.set_valid_seconds(300);
     for (const char* person : {"person/1", "person/2"}) {
       RoleBinding* binding = snapshot_.add_role_bindings();
-      binding->set_name(std::string("roleBindings/") + person);
+      binding->set_name(absl::StrFormat("roleBindings/%s", person));
       binding->set_member(person);
       binding->set_role(RoleBinding::ROLE_VIEWER);
     }

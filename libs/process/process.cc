@@ -307,7 +307,7 @@ absl::Status Process::Parts::StartAuth() {
         calls.Increment();
       });
   const auto channel =
-      rpc::Dial(TargetOf(config.credentials()), ChannelCredentials("/svc/credentials"));
+      rpc::DialLeader(TargetOf(config.credentials()), ChannelCredentials("/svc/credentials"));
   policy_stub = credentials::v1::PolicyService::NewStub(channel);
   identity_stub = credentials::v1::IdentityService::NewStub(channel);
   auth_random = std::make_unique<Random>(NewSeed());

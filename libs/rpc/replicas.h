@@ -17,11 +17,12 @@ namespace capstan::rpc {
 // the address that is not.
 absl::StatusOr<std::string> ReplicaTarget(const std::vector<std::string>& addresses);
 
-// A channel that carries every call to the replica that leads, as the health services of all say
-// (kLeaderHealth, see server.h): it is connected to all, and goes over within a round trip once a
-// new leader says so. While none leads, calls fail with UNAVAILABLE. `target` as ReplicaTarget
-// makes it; a single `host:port` is dialled as it is, for there is nobody else to go to. The
-// settings are otherwise Dial's.
+// A channel that carries every call to the replica that leads (of a service whose replicas are
+// equal: to those that can act, in turn), as the health services of all say (kLeaderHealth, see
+// server.h): it is connected to all, and goes over within a round trip once a new leader says so.
+// While none leads, calls fail with UNAVAILABLE. `target` as ReplicaTarget makes it; a single
+// `host:port` is dialled as it is, for there is nobody else to go to. The settings are otherwise
+// Dial's.
 std::shared_ptr<grpc::Channel> DialLeader(const std::string& target,
                                           std::shared_ptr<grpc::ChannelCredentials> credentials);
 

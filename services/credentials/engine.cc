@@ -1,8 +1,11 @@
 #include "services/credentials/engine.h"
 
+#include <map>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "libs/rpc/or_else.h"
@@ -10,16 +13,24 @@
 #include "libs/status/status_macros.h"
 #include "libs/time/proto_time.h"
 #include "services/credentials/core/store_key.h"
+#include "services/credentials/store_mirror.h"
 
 namespace capstan::credentials {
 namespace {
 
-constexpr int64_t kPage = 2'000;
+// Events waiting beyond which new ones are refused.
+constexpr size_t kCongestedAt = 4096;
+// What one transaction may hold, the turn key aside; the most operations that an event other than a
+// Tick makes, with room; and bytes, of which the store takes three times as many.
+constexpr size_t kMostOps = store::kMaxTxnOps - 1;
+constexpr size_t kOrdinaryOps = 16;
+constexpr size_t kMostBytes = store::kMaxTxnBytes / 3;
+constexpr absl::Duration kReloadAfter = absl::Milliseconds(500);
 
-absl::Status NotLeading() {
+absl::Status NotServing() {
   return status::WithRetryDelay(
-      status::Error(absl::StatusCode::kUnavailable, "NOT_LEADING",
-                    "This process does not lead, or is still loading its state."),
+      status::Error(absl::StatusCode::kUnavailable, "NOT_SERVING",
+                    "This process is still loading its state, or cannot reach its store."),
       absl::Milliseconds(500));
 }
 
@@ -46,105 +57,91 @@ Engine::Engine(Options options, Deps deps)
       issued_(deps_.metrics->AddCounter("certificates_issued_total", "Certificates signed.")),
       tokens_(deps_.metrics->AddCounter("tokens_issued_total", "JWT-SVIDs signed.")),
       refusals_(deps_.metrics->AddCounter("refusals_total", "Events that were refused.")),
+      conflicts_(deps_.metrics->AddCounter("commit_conflicts_total",
+                                           "Transactions that another replica's came before.")),
       policy_revision_(
           deps_.metrics->AddGauge("policy_revision", "Revision of the policy in force.")),
-      leading_(deps_.metrics->AddGauge("leading", "1 while this process leads.")),
+      serving_(deps_.metrics->AddGauge("serving", "1 while this process can act.")),
       queue_length_(
-          deps_.metrics->AddGauge("commit_queue_submissions", "Steps waiting to be committed.")) {}
+          deps_.metrics->AddGauge("commit_queue_submissions", "Events waiting to be committed.")) {}
 
-Engine::~Engine() { DropState(); }
+Engine::~Engine() {
+  if (reload_timer_ != 0) deps_.strand->Cancel(reload_timer_);
+  // Now, for the store may go next.
+  mirror_ = nullptr;
+  DropState();
+}
 
-void Engine::Start(absl::AnyInvocable<void(absl::Status)> on_first_term) {
-  on_first_term_ = std::move(on_first_term);
-  leadership_ = std::make_unique<store::Leadership>(deps_.store, deps_.strand, options_.leadership);
-  leadership_->Start({.on_gained = [this] { Load(); },
-                      .on_lost =
-                          [this](const absl::Status& why) {
-                            if (!stopping_) {
-                              deps_.log->Warning("leadership lost", {{"why", why}});
-                            }
-                            DropState();
-                            deps_.on_policy(nullptr);
-                            FinishStop();
-                          }});
+void Engine::Start(absl::AnyInvocable<void(absl::Status)> on_first_load) {
+  on_first_load_ = std::move(on_first_load);
+  Load();
 }
 
 void Engine::Load() {
   ++term_;
-  deps_.log->Info("leading; loading the state", {{"epoch", leadership_->epoch()}});
-  LoadPage(kKeyRoot, 0, {});
+  in_contact_ = true;
+  mirror_ = std::make_unique<StoreMirror>(deps_.store, deps_.strand,
+                                          StoreMirror::Options{.root = kKeyRoot,
+                                                               .turn_key = kTurnKey,
+                                                               .unkept_prefix = kAuditPrefix,
+                                                               .replica = options_.replica});
+  StoreMirror::Callbacks callbacks;
+  callbacks.on_loaded = [this] { Loaded(); };
+  callbacks.on_change = [this](const StoreMirror::Change& change) { OnForeignChange(change); };
+  callbacks.on_contact = [this](bool contact) { OnContact(contact); };
+  callbacks.on_failed = [this](const absl::Status& why) {
+    deps_.log->Error("the store cannot be followed", {{"why", why}});
+    if (!loaded_ && on_first_load_) std::exchange(on_first_load_, nullptr)(why);
+    Reload(why);
+  };
+  mirror_->Start(std::move(callbacks));
 }
 
-void Engine::LoadPage(std::string from, int64_t revision, std::vector<store::KeyValue> records) {
-  store::RangeRequest request;
-  request.key = std::move(from);
-  request.end = store::PrefixEnd(kKeyRoot);
-  request.limit = kPage;
-  request.revision = revision;
-  deps_.store->Range(std::move(request), [this, alive = std::weak_ptr<char>(alive_), term = term_,
-                                          records = std::move(records)](
-                                             absl::StatusOr<store::RangeResult> page) mutable {
-    if (alive.expired() || term != term_) return;
-    if (!page.ok()) return FailLoad(page.status());
-    const bool more = page->more;
-    std::string next;
-    if (more) {
-      next = page->kvs.back().key;
-      // The chain itself is read only by the audit service: the core needs its head alone.
-      next = next.rfind(kAuditPrefix, 0) == 0 ? store::PrefixEnd(kAuditPrefix) : next + '\0';
-    }
-    for (store::KeyValue& kv : page->kvs) {
-      if (kv.key.rfind(kAuditPrefix, 0) != 0) records.push_back(std::move(kv));
-    }
-    if (more) return LoadPage(std::move(next), page->revision, std::move(records));
-    Loaded(records);
-  });
-}
-
-void Engine::Loaded(const std::vector<store::KeyValue>& records) {
+bool Engine::Rebuild(CredentialsCore::Unstored unstored) {
   auto core = std::make_unique<CredentialsCore>(options_.core);
-  if (absl::Status status = core->Load(records); !status.ok()) return FailLoad(status);
-  queue_ = std::make_unique<store::CommitQueue>(deps_.store, deps_.strand, leadership_->Guard());
-  core_ = std::move(core);
-  if (!core_->initialised()) {
-    if (!options_.first_run.has_value()) {
-      return FailLoad(status::Error(absl::StatusCode::kDataLoss, "TRUST_DOMAIN_LOST",
-                                    "The store holds no trust domain."));
-    }
-    deps_.log->Info("first run: making the trust domain",
-                    {{"trust_domain", options_.first_run->trust_domain.name()}});
-    Apply(*options_.first_run);
-  } else if (options_.first_run.has_value() &&
-             core_->trust_domain().name() != options_.first_run->trust_domain.name()) {
-    // Another process made one between our look and our term; ours must not sign for it.
-    return FailLoad(status::Error(absl::StatusCode::kAborted, "TRUST_DOMAIN_MADE_ELSEWHERE",
-                                  "Another process has made the trust domain; start again."));
+  if (absl::Status status = core->Load(mirror_->RecordList()); !status.ok()) {
+    FailLoad(status);
+    return false;
   }
-  // Behind the first run's step, if there is one.
-  queue_->Submit({}, {}, [this](absl::StatusOr<int64_t> revision) {
-    if (!revision.ok()) return Reload(revision.status());
-    BeginTerm();
-  });
+  core->Restore(std::move(unstored));
+  core_ = std::move(core);
+  return true;
 }
 
-void Engine::BeginTerm() {
-  loaded_ = true;
-  leading_.Set(1);
-  auto snapshot = std::make_shared<const v1::PolicySnapshot>(core_->Snapshot());
-  policy_revision_.Set(static_cast<double>(snapshot->revision()));
-  deps_.on_policy(std::move(snapshot));
-  if (deps_.jwt_keys != nullptr) {
-    UseKeys(core_->jwt_keys().Published());
-    // Makes the keys that are missing.
-    Apply(Tick{});
+void Engine::Loaded() {
+  if (!Rebuild({})) return;
+  if (core_->initialised()) {
+    if (options_.first_run.has_value() &&
+        core_->trust_domain().name() != options_.first_run->trust_domain.name()) {
+      // Another process made one between our look and our load; ours must not sign for it.
+      return FailLoad(status::Error(absl::StatusCode::kAborted, "TRUST_DOMAIN_MADE_ELSEWHERE",
+                                    "Another process has made the trust domain; start again."));
+    }
+    return BeginServing();
   }
+  if (!options_.first_run.has_value()) {
+    return FailLoad(status::Error(absl::StatusCode::kDataLoss, "TRUST_DOMAIN_LOST",
+                                  "The store holds no trust domain."));
+  }
+  deps_.log->Info("first run: making the trust domain",
+                  {{"trust_domain", options_.first_run->trust_domain.name()}});
+  Push(*options_.first_run, [this] { BeginServing(); });
+}
+
+void Engine::BeginServing() {
+  loaded_ = true;
+  deps_.log->Info("serving what the store holds", {{"records", mirror_->records().size()}});
+  PublishChanges();
+  // Makes the keys that are missing.
+  if (deps_.jwt_keys != nullptr) Push(Tick{});
+  ShowState();
   ArmTimer();
-  if (on_first_term_) std::exchange(on_first_term_, nullptr)(absl::OkStatus());
+  if (on_first_load_) std::exchange(on_first_load_, nullptr)(absl::OkStatus());
 }
 
 void Engine::FailLoad(const absl::Status& why) {
   deps_.log->Error("cannot load the state", {{"why", why}});
-  if (on_first_term_) std::exchange(on_first_term_, nullptr)(why);
+  if (on_first_load_) std::exchange(on_first_load_, nullptr)(why);
   Reload(why);
 }
 
@@ -153,10 +150,8 @@ void Engine::Submit(Event event, Callback done) {
   auto callback = std::make_shared<Callback>(std::move(done));
   deps_.strand->Post(rpc::OrElse(
       [this, alive = std::weak_ptr<char>(alive_), event = std::move(event), callback]() mutable {
-        if (alive.expired() || !leading() || stopping_ || !leadership_->Valid()) {
-          return (*callback)(NotLeading());
-        }
-        if (queue_->congested()) {
+        if (alive.expired() || !serving() || stopping_) return (*callback)(NotServing());
+        if (pending_.size() + in_flight_.size() > kCongestedAt) {
           return (*callback)(status::WithRetryDelay(
               status::Error(absl::StatusCode::kResourceExhausted, "OVERLOADED",
                             "Too many changes wait to be stored."),
@@ -165,30 +160,156 @@ void Engine::Submit(Event event, Callback done) {
         const CallId call = next_call_++;
         SetCall(&event, call);
         calls_[call] = std::move(*callback);
-        Apply(event);
+        Push(std::move(event));
       },
-      [callback] { (*callback)(NotLeading()); }));
+      [callback] { (*callback)(NotServing()); }));
 }
 
-void Engine::Apply(const Event& event) {
-  Step step = core_->Apply(event, deps_.strand->clock().Read());
-  queue_->Submit(std::move(step.puts), std::move(step.deletes),
-                 [this, after = std::move(step.after)](absl::StatusOr<int64_t> revision) mutable {
-                   if (!revision.ok()) return Reload(revision.status());
-                   const int64_t term = term_;
-                   for (Effect& effect : after) {
-                     CarryOut(&effect);
-                     // An answer may have led to the end of this term.
-                     if (term != term_) return;
-                   }
-                 });
-  queue_length_.Set(static_cast<double>(queue_->waiting()));
-  if (loaded_) ArmTimer();
+void Engine::Push(Event event, absl::AnyInvocable<void()> committed) {
+  if (std::holds_alternative<Tick>(event)) tick_pending_ = true;
+  pending_.push_back({std::move(event), std::move(committed)});
+  queue_length_.Set(static_cast<double>(pending_.size() + in_flight_.size()));
+  ScheduleFlush();
+}
+
+void Engine::ScheduleFlush() {
+  if (flush_scheduled_) return;
+  flush_scheduled_ = true;
+  // Not at once: what the tasks behind this one submit goes along.
+  deps_.strand->Post([this, alive = std::weak_ptr<char>(alive_)] {
+    if (alive.expired()) return;
+    flush_scheduled_ = false;
+    Flush();
+  });
+}
+
+void Engine::Flush() {
+  if (core_ == nullptr || !in_flight_.empty() || pending_.empty()) return;
+  unstored_ = core_->unstored();
+  // What several events do to one key is one operation: nobody sees what lies between them.
+  std::map<std::string, store::Op> ops;
+  size_t bytes = 0;
+  const Now now = deps_.strand->clock().Read();
+  while (!pending_.empty()) {
+    const bool tick = std::holds_alternative<Tick>(pending_.front().event);
+    // A Tick may fill a transaction by itself.
+    if (!in_flight_.empty() &&
+        (tick || ops.size() + kOrdinaryOps > kMostOps || bytes > kMostBytes)) {
+      break;
+    }
+    if (std::holds_alternative<FirstRun>(pending_.front().event) && core_->initialised()) {
+      return FailLoad(status::Error(absl::StatusCode::kAborted, "TRUST_DOMAIN_MADE_ELSEWHERE",
+                                    "Another process has made the trust domain; start again."));
+    }
+    Pending pending = std::move(pending_.front());
+    pending_.pop_front();
+    Step step = core_->Apply(pending.event, now);
+    for (store::Put& put : step.puts) {
+      bytes += put.key.size() + put.value.size();
+      std::string key = put.key;
+      ops.insert_or_assign(std::move(key), std::move(put));
+    }
+    for (store::Delete& gone : step.deletes) {
+      std::string key = gone.key;
+      ops.insert_or_assign(std::move(key), std::move(gone));
+    }
+    in_flight_.push_back({std::move(pending), std::move(step.after)});
+    if (tick) break;
+  }
+  Commit(std::move(ops));
+}
+
+void Engine::Commit(std::map<std::string, store::Op> ops) {
+  std::vector<store::Op> list;
+  list.reserve(ops.size());
+  for (auto& [key, op] : ops) list.push_back(std::move(op));
+  mirror_->Commit(std::move(list), [this](absl::StatusOr<bool> committed) {
+    if (!committed.ok()) return Reload(committed.status());
+    if (*committed) {
+      Committed();
+    } else {
+      Conflicted();
+    }
+  });
+}
+
+void Engine::Committed() {
+  std::vector<InFlight> done = std::exchange(in_flight_, {});
+  queue_length_.Set(static_cast<double>(pending_.size()));
+  const int64_t term = term_;
+  for (InFlight& event : done) {
+    if (std::holds_alternative<Tick>(event.pending.event)) tick_pending_ = false;
+    for (Effect& effect : event.after) {
+      CarryOut(&effect);
+      // An answer may have led to the end of this term.
+      if (term != term_) return;
+    }
+    if (event.pending.committed) event.pending.committed();
+    if (term != term_) return;
+  }
+  if (loaded_) {
+    // Contact came back while the transaction was under way.
+    if (published_policy_ < 0) PublishChanges();
+    ArmTimer();
+  }
+  if (!pending_.empty()) ScheduleFlush();
+}
+
+void Engine::Conflicted() {
+  conflicts_.Increment();
+  // What the core has decided did not happen; the events are decided again, in their order.
+  for (auto it = in_flight_.rbegin(); it != in_flight_.rend(); ++it) {
+    pending_.push_front(std::move(it->pending));
+  }
+  in_flight_.clear();
+  if (!Rebuild(std::move(unstored_))) return;
+  if (loaded_) PublishChanges();
+  ScheduleFlush();
+}
+
+void Engine::OnForeignChange(const StoreMirror::Change& change) {
+  if (core_ == nullptr) return;
+  if (change.deleted) {
+    if (!Rebuild(core_->unstored())) return;
+  } else if (absl::Status loaded = core_->Load(change.puts); !loaded.ok()) {
+    return FailLoad(loaded);
+  }
+  if (!loaded_) return;
+  PublishChanges();
+  ArmTimer();
+}
+
+void Engine::OnContact(bool contact) {
+  in_contact_ = contact;
+  ShowState();
+  if (contact) {
+    deps_.log->Info("the store answers again");
+    published_policy_ = -1;
+    if (loaded_) PublishChanges();
+    return;
+  }
+  deps_.log->Warning("the store does not answer; this process no longer says what the policy is");
+  deps_.on_policy(nullptr);
+}
+
+void Engine::PublishChanges() {
+  // What is decided and not yet committed is nobody's to know.
+  if (!in_contact_ || !in_flight_.empty()) return;
+  auto snapshot = std::make_shared<const v1::PolicySnapshot>(core_->Snapshot());
+  if (snapshot->revision() != published_policy_) {
+    published_policy_ = snapshot->revision();
+    policy_revision_.Set(static_cast<double>(snapshot->revision()));
+    deps_.on_policy(std::move(snapshot));
+  }
+  if (deps_.jwt_keys == nullptr) return;
+  const JwtKeySet keys = core_->jwt_keys().Published();
+  if (keys.sequence != published_keys_) UseKeys(keys);
 }
 
 void Engine::CarryOut(Effect* effect) {
   if (auto* publish = std::get_if<PublishPolicy>(effect)) {
-    policy_revision_.Set(static_cast<double>(publish->snapshot->revision()));
+    published_policy_ = publish->snapshot->revision();
+    policy_revision_.Set(static_cast<double>(published_policy_));
     deps_.on_policy(std::move(publish->snapshot));
     return;
   }
@@ -214,11 +335,12 @@ void Engine::MakeKey(const std::string& algorithm) {
     if (!record.ok()) {
       deps_.log->Error("no key for tokens", {{"algorithm", algorithm}, {"cause", record.status()}});
     }
-    Apply(JwtKeyMade{algorithm, std::move(record)});
+    Push(JwtKeyMade{algorithm, std::move(record)});
   });
 }
 
 void Engine::UseKeys(const JwtKeySet& keys) {
+  published_keys_ = keys.sequence;
   if (deps_.on_jwt_keys) deps_.on_jwt_keys(keys);
   if (deps_.jwt_keys == nullptr) return;
   deps_.jwt_keys->Open(core_->jwt_keys().keys(), [log = deps_.log](const absl::Status& opened) {
@@ -259,27 +381,49 @@ absl::StatusOr<Answer> Engine::Fulfil(Outcome outcome) {
 }
 
 void Engine::Reload(const absl::Status& why) {
-  if (stopping_) return;
-  leadership_->StepDown(why);
+  deps_.log->Warning("the state is dropped and loaded again", {{"why", why}});
+  DropState();
+  deps_.on_policy(nullptr);
+  if (stopping_) return FinishStop();
+  if (reload_timer_ != 0) return;
+  reload_timer_ = deps_.strand->RunAfter(kReloadAfter, [this] {
+    reload_timer_ = 0;
+    Load();
+  });
 }
 
 void Engine::DropState() {
   ++term_;
   loaded_ = false;
-  leading_.Set(0);
+  tick_pending_ = false;
+  published_policy_ = -1;
+  published_keys_ = -1;
   if (timer_ != 0) deps_.strand->Cancel(std::exchange(timer_, 0));
   timer_time_ = BootTime::InfiniteFuture();
-  queue_.reset();
+  if (mirror_ != nullptr) {
+    mirror_->Stop();
+    // Not from within one of its callbacks.
+    deps_.strand->Post([mirror = std::shared_ptr<StoreMirror>(std::move(mirror_))] {});
+  }
   core_.reset();
+  pending_.clear();
+  in_flight_.clear();
+  ShowState();
   std::map<CallId, Callback> calls = std::move(calls_);
   calls_.clear();
   for (auto& [call, done] : calls) {
-    done(OutcomeUnknown(absl::UnavailableError("the process no longer leads")));
+    done(OutcomeUnknown(absl::UnavailableError("the store did not say")));
   }
 }
 
+void Engine::ShowState() {
+  serving_.Set(serving() ? 1 : 0);
+  queue_length_.Set(static_cast<double>(pending_.size() + in_flight_.size()));
+}
+
 void Engine::ArmTimer() {
-  const BootTime next = core_->NextDeadline().value_or(BootTime::InfiniteFuture());
+  const BootTime next = tick_pending_ ? BootTime::InfiniteFuture()
+                                      : core_->NextDeadline().value_or(BootTime::InfiniteFuture());
   if (next == timer_time_) return;
   if (timer_ != 0) deps_.strand->Cancel(std::exchange(timer_, 0));
   timer_time_ = next;
@@ -288,34 +432,28 @@ void Engine::ArmTimer() {
     if (alive.expired() || term != term_) return;
     timer_ = 0;
     timer_time_ = BootTime::InfiniteFuture();
-    OnTimer();
+    Push(Tick{});
   });
-}
-
-void Engine::OnTimer() {
-  if (leading()) Apply(Tick{});
 }
 
 void Engine::Stop(absl::AnyInvocable<void()> done) {
   stopping_ = true;
-  if (leadership_ == nullptr) return done();
   on_stopped_ = std::move(done);
   // Each round closes at most 32 windows.
-  Flush(/*rounds_left=*/16);
+  FlushWindows(/*rounds_left=*/16);
 }
 
-void Engine::Flush(int rounds_left) {
-  if (!leading() || rounds_left == 0) return FinishStop();
-  Apply(Tick{.flush = true});
-  queue_->Submit({}, {}, [this, rounds_left](absl::StatusOr<int64_t> revision) {
-    Flush(revision.ok() ? rounds_left - 1 : 0);
-  });
+void Engine::FlushWindows(int rounds_left) {
+  if (!serving() || rounds_left == 0) return FinishStop();
+  Push(Tick{.flush = true}, [this, rounds_left] { FlushWindows(rounds_left - 1); });
 }
 
 void Engine::FinishStop() {
   if (!on_stopped_) return;
-  leadership_->Resign(
-      [done = std::exchange(on_stopped_, nullptr)](absl::Status) mutable { done(); });
+  if (reload_timer_ != 0) deps_.strand->Cancel(std::exchange(reload_timer_, 0));
+  DropState();
+  deps_.on_policy(nullptr);
+  std::exchange(on_stopped_, nullptr)();
 }
 
 }  // namespace capstan::credentials

@@ -2,6 +2,7 @@
 #define CAPSTAN_SERVICES_CREDENTIALS_ENGINE_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,37 +15,42 @@
 #include "absl/types/optional.h"
 #include "libs/log/log.h"
 #include "libs/metrics/registry.h"
-#include "libs/store/commit_queue.h"
-#include "libs/store/leadership.h"
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
+#include "libs/time/clock.h"
 #include "proto/capstan/credentials/v1/project.pb.h"
 #include "services/credentials/core/credentials_core.h"
 #include "services/credentials/core/event.h"
 #include "services/credentials/ports/event_sink.h"
 #include "services/credentials/ports/jwt_keys.h"
 #include "services/credentials/ports/signer.h"
+#include "services/credentials/store_mirror.h"
 
 namespace capstan::credentials {
 
 // The strand of credentials: owns the core, persists what it decides, and only then signs, answers
 // and publishes. All methods on the strand, construction and destruction included, but for Submit.
 //
-// It leads or waits to lead. When a commit fails or leadership is lost it drops the core, answers
-// every open call with UNAVAILABLE, and loads again in its next term.
+// Any number of replicas serve at once over one store. Each decides on what it knows of all the
+// others' commits; a transaction that turns out not to be on top of them does nothing, and its
+// events are decided again. So the replicas act as one would, only with more processes that may
+// die. When a commit's outcome is not known the engine drops the core, answers every open call with
+// UNAVAILABLE, and loads again.
 //
 // Metrics, all with the prefix `capstan_credentials_`:
 //   certificates_issued_total   certificates signed
 //   tokens_issued_total         JWT-SVIDs signed
 //   refusals_total              events that the core refused
 //   policy_revision             revision of the policy in force
-//   leading                     1 while this process leads and has loaded its state
-//   commit_queue_submissions    steps waiting to be committed
+//   serving                     1 while this process has its state and the store answers it
+//   commit_queue_submissions    events waiting to be committed
+//   commit_conflicts_total      transactions that another replica's came before
 class Engine final : public EventSink {
  public:
   struct Options {
     CoreConfig core;
-    store::Leadership::Options leadership;
+    // What the turn key says when this process has put it; for people.
+    std::string replica;
     // Applied if the store turns out to hold no trust domain.
     absl::optional<FirstRun> first_run;
   };
@@ -58,10 +64,10 @@ class Engine final : public EventSink {
     JwtKeys* jwt_keys = nullptr;
     const log::Logger* log = nullptr;
     metrics::Registry* metrics = nullptr;
-    // Called with each committed policy, with the loaded one at the beginning of a term, and with
-    // null at its end.
+    // Called with each committed policy, whoever has committed it, with the loaded one, and with
+    // null when this process can no longer say what the policy is.
     std::function<void(std::shared_ptr<const v1::PolicySnapshot>)> on_policy;
-    // Called with each committed set of keys, and with the loaded one at the beginning of a term.
+    // Called with each committed set of keys, and with the loaded one.
     std::function<void(const JwtKeySet&)> on_jwt_keys{};
   };
   Engine(Options options, Deps deps);
@@ -69,25 +75,45 @@ class Engine final : public EventSink {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Begins to try to lead. `on_first_term` runs once: when the first term's state has been loaded
-  // (and the first run's is committed), or with the error that makes loading impossible.
-  void Start(absl::AnyInvocable<void(absl::Status)> on_first_term);
+  // Begins to load. `on_first_load` runs once: when the state is there (and the first run's is
+  // committed), or with the error that makes that impossible.
+  void Start(absl::AnyInvocable<void(absl::Status)> on_first_load);
 
   // Calls that are open when the state is dropped get OUTCOME_UNKNOWN.
   void Submit(Event event, Callback done) override;
 
-  // Records what was counted, gives up leadership; `done` runs when that is over. Once.
+  // Records what was counted; `done` runs when that is over. Once.
   void Stop(absl::AnyInvocable<void()> done);
 
-  bool leading() const { return core_ != nullptr && loaded_; }
+  bool serving() const { return core_ != nullptr && loaded_ && in_contact_; }
 
  private:
+  // An event on its way into the store.
+  struct Pending {
+    Event event;
+    // Runs after the event's effects. May be null.
+    absl::AnyInvocable<void()> committed;
+  };
+  struct InFlight {
+    Pending pending;
+    std::vector<Effect> after;
+  };
+
   void Load();
-  void LoadPage(std::string from, int64_t revision, std::vector<store::KeyValue> records);
-  void Loaded(const std::vector<store::KeyValue>& records);
+  void Loaded();
+  void BeginServing();
   void FailLoad(const absl::Status& why);
-  void BeginTerm();
-  void Apply(const Event& event);
+  void Push(Event event, absl::AnyInvocable<void()> committed = nullptr);
+  void ScheduleFlush();
+  void Flush();
+  void Commit(std::map<std::string, store::Op> ops);
+  void Committed();
+  void Conflicted();
+  // Makes the core anew from what the store holds. False if it cannot be loaded.
+  bool Rebuild(CredentialsCore::Unstored unstored);
+  void OnForeignChange(const StoreMirror::Change& change);
+  void OnContact(bool contact);
+  void PublishChanges();
   void CarryOut(Effect* effect);
   void MakeKey(const std::string& algorithm);
   // Gives the keys to those who verify, and opens those that sign.
@@ -96,31 +122,42 @@ class Engine final : public EventSink {
   void Reload(const absl::Status& why);
   void DropState();
   void ArmTimer();
-  void OnTimer();
-  void Flush(int rounds_left);
+  void FlushWindows(int rounds_left);
   void FinishStop();
+  void ShowState();
 
   const Options options_;
   const Deps deps_;
   metrics::Counter issued_;
   metrics::Counter tokens_;
   metrics::Counter refusals_;
+  metrics::Counter conflicts_;
   metrics::Gauge policy_revision_;
-  metrics::Gauge leading_;
+  metrics::Gauge serving_;
   metrics::Gauge queue_length_;
 
-  std::unique_ptr<store::Leadership> leadership_;
   // Raised whenever what was under way no longer counts.
   int64_t term_ = 0;
+  std::unique_ptr<StoreMirror> mirror_;
   std::unique_ptr<CredentialsCore> core_;
   bool loaded_ = false;
+  bool in_contact_ = true;
   bool stopping_ = false;
-  std::unique_ptr<store::CommitQueue> queue_;
+  bool flush_scheduled_ = false;
+  bool tick_pending_ = false;
+  std::deque<Pending> pending_;
+  // Decided by the core and not yet known to be committed; `unstored_` is from before them.
+  std::vector<InFlight> in_flight_;
+  CredentialsCore::Unstored unstored_;
+  // Of what on_policy and on_jwt_keys were told last; -1 for nothing.
+  int64_t published_policy_ = -1;
+  int64_t published_keys_ = -1;
   CallId next_call_ = 1;
   std::map<CallId, Callback> calls_;
   Strand::TimerId timer_ = 0;
+  Strand::TimerId reload_timer_ = 0;
   BootTime timer_time_ = BootTime::InfiniteFuture();
-  absl::AnyInvocable<void(absl::Status)> on_first_term_;
+  absl::AnyInvocable<void(absl::Status)> on_first_load_;
   absl::AnyInvocable<void()> on_stopped_;
   // Expires with the engine: tasks and callbacks hold it weakly.
   const std::shared_ptr<char> alive_ = std::make_shared<char>();

@@ -47,8 +47,6 @@ class EngineTest : public testing::Test {
     first_run.trust_domain.add_roots("root");
     first_run.admin_uid = 1000;
     Engine::Options options;
-    options.leadership.key = "/capstan/credentials/v1/leader";
-    options.leadership.sole_owner = true;
     options.first_run = first_run;
     engine_ = std::make_unique<Engine>(
         std::move(options),
@@ -60,7 +58,7 @@ class EngineTest : public testing::Test {
                      .on_policy = [this](std::shared_ptr<const v1::PolicySnapshot> snapshot) {
                        policies_.push_back(std::move(snapshot));
                      }});
-    engine_->Start([this](absl::Status status) { first_term_ = std::move(status); });
+    engine_->Start([this](absl::Status status) { first_load_ = std::move(status); });
     strand_.RunReady();
   }
 
@@ -102,15 +100,15 @@ class EngineTest : public testing::Test {
   std::unique_ptr<store::MemoryStore> store_;
   std::unique_ptr<metrics::Registry> metrics_;
   std::unique_ptr<Engine> engine_;
-  absl::optional<absl::Status> first_term_;
+  absl::optional<absl::Status> first_load_;
   std::vector<std::shared_ptr<const v1::PolicySnapshot>> policies_;
   int serials_ = 0;
 };
 
-TEST_F(EngineTest, MakesTheTrustDomainAndLeads) {
-  ASSERT_TRUE(first_term_.has_value());
-  ASSERT_TRUE(first_term_->ok()) << *first_term_;
-  EXPECT_TRUE(engine_->leading());
+TEST_F(EngineTest, MakesTheTrustDomainAndServes) {
+  ASSERT_TRUE(first_load_.has_value());
+  ASSERT_TRUE(first_load_->ok()) << *first_load_;
+  EXPECT_TRUE(engine_->serving());
   ASSERT_FALSE(policies_.empty());
   EXPECT_EQ(policies_.back()->projects_size(), 1);
 }
@@ -144,14 +142,14 @@ TEST_F(EngineTest, AFailedCommitIsAnsweredAndForgotten) {
     EXPECT_EQ(status::Reason((*answer)->status()), "OUTCOME_UNKNOWN");
   }
   EXPECT_TRUE(signer_.signed_.empty());
-  EXPECT_FALSE(engine_->leading());
+  EXPECT_FALSE(engine_->serving());
   EXPECT_EQ(policies_.back(), nullptr);
   const auto meanwhile = Submit(NewProject("robots"));
   strand_.RunReady();
-  EXPECT_EQ(status::Reason((*meanwhile)->status()), "NOT_LEADING");
+  EXPECT_EQ(status::Reason((*meanwhile)->status()), "NOT_SERVING");
 
   strand_.Advance(absl::Seconds(5));
-  ASSERT_TRUE(engine_->leading());
+  ASSERT_TRUE(engine_->serving());
   const auto again = Submit(NewProject("robots"));
   strand_.RunReady();
   EXPECT_TRUE((*again)->ok()) << (*again)->status();
@@ -206,7 +204,7 @@ TEST_F(EngineTest, ATokenSpentBeforeACrashStaysSpent) {
   Close();
   Open();
   strand_.Advance(absl::Seconds(5));
-  ASSERT_TRUE(engine_->leading());
+  ASSERT_TRUE(engine_->serving());
   join.key = {.spki = "second", .serial = std::string(32, '5')};
   const auto thief = Submit(join);
   join.key = {.spki = "first", .serial = std::string(32, '6')};
@@ -226,7 +224,7 @@ TEST_F(EngineTest, CallsOfAStoppedEngineAreAnswered) {
   ASSERT_TRUE(before->has_value());
   const auto after = Submit(NewProject("planes"));
   strand_.RunReady();
-  EXPECT_EQ(status::Reason((*after)->status()), "NOT_LEADING");
+  EXPECT_EQ(status::Reason((*after)->status()), "NOT_SERVING");
   EXPECT_EQ(policies_.back(), nullptr);
 }
 
@@ -261,12 +259,12 @@ TEST_F(EngineTest, LoadsMoreThanOnePage) {
   Close();
   Open();
   strand_.Advance(absl::Seconds(5));
-  ASSERT_TRUE(engine_->leading());
+  ASSERT_TRUE(engine_->serving());
   EXPECT_EQ(policies_.back()->projects_size(), 901);
 }
 
-TEST_F(EngineTest, AQuietEngineOnlyKeepsItsLeadership) {
-  // Leadership renews by itself; nothing of the engine's own is armed.
+TEST_F(EngineTest, AQuietEngineOnlyAsksWhetherItsStoreAnswers) {
+  // One timer asks; nothing of the engine's own is armed.
   const size_t armed = strand_.armed();
   const auto svid = Submit(PersonSvid());
   strand_.RunReady();

@@ -9,7 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "grpcpp/client_context.h"
 #include "gtest/gtest.h"
@@ -86,7 +87,8 @@ class Part {
     while (clock_.Read().boot < end) {
       const auto policy = policy_.Get();
       if (policy != nullptr && policy->revision() >= revision) return true;
-      absl::SleepFor(absl::Milliseconds(5));
+      absl::Notification never;
+      never.WaitForNotificationWithTimeout(absl::Milliseconds(5));
     }
     return false;
   }

@@ -29,6 +29,9 @@ absl::Status CheckConfig(const config::v1::CredentialsConfig& config) {
   if (!config.person_socket().empty()) {
     process::CheckAbsolutePath("person_socket", config.person_socket(), &errors);
   }
+  if (!config.key_file().empty()) {
+    process::CheckAbsolutePath("key_file", config.key_file(), &errors);
+  }
   process::CheckDuration("svid_ttl", config.has_svid_ttl(), config.svid_ttl(), kLeastTtl, kMostTtl,
                          &errors);
   process::CheckDuration("task_svid_ttl", config.has_task_svid_ttl(), config.task_svid_ttl(),
@@ -51,7 +54,7 @@ absl::Status Run(const config::v1::CredentialsConfig& config, const process::Sta
   if (config.has_admin_uid()) settings.admin_uid = config.admin_uid();
   settings.supervisor_fd = options.supervisor_fd;
   settings.supervised_paths = options.supervised_paths;
-  settings.sole_store_owner = process->owns_store();
+  settings.key_file = config.key_file();
   if (config.has_svid_ttl()) settings.core.svid_ttl = ToDuration(config.svid_ttl());
   if (config.has_task_svid_ttl()) {
     settings.core.task_svid_ttl = ToDuration(config.task_svid_ttl());

@@ -7,8 +7,10 @@
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "libs/auth/denial_log.h"
 #include "libs/auth/policy.h"
@@ -85,15 +87,18 @@ class Server::Body {
   }
 
   absl::Status Start() {
-    CAPSTAN_ASSIGN_OR_RETURN(trust_domain_,
-                             OpenTrustDomain({.data_folder = config_.data_folder,
-                                              .new_name = config_.trust_domain,
-                                              .admin_uid = config_.admin_uid},
-                                             deps_.store, &secrets_, deps_.clock->Read().wall));
-    const v1::TrustDomainRecord& record = trust_domain_.record;
-    name_ = record.name();
-    bundle_sha256_ = rpc::BundleSha256({record.roots().begin(), record.roots().end()});
-    CAPSTAN_RETURN_IF_ERROR(StartEngine());
+    absl::Status opened = Open();
+    if (status::Reason(opened) == "TRUST_DOMAIN_MADE_ELSEWHERE") {
+      // Another replica had its first run at the same time: this one joins it.
+      RunOn(deps_.strand, [this] {
+        engine_.reset();
+        jwt_keys_.reset();
+        feed_.reset();
+      });
+      RunOn(deps_.io_strand, [] {});
+      opened = Open();
+    }
+    CAPSTAN_RETURN_IF_ERROR(opened);
     CAPSTAN_RETURN_IF_ERROR(StartIdentity());
     CAPSTAN_RETURN_IF_ERROR(MakeHandlers());
     CAPSTAN_RETURN_IF_ERROR(StartServers());
@@ -121,7 +126,10 @@ class Server::Body {
     if (join_server_ != nullptr) join_server_->Shutdown(left());
     if (server_ != nullptr) server_->Shutdown(left());
     join_server_.reset();
-    server_.reset();
+    {
+      absl::MutexLock lock(&health_mutex_);
+      server_.reset();
+    }
     RunOn(deps_.io_strand, [this] { identity_keeper_.reset(); });
     if (!RunOn(deps_.strand, [this] { enforcer_.reset(); })) enforcer_.reset();
     // What it has counted goes to the engine.
@@ -154,18 +162,39 @@ class Server::Body {
     if (!serving_) return absl::UnavailableError("not serving");
     const auto policy = policy_.Get();
     if (policy == nullptr || policy->expires() <= deps_.clock->Read().boot) {
-      return absl::UnavailableError("this process does not lead");
+      return absl::UnavailableError("the store does not answer");
     }
     return absl::OkStatus();
   }
 
  private:
+  absl::Status Open() {
+    CAPSTAN_ASSIGN_OR_RETURN(
+        trust_domain_,
+        OpenTrustDomain({.key_file = config_.key_file.empty()
+                                         ? absl::StrCat(config_.data_folder, "/key_keeper.key")
+                                         : config_.key_file,
+                         .new_name = config_.trust_domain,
+                         .admin_uid = config_.admin_uid},
+                        deps_.store, &secrets_, deps_.clock->Read().wall));
+    const v1::TrustDomainRecord& record = trust_domain_.record;
+    name_ = record.name();
+    bundle_sha256_ = rpc::BundleSha256({record.roots().begin(), record.roots().end()});
+    return StartEngine();
+  }
+
+  // On the strand: whether callers should come here. Replicas are equal, so each that can act says
+  // what elsewhere only a leader does.
+  void SetServing(bool serving) {
+    absl::MutexLock lock(&health_mutex_);
+    store_answers_ = serving;
+    if (server_ != nullptr) server_->SetServing(rpc::kLeaderHealth, serving);
+  }
+
   absl::Status StartEngine() {
     Engine::Options options;
     options.core = config_.core;
-    options.leadership.key = "/capstan/credentials/v1/leader";
-    options.leadership.value = config_.listen;
-    options.leadership.sole_owner = config_.sole_store_owner;
+    options.replica = config_.listen;
     options.first_run = trust_domain_.first_run;
     absl::Notification loaded;
     absl::Status result = Stopped();
@@ -187,6 +216,7 @@ class Server::Body {
                        .metrics = deps_.metrics,
                        .on_policy =
                            [this](std::shared_ptr<const v1::PolicySnapshot> snapshot) {
+                             SetServing(snapshot != nullptr);
                              feed_->Publish(std::move(snapshot));
                            },
                        .on_jwt_keys = [this](const JwtKeySet& keys) { documents_.Set(keys); }});
@@ -303,7 +333,12 @@ class Server::Body {
                        rpc::Registered<v1::AuditService>(audit_.get()),
                        rpc::Registered<v1::AccessService>(caller_access_.get())};
     config.max_connection_age = rpc::ConnectionAge(*identity_->Get(), now);
-    CAPSTAN_ASSIGN_OR_RETURN(server_, rpc::Server::Start(config));
+    CAPSTAN_ASSIGN_OR_RETURN(auto server, rpc::Server::Start(config));
+    {
+      absl::MutexLock lock(&health_mutex_);
+      server_ = std::move(server);
+      server_->SetServing(rpc::kLeaderHealth, store_answers_);
+    }
     rpc::ServerConfig join_config;
     join_config.address = config_.join_listen;
     join_config.credentials = rpc::JoinServerCredentials(identity_);
@@ -425,6 +460,9 @@ class Server::Body {
   std::unique_ptr<AuditServiceHandlers> audit_;
   std::unique_ptr<AccessServiceHandlers> caller_access_;
   Strand::TimerId flush_timer_ = 0;
+  // The server's own methods are called without it: only the strand's use may meet its end.
+  absl::Mutex health_mutex_;
+  bool store_answers_ ABSL_GUARDED_BY(health_mutex_) = false;
   std::unique_ptr<rpc::Server> server_;
   std::unique_ptr<rpc::Server> join_server_;
   std::unique_ptr<OpenIdServer> openid_;

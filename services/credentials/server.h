@@ -20,8 +20,11 @@ namespace capstan::credentials {
 
 // See README.md, Flags.
 struct Config {
-  // Must exist; 0700. Holds `identity/` and `key_keeper.key`.
+  // Must exist; 0700. Holds `identity/` and, unless `key_file` is set, `key_keeper.key`.
   std::string data_folder;
+  // The key that seals the stored private keys (32 bytes, 0600): the same for all replicas. Made at
+  // the first run if it is not there. Empty: `key_keeper.key` in the data folder.
+  std::string key_file;
   std::string listen = "127.0.0.1:0";
   std::string join_listen = "127.0.0.1:0";
   // Empty: no people's socket.
@@ -39,8 +42,6 @@ struct Config {
   // anyone. Empty: none; else `issuer` is needed.
   std::string openid_listen;
   CoreConfig core;
-  // True for a store that this process owns alone (SQLite).
-  bool sole_store_owner = true;
 };
 
 struct Deps {
@@ -70,8 +71,7 @@ class Server {
   // error only destroy it.
   absl::Status Start();
 
-  // Ends the streams, lets calls end until `deadline`, records what was counted, gives up
-  // leadership. Idempotent.
+  // Ends the streams, lets calls end until `deadline`, records what was counted. Idempotent.
   void Drain(BootTime deadline);
 
   // After Start.
@@ -82,7 +82,7 @@ class Server {
   const std::string& trust_domain() const;
   // Lower-case hex, as in join tokens.
   const std::string& bundle_sha256() const;
-  // OK while this process leads and serves.
+  // OK while this process serves and its store answers.
   absl::Status Ready() const;
 
  private:

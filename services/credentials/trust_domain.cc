@@ -83,8 +83,7 @@ absl::StatusOr<TrustDomain> OpenTrustDomain(const TrustDomainOptions& options, s
   CAPSTAN_ASSIGN_OR_RETURN(const store::RangeResult found, BlockingRange(store, request));
   const bool exists = !found.kvs.empty();
   CAPSTAN_ASSIGN_OR_RETURN(std::unique_ptr<FileKeyKeeper> keeper,
-                           FileKeyKeeper::Open(absl::StrCat(options.data_folder, "/key_keeper.key"),
-                                               /*create=*/!exists, secrets));
+                           FileKeyKeeper::Open(options.key_file, /*create=*/!exists, secrets));
   if (exists) {
     v1::TrustDomainRecord record;
     if (!record.ParseFromString(found.kvs[0].value)) {

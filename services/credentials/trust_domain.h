@@ -18,8 +18,8 @@
 namespace capstan::credentials {
 
 struct TrustDomainOptions {
-  // The key keeper's file lies here.
-  std::string data_folder;
+  // The key keeper's file.
+  std::string key_file;
   // Name of a new trust domain; empty for `capstan-<8 hex digits>.local`.
   std::string new_name;
   // Who becomes admin of a new one.

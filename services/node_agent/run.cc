@@ -116,7 +116,7 @@ absl::Status Run(const config::v1::NodeAgentConfig& config, const process::Start
       process->ChannelTo(config.executor(), absl::StrCat("/executor/", config.cluster()));
   deps.data_loader = process->ChannelToLeader(config.data_loader(), "/svc/data_loader");
   deps.telemetry = process->ChannelTo(config.telemetry(), "/svc/telemetry");
-  deps.credentials = process->ChannelTo(config.process().credentials(), "/svc/credentials");
+  deps.credentials = process->ChannelToLeader(config.process().credentials(), "/svc/credentials");
   deps.audit = process->audit();
   deps.seed = process->NewSeed();
   CAPSTAN_ASSIGN_OR_RETURN(const auto server, Server::Create(settings, deps));

@@ -15,6 +15,8 @@ void PolicyFeed::Publish(std::shared_ptr<const v1::PolicySnapshot> snapshot) {
   snapshot_ = std::move(snapshot);
   if (snapshot_ == nullptr) {
     if (timer_ != 0) strand_->Cancel(std::exchange(timer_, 0));
+    // They find another replica, or this one when it can say again.
+    EndAll(absl::UnavailableError("This replica cannot say now what the policy is."));
     return;
   }
   holder_->Set(std::make_shared<const auth::Policy>(*snapshot_, strand_->clock().Read().boot));

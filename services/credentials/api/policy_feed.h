@@ -26,8 +26,8 @@ class PolicyFeed {
   PolicyFeed(const PolicyFeed&) = delete;
   PolicyFeed& operator=(const PolicyFeed&) = delete;
 
-  // Null: this process may no longer say what the policy is. What was given out runs on until it
-  // expires.
+  // Null: this process may no longer say what the policy is: every stream ends, so that its watcher
+  // asks elsewhere. What was given out runs on until it expires.
   void Publish(std::shared_ptr<const v1::PolicySnapshot> snapshot);
   void AddWatcher(std::shared_ptr<Writer> writer);
   // Ends every stream, so that a server can stop.

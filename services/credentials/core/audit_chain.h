@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "absl/time/time.h"
 #include "libs/store/store.h"
@@ -55,16 +56,20 @@ class AuditChain {
 
   int64_t sequence() const { return head_.sequence(); }
 
- private:
+  // The open windows: what is counted and not yet in a record.
   using Kind = std::tuple<std::string, std::string, std::string, int>;
   struct Window {
     BootTime end;
     int64_t repeats = 0;
   };
+  using Windows = std::map<Kind, Window>;
+  const Windows& windows() const { return windows_; }
+  void SetWindows(Windows windows) { windows_ = std::move(windows); }
 
+ private:
   const absl::Duration fold_window_;
   v1::AuditHeadRecord head_;
-  std::map<Kind, Window> windows_;
+  Windows windows_;
 };
 
 }  // namespace capstan::credentials

@@ -70,6 +70,12 @@ absl::Status CredentialsCore::Load(const std::vector<store::KeyValue>& records) 
   return absl::OkStatus();
 }
 
+void CredentialsCore::Restore(Unstored unstored) {
+  audit_.SetWindows(std::move(unstored.windows));
+  jwt_keys_.Restore(std::move(unstored.keys));
+  last_now_ = unstored.last_now;
+}
+
 Step CredentialsCore::Apply(const Event& event, const Now& now) {
   last_now_ = now;
   return std::visit([&](const auto& e) { return On(e, now); }, event);

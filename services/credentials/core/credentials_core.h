@@ -48,14 +48,27 @@ struct CoreConfig {
 // what comes out depends on the stored records, the events and the times given with them.
 //
 // Each Apply leaves the state as it will be once its Step is committed; if a commit fails, the
-// object is thrown away and another one loads what was stored.
+// object is thrown away and another one loads what was stored. Several replicas may share the
+// records: each commits only on top of what it has loaded.
 class CredentialsCore {
  public:
   explicit CredentialsCore(const CoreConfig& config);
 
-  // Takes all records below kKeyRoot, in any order, once, before the first Apply. DATA_LOSS, naming
-  // the key, if one cannot be read.
+  // Takes all records below kKeyRoot, in any order, before the first Apply; later those that
+  // another replica has put since. (What another has deleted takes a new object, loaded anew.)
+  // DATA_LOSS, naming the key, if one cannot be read.
   absl::Status Load(const std::vector<store::KeyValue>& records);
+
+  // What no record holds, for the object that takes this one's place: refusals that are only
+  // counted, keys that are being made.
+  struct Unstored {
+    AuditChain::Windows windows;
+    JwtKeyring::Unstored keys;
+    Now last_now;
+  };
+  Unstored unstored() const { return {audit_.windows(), jwt_keys_.unstored(), last_now_}; }
+  // Once, after the first Load.
+  void Restore(Unstored unstored);
 
   // False until the first run's record is there: then only FirstRun may be applied.
   bool initialised() const { return trust_domain_.has_value(); }

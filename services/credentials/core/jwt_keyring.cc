@@ -12,6 +12,13 @@ namespace capstan::credentials {
 void JwtKeyring::Load(const v1::JwtKeyRecord& record) {
   lines_[record.algorithm()].insert_or_assign({ToTime(record.activate_time()), record.key_id()},
                                               record);
+  making_.erase(record.algorithm());
+  retry_.erase(record.algorithm());
+}
+
+void JwtKeyring::Restore(Unstored unstored) {
+  making_ = std::move(unstored.making);
+  retry_ = std::move(unstored.retry);
 }
 
 const v1::JwtKeyRecord* JwtKeyring::Signer(const std::string& algorithm, absl::Time now) const {
@@ -25,13 +32,19 @@ const v1::JwtKeyRecord* JwtKeyring::Signer(const std::string& algorithm, absl::T
   return signer;
 }
 
+absl::Time JwtKeyring::WantedTime(const std::string& algorithm) const {
+  const auto line = lines_.find(algorithm);
+  if (line == lines_.end() || line->second.empty()) return absl::InfinitePast();
+  return line->second.rbegin()->first.first + config_.rotate_after - config_.publish_before;
+}
+
+bool JwtKeyring::Wants(const std::string& algorithm, absl::Time now) const {
+  return WantedTime(algorithm) <= now;
+}
+
 absl::Time JwtKeyring::DueTime(const std::string& algorithm) const {
   if (making_.count(algorithm) > 0) return absl::InfiniteFuture();
-  absl::Time due = absl::InfinitePast();
-  const auto line = lines_.find(algorithm);
-  if (line != lines_.end() && !line->second.empty()) {
-    due = line->second.rbegin()->first.first + config_.rotate_after - config_.publish_before;
-  }
+  const absl::Time due = WantedTime(algorithm);
   const auto retry = retry_.find(algorithm);
   return retry == retry_.end() ? due : std::max(due, retry->second);
 }

@@ -43,6 +43,7 @@ class JwtKeyring {
 
   explicit JwtKeyring(const JwtKeyConfig& config) : config_(config) {}
 
+  // Also of a key that another replica has made: it is no longer due here.
   void Load(const v1::JwtKeyRecord& record);
   void Load(const v1::JwtKeysHeadRecord& head) { sequence_ = head.sequence(); }
 
@@ -54,10 +55,20 @@ class JwtKeyring {
   std::vector<std::string> TakeDue(absl::Time now);
   // The key could not be made; it is tried again after kRetry.
   void Failed(const std::string& algorithm, absl::Time now);
+  // Whether a key that was made is still wanted: no other replica was faster.
+  bool Wants(const std::string& algorithm, absl::Time now) const;
   // Takes a key that was made, decides when it signs, and stores it.
   void Add(v1::JwtKeyRecord record, absl::Time now, Step* step);
   // Deletes keys that nobody needs any more; true if there were any.
   bool Prune(absl::Time now, Step* step);
+
+  // What no record holds: the keys being made, and when to try again.
+  struct Unstored {
+    std::set<std::string> making;
+    std::map<std::string, absl::Time> retry;
+  };
+  Unstored unstored() const { return {making_, retry_}; }
+  void Restore(Unstored unstored);
 
   // When TakeDue or Prune has something to do; InfiniteFuture before the first TakeDue.
   absl::Time NextChange() const;
@@ -72,6 +83,8 @@ class JwtKeyring {
   using Line = std::map<std::pair<absl::Time, std::string>, v1::JwtKeyRecord>;
 
   absl::Time DueTime(const std::string& algorithm) const;
+  // The same if nothing were under way or had failed.
+  absl::Time WantedTime(const std::string& algorithm) const;
   absl::Time PruneTime(const Line& line) const;
   void StoreHead(Step* step);
 

@@ -14,6 +14,9 @@ inline constexpr char kKeyRoot[] = "/capstan/credentials/v1/";
 // Schema version that every record is written with.
 inline constexpr int kSchema = 1;
 
+// Put by every transaction that changes a record, which also compares that nobody else has put it
+// since: so replicas take turns, each on top of all that the others have committed.
+inline constexpr char kTurnKey[] = "/capstan/credentials/v1/turn";
 inline constexpr char kTrustDomainKey[] = "/capstan/credentials/v1/trust_domain";
 inline constexpr char kPolicyHeadKey[] = "/capstan/credentials/v1/policy_head";
 inline constexpr char kAuditHeadKey[] = "/capstan/credentials/v1/audit_head";

@@ -87,6 +87,8 @@ Step CredentialsCore::On(const JwtKeyMade& event, const Now& now) {
     jwt_keys_.Failed(event.algorithm, now.wall);
     return step;
   }
+  // Another replica has made one meanwhile.
+  if (!jwt_keys_.Wants(event.algorithm, now.wall)) return step;
   jwt_keys_.Add(*event.record, now.wall, &step);
   const std::string id = IdOf("/svc/credentials");
   Audit(id, act::kMakeJwtKey, absl::StrCat("jwtKeys/", event.record->key_id()),

@@ -24,7 +24,7 @@ class EventSink {
 
   // Applies an event; its `call` is overwritten. `done` runs exactly once, on the engine's strand
   // when the step is committed, or on any thread when it is refused. Errors beside the core's own:
-  //   UNAVAILABLE/NOT_LEADING       nothing was tried;
+  //   UNAVAILABLE/NOT_SERVING       nothing was tried;
   //   UNAVAILABLE/OUTCOME_UNKNOWN   the commit failed: it may have taken effect;
   //   RESOURCE_EXHAUSTED/OVERLOADED too much waits to be committed.
   virtual void Submit(Event event, Callback done) = 0;

@@ -32,7 +32,7 @@ class PartConfigs {
     for (const PartSpec& part : PartsOf(config_)) {
       const config::v1::Process process = ProcessOf(part);
       if (part.service == kCredentials) {
-        CAPSTAN_RETURN_IF_ERROR(Write(part, Credentials(process)));
+        CAPSTAN_RETURN_IF_ERROR(Write(part, Credentials(part, process)));
       } else if (part.service == "telemetry") {
         config::v1::TelemetryConfig telemetry;
         *telemetry.mutable_process() = process;
@@ -88,13 +88,24 @@ class PartConfigs {
     return process;
   }
 
-  config::v1::CredentialsConfig Credentials(const config::v1::Process& process) const {
+  config::v1::CredentialsConfig Credentials(const PartSpec& part,
+                                            const config::v1::Process& process) const {
     config::v1::CredentialsConfig credentials;
     *credentials.mutable_process() = process;
-    credentials.set_join_listen(endpoints_.join_address());
-    credentials.set_person_socket(endpoints_.person_socket());
-    credentials.set_admin_uid(admin_uid_);
     const auto& settings = config_.credentials();
+    // Who joins and who has no SVID yet knows one address.
+    if (part.name == kCredentials) {
+      credentials.set_join_listen(endpoints_.join_address());
+      credentials.set_person_socket(endpoints_.person_socket());
+      credentials.set_openid_listen(settings.openid_listen());
+    } else {
+      credentials.set_join_listen("127.0.0.1:0");
+    }
+    if (settings.replicas() > 1) {
+      credentials.set_key_file(
+          absl::StrCat(PartFolder(data_dir_, kCredentials), "/key_keeper.key"));
+    }
+    credentials.set_admin_uid(admin_uid_);
     if (settings.has_svid_ttl()) *credentials.mutable_svid_ttl() = settings.svid_ttl();
     if (settings.has_task_svid_ttl()) {
       *credentials.mutable_task_svid_ttl() = settings.task_svid_ttl();
@@ -103,7 +114,6 @@ class PartConfigs {
       *credentials.mutable_person_svid_ttl() = settings.person_svid_ttl();
     }
     credentials.set_issuer(settings.issuer());
-    credentials.set_openid_listen(settings.openid_listen());
     return credentials;
   }
 

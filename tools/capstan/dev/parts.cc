@@ -14,7 +14,7 @@ std::vector<PartSpec> PartsOf(const cli::v1::PlatformConfig& config) {
       parts.push_back({absl::StrCat(service, "-", i), service, parts.back().identity_path});
     }
   };
-  add(kCredentials, 1);
+  add(kCredentials, config.credentials().replicas());
   add("telemetry", 1);
   add("data_loader", config.data_loaders());
   add(kScheduler, config.schedulers());
@@ -34,6 +34,7 @@ const std::vector<PartSpec>& AllParts() {
 
 std::vector<PartSpec> PossibleParts() {
   cli::v1::PlatformConfig config;
+  config.mutable_credentials()->set_replicas(kMaxReplicas);
   config.set_data_loaders(kMaxReplicas);
   config.set_schedulers(kMaxReplicas);
   config.set_cluster_managers(kMaxReplicas);

@@ -75,6 +75,7 @@ void CheckCount(absl::string_view field, int count, const cli::v1::PlatformConfi
 }
 
 void CheckReplicas(const cli::v1::PlatformConfig& config, status::FieldErrors* errors) {
+  CheckCount("credentials.replicas", config.credentials().replicas(), config, errors);
   CheckCount("data_loaders", config.data_loaders(), config, errors);
   CheckCount("schedulers", config.schedulers(), config, errors);
   CheckCount("cluster_managers", config.cluster_managers(), config, errors);

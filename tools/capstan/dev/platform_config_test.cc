@@ -9,6 +9,8 @@
 #include "gtest/gtest.h"
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/error.h"
+#include "proto/capstan/cli/v1/platform_config.pb.h"
+#include "tools/capstan/dev/parts.h"
 
 namespace capstan::dev {
 namespace {
@@ -48,6 +50,20 @@ TEST_F(PlatformConfigTest, ValuesOutOfRangeAreNamedTogether) {
                                   "credentials.person_svid_ttl", "fencing.suspect_after",
                                   "fencing.min_fence_after", "fencing.replace_margin",
                                   "node_agent.shared_paths[0]"));
+}
+
+TEST_F(PlatformConfigTest, ReplicasOfCredentialsShareAStoreAndTheKeyOfTheFirst) {
+  const absl::Status alone = Install("credentials: {replicas: 2}");
+  ASSERT_EQ(status::GetFieldViolations(alone).size(), 1u) << alone;
+  EXPECT_EQ(status::GetFieldViolations(alone)[0].field, "credentials.replicas");
+  EXPECT_FALSE(Install("credentials: {replicas: 6}\nstore: {etcd: {endpoints: [e:1]}}").ok());
+  cli::v1::PlatformConfig config;
+  config.mutable_credentials()->set_replicas(2);
+  const std::vector<PartSpec> parts = PartsOf(config);
+  ASSERT_GE(parts.size(), 2u);
+  EXPECT_EQ(parts[1].name, "credentials-2");
+  EXPECT_EQ(parts[1].service, kCredentials);
+  EXPECT_EQ(parts[1].identity_path, "/svc/credentials");
 }
 
 }  // namespace

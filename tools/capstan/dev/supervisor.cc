@@ -78,7 +78,7 @@ Supervisor::Part* Supervisor::Find(absl::string_view name) {
 
 bool Supervisor::CanAskForTokens() const {
   return link_.has_value() && std::any_of(parts_.begin(), parts_.end(), [](const Part& part) {
-           return part.spec.service == kCredentials && part.ready;
+           return part.spec.name == kCredentials && part.ready;
          });
 }
 
@@ -148,7 +148,7 @@ absl::Status Supervisor::StartPart(Part& part) {
   spawn.environment = options_.environment;
   spawn.output_file = absl::StrCat(LogFolder(options_.data_dir), "/", part.spec.name, ".out");
   UniqueFd inherited;
-  if (part.spec.service == kCredentials) {
+  if (part.spec.name == kCredentials) {
     PrepareCredentials(&spawn, &inherited);
   } else if (!part.token.empty()) {
     CAPSTAN_ASSIGN_OR_RETURN(inherited, TokenPipe(part.token));
@@ -193,7 +193,7 @@ void Supervisor::ReapEnded() {
     part.ready = false;
     part.needs_token = WIFEXITED(*wait_status) && WEXITSTATUS(*wait_status) == kNeedsToken;
     part.start_at = part.restarts.Ended(now);
-    if (part.spec.service == kCredentials) link_.reset();
+    if (part.spec.name == kCredentials) link_.reset();
     log_->Warning("part ended", {{"part", part.spec.name},
                                  {"how", DescribeWaitStatus(*wait_status)},
                                  {"again_in", *part.start_at - now}});
@@ -240,7 +240,8 @@ void Supervisor::HandleMessage(const CredentialsMessage& message) {
   }
 }
 
-// Readiness of credentials is what it says itself; of the others, what their endpoint says. Asked
+// Readiness of credentials (the replica on the link) is what it says itself; of the others, what
+// their endpoint says. Asked
 // only until all have been ready once: afterwards `dev status` asks when somebody wants to know.
 void Supervisor::ProbeReadiness() {
   if (on_ready_ == nullptr || clock_->Read().boot < next_probe_) return;
@@ -248,7 +249,7 @@ void Supervisor::ProbeReadiness() {
   for (Part& part : parts_) {
     if (!part.child.has_value()) {
       all = false;
-    } else if (!part.ready && part.spec.service != kCredentials) {
+    } else if (!part.ready && part.spec.name != kCredentials) {
       const std::string& address = endpoints_.parts().at(part.spec.name).metrics_address();
       part.ready = AskReadiness(address, kProbeTimeOut).readiness == Readiness::kReady;
     }

@@ -12,6 +12,7 @@
 #include "libs/random/random.h"
 #include "libs/time/system_clock.h"
 #include "services/node_agent/shim/shim_command.h"
+#include "tools/capstan/admin/commands_admin.h"
 #include "tools/capstan/cli/commands.h"
 #include "tools/capstan/cli/exit_code.h"
 #include "tools/capstan/cli/invocation.h"
@@ -52,6 +53,7 @@ int main(int argc, char** argv) {
   cli::AddDataCommands(app, &act);
   cli::AddProjectCommands(app, &act);
   cli::AddAccessCommands(app, &act);
+  admin::AddAdminCommands(app, &act);
   dev::AddDevCommands(app, &act);
   serve::AddServeCommands(app, &act);
   cli::AddShellCommands(app, &act);

@@ -1,5 +1,6 @@
 #include "services/scheduler/core/gang_state.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -122,7 +123,7 @@ GangMove NextMove(const Gang& gang) {
 
 void BeginGeneration(absl::string_view cluster, std::vector<std::string> nodes, JobEntry* job) {
   Gang gang;
-  job->state.set_generation(job->state.generation() + 1);
+  job->state.set_generation(std::max(job->state.generation(), job->state.generation_floor()) + 1);
   gang.head.set_schema_version(1);
   gang.head.set_generation(job->state.generation());
   gang.head.set_phase(GangHeadRecord::PHASE_PREPARING);

@@ -125,6 +125,17 @@ absl::StatusOr<DataFolder> DataFolder::Own(const std::string& path) {
   return DataFolder(path, std::move(lock));
 }
 
+std::string UnfinishedRestoreFile(const std::string& data_dir) {
+  return absl::StrCat(data_dir, "/restore.unfinished");
+}
+
+absl::Status UnfinishedRestore(const std::string& data_dir) {
+  return status::Error(absl::StatusCode::kFailedPrecondition, "RESTORE_UNFINISHED",
+                       absl::StrCat("a restore of the platform in ", data_dir,
+                                    " was cut off: finish it by `capstan admin restore`"),
+                       {{"data_dir", data_dir}});
+}
+
 absl::Status MakePartFolders(const std::string& data_dir, const cli::v1::PlatformConfig& config) {
   for (const PartSpec& part : PartsOf(config)) {
     // Tasks reach their own folders below the node agent's.

@@ -29,6 +29,11 @@ class DataFolder {
   UniqueFd lock_;
 };
 
+// There from the beginning of a restore of the platform to its end (`capstan admin restore`).
+std::string UnfinishedRestoreFile(const std::string& data_dir);
+// FAILED_PRECONDITION with RESTORE_UNFINISHED: why nothing may start in a folder that has it.
+absl::Status UnfinishedRestore(const std::string& data_dir);
+
 // Makes the parts' folders, those of `config`.
 absl::Status MakePartFolders(const std::string& data_dir, const cli::v1::PlatformConfig& config);
 

@@ -87,6 +87,9 @@ absl::optional<absl::Status> Detach(const std::string& log_file, UniqueFd* ready
 absl::Status RunPlatform(const UpOptions& options, cli::Invocation& invocation, UniqueFd ready) {
   CAPSTAN_ASSIGN_OR_RETURN(const DataFolder folder, DataFolder::Own(invocation.data_dir));
   const std::string& data_dir = folder.path();
+  if (access(UnfinishedRestoreFile(data_dir).c_str(), F_OK) == 0) {
+    return UnfinishedRestore(data_dir);
+  }
   if (!options.config_file.empty()) {
     CAPSTAN_RETURN_IF_ERROR(InstallPlatformConfig(options.config_file, data_dir));
   }

@@ -23,6 +23,7 @@
 #include "proto/capstan/scheduler/v1/job_service.pb.h"
 #include "proto/capstan/scheduler/v1/node.pb.h"
 #include "proto/capstan/scheduler/v1/queue.pb.h"
+#include "proto/capstan/telemetry/v1/archive.pb.h"
 #include "proto/capstan/telemetry/v1/stream.pb.h"
 
 namespace capstan::auth {
@@ -48,6 +49,7 @@ std::vector<const FileDescriptor*> Files() {
       scheduler::v1::CreateJobRequest::descriptor()->file(),
       scheduler::v1::Node::descriptor()->file(),
       scheduler::v1::Queue::descriptor()->file(),
+      telemetry::v1::ArchivedJob::descriptor()->file(),
       telemetry::v1::Record::descriptor()->file(),
   };
 }

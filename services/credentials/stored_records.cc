@@ -16,6 +16,8 @@ store::ServiceRecords StoredRecords() {
       {"join_token/", &v1::JoinTokenRecord::default_instance()},
       {"issued/", &v1::IssuedRecord::default_instance()},
       {"person/", &v1::PersonRecord::default_instance()},
+      {"jwt_keys_head", &v1::JwtKeysHeadRecord::default_instance()},
+      {"jwt_key/", &v1::JwtKeyRecord::default_instance()},
       {"request/", &v1::RequestRecord::default_instance()},
       {"audit_head", &v1::AuditHeadRecord::default_instance()},
       {"audit/", /*kind=*/nullptr},

@@ -29,6 +29,7 @@ void CommittedView::Read() {
     job_revisions_.clear();
     node_revisions_.clear();
     jobs_of_.clear();
+    places_.clear();
     for (const store::KeyValue& kv : records->kvs) {
       const absl::Status applied = builder_->Apply(kv.key, absl::string_view(kv.value));
       if (!applied.ok()) return TryAgain(applied);
@@ -82,9 +83,23 @@ void CommittedView::Settle(int64_t revision) {
     const JobEntry* job = model().FindJob(uid);
     usage_.Update(uid, job);
     for (const NodeId& id : usage_.NodesOf(uid)) nodes.insert(id);
+    const auto place = places_.find(uid);
+    if (job == nullptr) {
+      // It has left for the archive.
+      job_revisions_.erase(uid);
+      if (place == places_.end()) continue;
+      const auto project = jobs_of_.find(place->second.first);
+      const auto entry = project->second.find(place->second.second);
+      if (entry != project->second.end() && entry->second == uid) project->second.erase(entry);
+      if (project->second.empty()) jobs_of_.erase(project);
+      places_.erase(place);
+      continue;
+    }
     job_revisions_[uid] = revision;
-    if (job == nullptr) continue;
-    jobs_of_[ProjectOf(job->spec.name())][-job->spec.submit_sequence()] = uid;
+    if (place != places_.end()) continue;
+    const auto [made, fresh] = places_.emplace(
+        uid, std::make_pair(ProjectOf(job->spec.name()), -job->spec.submit_sequence()));
+    jobs_of_[made->second.first][made->second.second] = uid;
   }
   for (const NodeId& id : nodes) node_revisions_[id] = revision;
   const std::set<Listener*> listeners = listeners_;

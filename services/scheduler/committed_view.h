@@ -78,6 +78,8 @@ class CommittedView {
   std::map<std::string, int64_t> job_revisions_;
   std::map<NodeId, int64_t> node_revisions_;
   std::map<std::string, std::map<int64_t, std::string>> jobs_of_;
+  // By uid: where it is in jobs_of_.
+  std::map<std::string, std::pair<std::string, int64_t>> places_;
   std::set<Listener*> listeners_;
   std::multimap<int64_t, Strand::Task> waiting_;
   std::unique_ptr<store::Watch> watch_;

@@ -65,6 +65,10 @@ Engine::Metrics::Metrics(metrics::Registry* registry)
       commit_failures(registry->AddCounter("commit_failures_total",
                                            "Commits that failed and made the state be reloaded.")),
       renewals(registry->AddCounter("renewals_answered_total", "Renewals answered.")),
+      archived_jobs(
+          registry->AddCounter("archived_jobs_total", "Ended Jobs that left for the archive.")),
+      archive_failures(registry->AddCounter("archive_failures_total",
+                                            "Times the archive did not take ended Jobs.")),
       commit(registry->AddHistogram("commit_duration_seconds",
                                     "From a decision to its being durable.")) {}
 
@@ -204,6 +208,8 @@ void Engine::CarryOut(const std::vector<Effect>& effects, int64_t revision) {
       deps_.data->Stop(stop->job_uid);
     } else if (const auto* release = std::get_if<ReleasePins>(&effect)) {
       Do(*release);
+    } else if (const auto* archive = std::get_if<ArchiveJobs>(&effect)) {
+      Do(*archive);
     } else if (const auto* suspected = std::get_if<ObserverSuspected>(&effect)) {
       metrics_.observer_suspected.Set(suspected->suspected ? 1 : 0);
       if (suspected->suspected) {
@@ -253,6 +259,22 @@ void Engine::Do(const ReleasePins& effect) {
   deps_.data->ReleasePins(effect.job_uid, effect.generation, InTerm([this, effect] {
                             Apply(PinsReleased{effect.job_uid, effect.generation});
                           }));
+}
+
+void Engine::Do(const ArchiveJobs& effect) {
+  if (!deps_.archive) return;
+  std::vector<std::string> uids;
+  for (const capstan::scheduler::v1::Job& job : effect.jobs) uids.push_back(job.uid());
+  deps_.archive(effect.jobs, InTerm([this, uids](const absl::Status& archived) {
+                  if (archived.ok()) {
+                    metrics_.archived_jobs.Increment(static_cast<double>(uids.size()));
+                    return Apply(JobsArchived{uids});
+                  }
+                  metrics_.archive_failures.Increment();
+                  deps_.logger->Warning("ended Jobs stay: the archive did not take them",
+                                        {{"jobs", uids.size()}, {"error", archived}});
+                  Apply(ArchiveFailed{uids});
+                }));
 }
 
 void Engine::ArmTimer() {

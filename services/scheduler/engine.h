@@ -47,6 +47,11 @@ struct EngineDeps {
   std::function<void(const std::vector<store::OutboxRecord>&, store::DoneCallback)> ship;
   // Told when this process begins and stops to take calls as the leader; may be null.
   std::function<void(bool leading)> on_leading = nullptr;
+  // Puts ended Jobs into the archive; answers on `strand` once it has all of them on disk, or with
+  // an error. May be null: then ended Jobs stay.
+  std::function<void(const std::vector<capstan::scheduler::v1::Job>&,
+                     absl::AnyInvocable<void(absl::Status)>)>
+      archive;
   const log::Logger* logger = nullptr;
   metrics::Registry* metrics = nullptr;
 };
@@ -119,6 +124,8 @@ class Engine {
     metrics::Counter terms;
     metrics::Counter commit_failures;
     metrics::Counter renewals;
+    metrics::Counter archived_jobs;
+    metrics::Counter archive_failures;
     metrics::Histogram commit;
   };
 
@@ -132,6 +139,7 @@ class Engine {
   void Do(const CloseSession& effect);
   void Do(const EnsureData& effect);
   void Do(const ReleasePins& effect);
+  void Do(const ArchiveJobs& effect);
   void EndSession(SessionId id, const absl::Status& status);
   void ArmTimer();
   // OK if calls may be taken; new work also needs room in queue and outbox.

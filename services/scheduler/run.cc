@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "libs/process/check.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
@@ -15,6 +16,8 @@ namespace {
 constexpr absl::Duration kLeastSuspectAfter = absl::Seconds(10);
 constexpr absl::Duration kLeastFenceAfter = absl::Seconds(1);
 constexpr absl::Duration kMost = absl::Hours(24 * 30);
+constexpr absl::Duration kLeastKept = absl::Seconds(1);
+constexpr absl::Duration kMostKept = absl::Hours(24 * 3650);
 constexpr absl::Duration kLeastLeadershipTtl = absl::Seconds(2);
 constexpr absl::Duration kMostLeadershipTtl = absl::Seconds(60);
 
@@ -39,6 +42,13 @@ absl::Status CheckConfig(const config::v1::SchedulerConfig& config) {
                          fencing.replace_margin(), kLeastFenceAfter, kMost, &errors);
   process::CheckDuration("leadership.ttl", config.leadership().has_ttl(), config.leadership().ttl(),
                          kLeastLeadershipTtl, kMostLeadershipTtl, &errors);
+  const config::v1::JobRetention& ended_jobs = config.ended_jobs();
+  process::CheckDuration("ended_jobs.keep_for", ended_jobs.has_keep_for(), ended_jobs.keep_for(),
+                         kLeastKept, kMostKept, &errors);
+  if (ended_jobs.max_jobs() < 0) {
+    errors.Add("ended_jobs.max_jobs",
+               absl::StrCat("is ", ended_jobs.max_jobs(), "; expected 1 or more"));
+  }
   return errors.ToStatus();
 }
 
@@ -59,6 +69,9 @@ absl::Status Run(const config::v1::SchedulerConfig& config, const process::Start
   if (fencing.has_suspect_after()) core.suspect_after = ToDuration(fencing.suspect_after());
   if (fencing.has_min_fence_after()) core.min_fence_after = ToDuration(fencing.min_fence_after());
   if (fencing.has_replace_margin()) core.replace_margin = ToDuration(fencing.replace_margin());
+  const config::v1::JobRetention& ended_jobs = config.ended_jobs();
+  if (ended_jobs.has_keep_for()) core.keep_finished_for = ToDuration(ended_jobs.keep_for());
+  if (ended_jobs.max_jobs() > 0) core.max_finished_jobs = ended_jobs.max_jobs();
   CAPSTAN_ASSIGN_OR_RETURN(settings.page_token_key, process->SharedSecret("page_token"));
 
   ServerDeps deps;

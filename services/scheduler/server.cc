@@ -9,6 +9,7 @@
 #include "libs/rpc/server.h"
 #include "libs/status/status_macros.h"
 #include "services/scheduler/adapters/data_loader_source.h"
+#include "services/scheduler/adapters/telemetry_archive.h"
 #include "services/scheduler/api/executor_session_service.h"
 #include "services/scheduler/api/job_service.h"
 #include "services/scheduler/api/node_service.h"
@@ -28,6 +29,7 @@ struct Server::Parts {
   const resource::PageTokens tokens;
   std::unique_ptr<DataLoaderSource> data;
   std::unique_ptr<EventShipper> shipper;
+  std::unique_ptr<TelemetryArchive> archive;
   std::unique_ptr<CommittedView> view;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<JobService> job_service;
@@ -65,6 +67,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
           deps.telemetry, deps.strand, deps.logger,
           EventShipper::Options{.producer = "scheduler", .incarnation = deps.store->incarnation()});
     }
+    if (deps.telemetry != nullptr) {
+      parts.archive = std::make_unique<TelemetryArchive>(deps.telemetry, deps.strand);
+    }
     parts.view = std::make_unique<CommittedView>(deps.store, deps.strand, deps.logger);
     EngineConfig engine;
     engine.core = config.core;
@@ -87,6 +92,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
       parts->leading = leading;
       if (parts->server != nullptr) parts->server->SetServing(rpc::kLeaderHealth, leading);
     };
+    if (parts.archive != nullptr) {
+      engine_deps.archive = [archive = parts.archive.get()](
+                                const std::vector<capstan::scheduler::v1::Job>& jobs,
+                                absl::AnyInvocable<void(absl::Status)> done) {
+        archive->Put(jobs, std::move(done));
+      };
+    }
     engine_deps.logger = deps.logger;
     engine_deps.metrics = deps.metrics;
     parts.engine = std::make_unique<Engine>(std::move(engine), engine_deps);
@@ -131,6 +143,7 @@ Server::~Server() {
   parts_->OnStrand([this] {
     parts_->engine.reset();
     parts_->view.reset();
+    parts_->archive.reset();
     parts_->shipper.reset();
     parts_->data.reset();
   });

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kLeastKeepBytes = int64_t{1} << 20;
 constexpr absl::Duration kLeastKeepFor = absl::Minutes(1);
+constexpr absl::Duration kLeastArchivedFor = absl::Seconds(1);
 constexpr absl::Duration kMost = absl::Hours(24 * 3650);
 
 const process::Kind& ThisKind() {
@@ -32,6 +33,12 @@ absl::Status CheckConfig(const config::v1::TelemetryConfig& config) {
   }
   process::CheckDuration("keep_for", config.has_keep_for(), config.keep_for(), kLeastKeepFor, kMost,
                          &errors);
+  const config::v1::JobArchive& archive = config.archive();
+  process::CheckDuration("archive.keep_for", archive.has_keep_for(), archive.keep_for(),
+                         kLeastArchivedFor, kMost, &errors);
+  if (archive.max_jobs() < 0) {
+    errors.Add("archive.max_jobs", absl::StrCat("is ", archive.max_jobs(), "; expected 1 or more"));
+  }
   return errors.ToStatus();
 }
 
@@ -45,6 +52,10 @@ absl::Status Run(const config::v1::TelemetryConfig& config, const process::Start
   settings.folder = absl::StrCat(config.process().data_folder(), "/streams");
   if (config.keep_bytes() != 0) settings.keep_bytes = config.keep_bytes();
   if (config.has_keep_for()) settings.keep_for = ToDuration(config.keep_for());
+  settings.archive_file = absl::StrCat(config.process().data_folder(), "/archive.sqlite");
+  const config::v1::JobArchive& archive = config.archive();
+  if (archive.has_keep_for()) settings.archive_keep_for = ToDuration(archive.keep_for());
+  if (archive.max_jobs() > 0) settings.archive_max_jobs = archive.max_jobs();
 
   ServerDeps deps;
   deps.strand = process->strand();

@@ -6,7 +6,9 @@
 #include "absl/synchronization/notification.h"
 #include "libs/rpc/server.h"
 #include "libs/status/status_macros.h"
+#include "services/telemetry/adapters/sqlite_job_archive.h"
 #include "services/telemetry/adapters/stream_files.h"
+#include "services/telemetry/api/archive_service.h"
 #include "services/telemetry/api/stream_service.h"
 #include "services/telemetry/engine.h"
 
@@ -18,6 +20,8 @@ struct Server::Parts {
   std::unique_ptr<StreamFiles> files;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<StreamServiceHandler> service;
+  std::unique_ptr<SqliteJobArchive> archive;
+  std::unique_ptr<ArchiveServiceHandler> archive_service;
   std::unique_ptr<rpc::Server> server;
 
   // Runs `task` on the strand and waits for it.
@@ -56,6 +60,17 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   rpc_config.credentials = deps.credentials;
   rpc_config.max_connection_age = config.max_connection_age;
   rpc_config.services = {rpc::Registered<v1::StreamService>(parts.service.get())};
+  if (!config.archive_file.empty()) {
+    SqliteJobArchive::Options archive;
+    archive.path = config.archive_file;
+    archive.keep_for = config.archive_keep_for;
+    archive.max_jobs = config.archive_max_jobs;
+    CAPSTAN_ASSIGN_OR_RETURN(parts.archive,
+                             SqliteJobArchive::Open(std::move(archive), &deps.strand->clock()));
+    parts.archive_service = std::make_unique<ArchiveServiceHandler>(
+        deps.access, parts.archive.get(), parts.archive->page_token_key());
+    rpc_config.services.push_back(rpc::Registered<v1::ArchiveService>(parts.archive_service.get()));
+  }
   CAPSTAN_ASSIGN_OR_RETURN(parts.server, rpc::Server::Start(rpc_config));
   return server;
 }

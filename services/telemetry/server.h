@@ -24,6 +24,10 @@ struct ServerConfig {
   // Of one Stream. The audit stream is kept whole.
   int64_t keep_bytes = int64_t{1} << 30;
   absl::Duration keep_for = absl::Hours(24 * 7);
+  // The archive of ended Jobs; empty: there is none, and its RPCs are unimplemented.
+  std::string archive_file;
+  absl::Duration archive_keep_for = absl::Hours(24 * 365);
+  int64_t archive_max_jobs = 1'000'000;
   // How long connections may live: see rpc::ConnectionAge.
   absl::Duration max_connection_age = absl::Hours(12);
 };

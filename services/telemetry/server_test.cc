@@ -16,6 +16,7 @@
 #include "libs/strand/thread_strand.h"
 #include "libs/time/system_clock.h"
 #include "proto/capstan/event/v1/job_event.pb.h"
+#include "proto/capstan/telemetry/v1/archive.grpc.pb.h"
 #include "proto/capstan/telemetry/v1/stream.grpc.pb.h"
 
 namespace capstan::telemetry {
@@ -29,6 +30,8 @@ class ServerTest : public testing::Test {
     config_.folder = absl::StrCat(testing::TempDir(), "/",
                                   testing::UnitTest::GetInstance()->current_test_info()->name());
     std::filesystem::remove_all(config_.folder);
+    config_.archive_file = absl::StrCat(config_.folder, "-archive.sqlite");
+    std::filesystem::remove(config_.archive_file);
     access_.CallAs(auth::SpiffeId::Node("d", "local", "a"));
     Start();
   }
@@ -44,6 +47,7 @@ class ServerTest : public testing::Test {
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     stub_ = v1::StreamService::NewStub(server_->InProcessChannelForTest());
+    archive_ = v1::ArchiveService::NewStub(server_->InProcessChannelForTest());
   }
 
   static v1::Record Line(const std::string& text, int64_t sequence, int rank = 0) {
@@ -105,6 +109,7 @@ class ServerTest : public testing::Test {
   ServerConfig config_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<v1::StreamService::Stub> stub_;
+  std::unique_ptr<v1::ArchiveService::Stub> archive_;
   v1::AppendRecordsResponse appended_;
 };
 
@@ -242,6 +247,63 @@ TEST_F(ServerTest, TheFolderHasOneOwner) {
   deps.logger = &logger_;
   deps.metrics = &metrics_;
   EXPECT_EQ(Server::Create(config_, deps).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(ServerTest, TheArchiveTakesEndedJobsAndGivesThemInPages) {
+  v1::ArchiveJobsRequest put;
+  for (int i = 0; i < 25; ++i) {
+    scheduler::v1::Job& job = *put.add_jobs();
+    job.set_name(absl::StrCat("projects/p/jobs/j", i));
+    job.set_uid(absl::StrCat("uid-", i));
+    job.set_state(i % 2 == 0 ? scheduler::v1::Job::STATE_FAILED
+                             : scheduler::v1::Job::STATE_SUCCEEDED);
+    const int64_t now = absl::ToUnixSeconds(clock_.Read().wall);
+    job.mutable_create_time()->set_seconds(now - 100 - i);
+    job.mutable_end_time()->set_seconds(now - 50);
+  }
+  const auto archive = [&] {
+    grpc::ClientContext context;
+    v1::ArchiveJobsResponse response;
+    return archive_->ArchiveJobs(&context, put, &response);
+  };
+  ASSERT_TRUE(archive().ok());
+  ASSERT_TRUE(archive().ok()) << "again, as a scheduler that was not answered does";
+  Start();
+
+  v1::ListArchivedJobsRequest list;
+  list.set_parent("projects/p");
+  list.set_filter("state=FAILED");
+  list.set_page_size(5);
+  std::vector<std::string> uids;
+  do {
+    grpc::ClientContext context;
+    v1::ListArchivedJobsResponse page;
+    ASSERT_TRUE(archive_->ListArchivedJobs(&context, list, &page).ok());
+    EXPECT_LE(page.jobs_size(), 5);
+    for (const v1::ArchivedJob& job : page.jobs()) uids.push_back(job.job().uid());
+    list.set_page_token(page.next_page_token());
+  } while (!list.page_token().empty());
+  ASSERT_EQ(uids.size(), 13u);
+  for (size_t i = 0; i < uids.size(); ++i) EXPECT_EQ(uids[i], absl::StrCat("uid-", 2 * i));
+
+  {
+    grpc::ClientContext context;
+    v1::GetArchivedJobRequest get;
+    get.set_name("projects/p/jobs/j7");
+    v1::ArchivedJob found;
+    ASSERT_TRUE(archive_->GetArchivedJob(&context, get, &found).ok());
+    EXPECT_EQ(found.job().uid(), "uid-7");
+  }
+  // A token of another request, and a Job that has not ended.
+  {
+    grpc::ClientContext context;
+    v1::ListArchivedJobsResponse page;
+    list.set_page_token("AAAA");
+    EXPECT_EQ(archive_->ListArchivedJobs(&context, list, &page).error_code(),
+              grpc::StatusCode::INVALID_ARGUMENT);
+  }
+  put.mutable_jobs(0)->set_state(scheduler::v1::Job::STATE_RUNNING);
+  EXPECT_EQ(archive().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
 }  // namespace

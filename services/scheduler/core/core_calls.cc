@@ -79,6 +79,7 @@ void SchedulerCore::On(const LeadershipGained& event) {
       Advance(&job);
       continue;
     }
+    if (job.final()) finished_.emplace(ToTime(job.state.end_time()), uid);
     if (job.state.state() != Job::STATE_QUEUED) continue;
     if (job.state.reason() == "AWAITING_DATA") {
       AskForData(&job);
@@ -88,6 +89,7 @@ void SchedulerCore::On(const LeadershipGained& event) {
       Await(job);
     }
   }
+  ArmRetirement();
 }
 
 absl::StatusOr<std::string> SchedulerCore::Replayed(const std::string& key,
@@ -153,7 +155,8 @@ absl::Status SchedulerCore::CheckNewJob(const CreateJob& event, const std::strin
     return status::Error(absl::StatusCode::kAlreadyExists, "JOB_EXISTS",
                          absl::StrCat(name, " exists already; choose another id"), {{"job", name}});
   }
-  if (model_.jobs.size() >= config_.max_jobs) {
+  if (model_.jobs.size() - finished_.size() >= config_.max_jobs ||
+      model_.jobs.size() >= config_.max_jobs + config_.max_finished_jobs) {
     return status::WithRetryDelay(
         status::Error(absl::StatusCode::kResourceExhausted, "TOO_MANY_JOBS",
                       absl::StrCat("the scheduler keeps ", model_.jobs.size(),
@@ -174,6 +177,14 @@ void SchedulerCore::On(const CreateJob& event) {
     }
     if (!made->empty() && FindJob(*made) != nullptr) {
       job_replies_[event.call] = *made;
+      return;
+    }
+    if (!made->empty()) {
+      replies_.push_back(ReplyJob{
+          event.call, status::Error(absl::StatusCode::kAlreadyExists, "JOB_ARCHIVED",
+                                    absl::StrCat("this request made the Job ", *made,
+                                                 ", which has ended and is in the archive"),
+                                    {{"uid", *made}})});
       return;
     }
   }

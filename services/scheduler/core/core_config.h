@@ -28,8 +28,15 @@ struct CoreConfig {
   int freeze_min_executors = 3;
   int freeze_min_nodes = 10;
 
-  // Jobs kept in all; a CreateJob beyond it is shed.
+  // Jobs that have not ended, of which a CreateJob beyond is shed.
   size_t max_jobs = 200'000;
+  // Ended Jobs are kept for so long after their end, and at most so many (then the oldest go), but
+  // leave only once the archive has acknowledged them: without an archive all stay, and with it
+  // away a CreateJob is shed at the sum of both bounds.
+  absl::Duration keep_finished_for = absl::Hours(24 * 7);
+  size_t max_finished_jobs = 200'000;
+  // Pause after the archive did not take them.
+  absl::Duration archive_retry = absl::Seconds(30);
   // How long a request id is remembered.
   absl::Duration request_id_ttl = absl::Hours(24);
   // A generation that ran at least this long ends a streak of uncounted restarts.

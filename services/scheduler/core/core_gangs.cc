@@ -317,6 +317,8 @@ void SchedulerCore::Finish(JobEntry* job, Job::State state, const std::string& r
   const bool awaited_data = job->state.reason() == "AWAITING_DATA";
   SetState(job, state, reason, message);
   *job->state.mutable_end_time() = ToProto(now_.wall);
+  finished_.emplace(ToTime(job->state.end_time()), job->uid());
+  ArmRetirement();
   Dequeue(*job);
   if (awaited_data) effects_.push_back(StopData{job->uid()});
 }
@@ -437,6 +439,7 @@ void SchedulerCore::On(const Tick&) {
     NeedsData(*job) ? AskForData(job) : Enqueue(job);
   }
   GiveUpSilent();
+  Retire();
 }
 
 bool SchedulerCore::MayGiveUp(const NodeId& id, const rec::NodeRecord& record) const {

@@ -120,13 +120,21 @@ struct PinsReleased {
   int64_t generation = 0;
 };
 
+// Answers of the archive to ArchiveJobs. They name what it was asked, so that a late one is known.
+struct JobsArchived {
+  std::vector<std::string> uids;
+};
+struct ArchiveFailed {
+  std::vector<std::string> uids;
+};
+
 // NextDeadline has passed.
 struct Tick {};
 
-using Event =
-    std::variant<LeadershipGained, CreateJob, CancelJob, CreateQueue, CordonNode, UncordonNode,
-                 ConfirmSilence, HelloReceived, RenewalReceived, ObservationsReceived,
-                 SessionClosed, DataProgressed, DataReady, DataFailed, PinsReleased, Tick>;
+using Event = std::variant<LeadershipGained, CreateJob, CancelJob, CreateQueue, CordonNode,
+                           UncordonNode, ConfirmSilence, HelloReceived, RenewalReceived,
+                           ObservationsReceived, SessionClosed, DataProgressed, DataReady,
+                           DataFailed, PinsReleased, JobsArchived, ArchiveFailed, Tick>;
 
 // ---- Effects
 
@@ -175,13 +183,18 @@ struct ReleasePins {
   std::string job_uid;
   int64_t generation = 0;
 };
+// Hands ended Jobs to the archive, which answers with JobsArchived once it has them on disk, or
+// with ArchiveFailed. Idempotent by uid. At most one is under way in a term.
+struct ArchiveJobs {
+  std::vector<capstan::scheduler::v1::Job> jobs;
+};
 // The observer is (no longer) suspected of being blind: page someone.
 struct ObserverSuspected {
   bool suspected = false;
 };
 
 using Effect = std::variant<SendDown, CloseSession, ReplyJob, ReplyQueue, ReplyNode, ReplyEmpty,
-                            EnsureData, StopData, ReleasePins, ObserverSuspected>;
+                            EnsureData, StopData, ReleasePins, ArchiveJobs, ObserverSuspected>;
 
 // Changes that must be committed in one transaction, with the events that tell of them.
 struct Write {

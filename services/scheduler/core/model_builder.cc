@@ -97,7 +97,9 @@ absl::Status ModelBuilder::ResolveJob(const std::string& uid) {
   auto old = model_.jobs.find(uid);
   if (!raw.spec || !raw.state) {
     if (old != model_.jobs.end()) {
-      model_.job_uids.erase(old->second.spec.name());
+      // Its name may be another's by now.
+      const auto named = model_.job_uids.find(old->second.spec.name());
+      if (named != model_.job_uids.end() && named->second == uid) model_.job_uids.erase(named);
       model_.jobs.erase(old);
     }
     if (raw.empty()) raw_.erase(it);

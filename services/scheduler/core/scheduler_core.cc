@@ -65,7 +65,7 @@ absl::optional<BootTime> SchedulerCore::NextDeadline() const {
   BootTime next = leases_.NextExpiry();
   for (const auto& [uid, at] : retry_at_) next = std::min(next, at);
   for (const auto& [uid, at] : prepare_deadline_) next = std::min(next, at);
-  next = std::min(next, NextGiveUp());
+  next = std::min({next, NextGiveUp(), retire_at_});
   if (next == BootTime::InfiniteFuture()) return absl::nullopt;
   return next;
 }

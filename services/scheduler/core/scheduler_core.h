@@ -155,6 +155,14 @@ class SchedulerCore {
   bool MayGiveUp(const NodeId& node, const rec::NodeRecord& record) const;
   void WatchGang(const JobEntry& job);
 
+  // Ended Jobs on their way out: core_retention.cc.
+  void On(const JobsArchived& event);
+  void On(const ArchiveFailed& event);
+  // Hands the next ones to the archive, if it is time.
+  void Retire();
+  void ArmRetirement();
+  void RemoveJob(const std::string& uid);
+
   // Common: scheduler_core.cc.
   bool StepFull() const { return dirty_jobs_.size() >= kMaxJobsPerStep; }
   OrderKey OrderOf(const JobEntry& job) const;
@@ -193,9 +201,12 @@ class SchedulerCore {
   std::set<OrderKey> waiting_;
   std::set<OrderKey> fresh_;
   bool room_changed_ = false;
-  std::map<std::string, BootTime> retry_at_;          // by uid: BACK_OFF
-  std::map<std::string, BootTime> prepare_deadline_;  // by uid
-  std::map<std::string, BootTime> started_at_;        // by uid
+  std::map<std::string, BootTime> retry_at_;               // by uid: BACK_OFF
+  std::map<std::string, BootTime> prepare_deadline_;       // by uid
+  std::map<std::string, BootTime> started_at_;             // by uid
+  std::set<std::pair<absl::Time, std::string>> finished_;  // by end; uids
+  std::set<std::string> archiving_;  // uids that the archive was asked to take
+  BootTime retire_at_ = BootTime::InfiniteFuture();
   bool suspected_told_ = false;
 
   // Of the step in hand.

@@ -15,7 +15,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "libs/config/proto_reader.h"
+#include "google/protobuf/util/json_util.h"
 #include "libs/digest/sha256.h"
 #include "libs/event_shipper/restored_event.h"
 #include "libs/safe_path/safe_path.h"
@@ -87,12 +87,17 @@ absl::Status BlameFile(const absl::Status& status) {
 absl::StatusOr<BackupManifest> ReadManifest(const std::string& from) {
   const std::string path = absl::StrCat(from, "/", kManifest);
   BackupManifest manifest;
-  const absl::Status read = config::ReadProtoFile(path, &manifest);
-  if (!read.ok()) {
-    return status::Error(
-        absl::StatusCode::kInvalidArgument, "NOT_A_BACKUP",
-        absl::StrCat(from, " is no backup of a platform: ",
-                     absl::string_view(read.message().data(), read.message().size())));
+  const absl::StatusOr<std::string> text = ReadSmallFile(path);
+  std::string why;
+  if (!text.ok()) {
+    why = std::string(text.status().message());
+  } else if (const auto read = google::protobuf::util::JsonStringToMessage(*text, &manifest);
+             !read.ok()) {
+    why = absl::StrCat(path, ": ", std::string(read.message()));
+  }
+  if (!why.empty()) {
+    return status::Error(absl::StatusCode::kInvalidArgument, "NOT_A_BACKUP",
+                         absl::StrCat(from, " is no backup of a platform: ", why));
   }
   if (manifest.format() > kFormat) {
     return status::Error(

@@ -3,6 +3,8 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "tools/capstan/cli/archived_jobs.h"
 #include "tools/capstan/cli/commands.h"
 #include "tools/capstan/cli/data_commands.h"
 #include "tools/capstan/cli/job_commands.h"
@@ -98,10 +100,22 @@ void AddJobCommands(CLI::App& app, Act* act) {
   list->add_option("--queue", list_options->queue, "only of this Queue")->type_name("QUEUE");
   list->add_option("--filter", list_options->filter,
                    "only what the API's filter lets pass, e.g. 'state=RUNNING AND queue=queues/q'");
-  list->add_flag("--watch,-w", list_options->watch, "show all, then each change");
+  CLI::Option* watch_list =
+      list->add_flag("--watch,-w", list_options->watch, "show all, then each change");
+  list->add_option("--since", list_options->since,
+                   "archived Jobs too: all that had not ended so long ago, e.g. 7d")
+      ->type_name("AGE")
+      ->excludes(watch_list)
+      ->check([](const std::string& text) {
+        const auto age = ParseAge(text);
+        return age.ok() ? std::string() : absl::StrCat(text, ": expected e.g. 7d, 36h or 90m");
+      });
   list->footer(
+      "Jobs that ended long ago leave for the archive (after 7 days, if not set otherwise);\n"
+      "`job get`, `job logs` and `--since` find them there.\n"
       "Examples:\n"
       "  capstan job list --state running\n"
+      "  capstan job list --state failed --since 7d\n"
       "  capstan job list --sort-by .generation -o wide\n"
       "  capstan job list -o jsonpath='{.items[?(@.generation>1)].name}'\n");
   list->callback(

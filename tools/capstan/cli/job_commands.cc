@@ -11,6 +11,7 @@
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "proto/capstan/scheduler/v1/job_service.grpc.pb.h"
+#include "tools/capstan/cli/archived_jobs.h"
 #include "tools/capstan/cli/call.h"
 #include "tools/capstan/cli/command_loop.h"
 #include "tools/capstan/cli/exit_code.h"
@@ -29,7 +30,6 @@ namespace {
 using scheduler::v1::CancelJobRequest;
 using scheduler::v1::ExplainJobRequest;
 using scheduler::v1::ExplainJobResponse;
-using scheduler::v1::GetJobRequest;
 using scheduler::v1::Job;
 using scheduler::v1::JobService;
 using scheduler::v1::ListJobsRequest;
@@ -114,15 +114,20 @@ absl::Status ListJobs(const ListJobsOptions& options, Invocation& invocation) {
     for (Job& job : *page.mutable_jobs()) all.push_back(std::move(job));
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
+  if (!options.since.empty()) {
+    CAPSTAN_ASSIGN_OR_RETURN(const absl::Duration age, ParseAge(options.since));
+    CAPSTAN_ASSIGN_OR_RETURN(
+        all, WithArchivedJobs(std::move(all), request.filter(), invocation.clock->Read().wall - age,
+                              jobs.platform.get(), invocation));
+  }
   return PrintList<Job>(invocation, "jobs", all, JobColumns(invocation.clock->Read().wall));
 }
 
 absl::Status GetJob(const std::string& name, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const Jobs jobs, Connect(invocation));
-  GetJobRequest request;
-  request.set_name(InProject(invocation.project, "jobs", name));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
   CAPSTAN_ASSIGN_OR_RETURN(
-      const Job job, Call(jobs.stub.get(), &JobService::Stub::GetJob, request, Terms(invocation)));
+      const Job job,
+      FindJob(platform.get(), InProject(invocation.project, "jobs", name), invocation));
   return PrintResource<Job>(invocation, job, [&](const Job& shown) {
     return DescribeJob(shown, invocation.clock->Read().wall, invocation.out_terminal);
   });

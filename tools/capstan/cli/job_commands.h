@@ -16,6 +16,8 @@ struct ListJobsOptions {
   std::string state;
   std::string queue;
   bool watch = false;
+  // Of archived Jobs too: what had not ended so long ago (`7d`); empty: the scheduler's alone.
+  std::string since;
 };
 absl::Status ListJobs(const ListJobsOptions& options, Invocation& invocation);
 

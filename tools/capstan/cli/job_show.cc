@@ -8,8 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "libs/status/status_macros.h"
 #include "proto/capstan/event/v1/job_event.pb.h"
-#include "proto/capstan/scheduler/v1/job_service.grpc.pb.h"
-#include "tools/capstan/cli/call.h"
+#include "tools/capstan/cli/archived_jobs.h"
 #include "tools/capstan/cli/command_loop.h"
 #include "tools/capstan/cli/data_show.h"
 #include "tools/capstan/cli/job_follow.h"
@@ -21,9 +20,7 @@ namespace capstan::cli {
 namespace {
 
 using event::v1::JobEvent;
-using scheduler::v1::GetJobRequest;
 using scheduler::v1::Job;
-using scheduler::v1::JobService;
 using telemetry::v1::Record;
 
 // The data_loader tells of a load's end before the scheduler does; this only bounds it.
@@ -37,11 +34,7 @@ std::string OpenNote(const std::vector<std::string>& open) {
 
 // Of a Job that has no stream: whether there is no such Job at all.
 absl::Status CheckJob(Platform& platform, const std::string& name, const Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform.Channel("scheduler"));
-  const auto stub = JobService::NewStub(channel);
-  GetJobRequest request;
-  request.set_name(name);
-  return Call(stub.get(), &JobService::Stub::GetJob, request, Terms(invocation)).status();
+  return FindJob(&platform, name, invocation).status();
 }
 
 // What ShowJob runs on the strand.

@@ -36,6 +36,9 @@ class PartConfigs {
       } else if (part.service == "telemetry") {
         config::v1::TelemetryConfig telemetry;
         *telemetry.mutable_process() = process;
+        if (config_.ended_jobs().has_in_archive()) {
+          *telemetry.mutable_archive() = config_.ended_jobs().in_archive();
+        }
         CAPSTAN_RETURN_IF_ERROR(Write(part, telemetry));
       } else if (part.service == "data_loader") {
         CAPSTAN_RETURN_IF_ERROR(Write(part, DataLoader(process)));
@@ -147,6 +150,9 @@ class PartConfigs {
     *scheduler.mutable_data_loader() = PeerOf("data_loader");
     *scheduler.mutable_telemetry() = PeerOf("telemetry");
     if (config_.has_fencing()) *scheduler.mutable_fencing() = config_.fencing();
+    if (config_.ended_jobs().has_in_scheduler()) {
+      *scheduler.mutable_ended_jobs() = config_.ended_jobs().in_scheduler();
+    }
     return scheduler;
   }
 

@@ -4,6 +4,8 @@
 #include <netinet/in.h>
 #include <sys/stat.h>
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "google/protobuf/duration.pb.h"
@@ -23,6 +25,9 @@ constexpr absl::Duration kLeastSuspectAfter = absl::Seconds(10);
 constexpr absl::Duration kLeastTtl = absl::Seconds(30);
 constexpr absl::Duration kLeastFenceAfter = absl::Seconds(1);
 constexpr absl::Duration kMost = absl::Hours(24 * 30);
+// Ended Jobs; the least is for tests.
+constexpr absl::Duration kLeastKept = absl::Seconds(1);
+constexpr absl::Duration kMostKept = absl::Hours(24 * 3650);
 
 void CheckDuration(absl::string_view field, bool present, const google::protobuf::Duration& value,
                    absl::Duration least, absl::Duration most, status::FieldErrors* errors) {
@@ -50,6 +55,20 @@ void CheckFencing(const config::v1::Fencing& settings, status::FieldErrors* erro
                 settings.min_fence_after(), kLeastFenceAfter, kMost, errors);
   CheckDuration("fencing.replace_margin", settings.has_replace_margin(), settings.replace_margin(),
                 kLeastFenceAfter, kMost, errors);
+}
+
+void CheckEndedJobs(const cli::v1::PlatformConfig::EndedJobs& settings,
+                    status::FieldErrors* errors) {
+  const auto check = [errors](const std::string& field, const auto& kept) {
+    CheckDuration(absl::StrCat(field, ".keep_for"), kept.has_keep_for(), kept.keep_for(),
+                  kLeastKept, kMostKept, errors);
+    if (kept.max_jobs() < 0) {
+      errors->Add(absl::StrCat(field, ".max_jobs"),
+                  absl::StrCat("is ", kept.max_jobs(), "; expected 1 or more"));
+    }
+  };
+  check("ended_jobs.in_scheduler", settings.in_scheduler());
+  check("ended_jobs.in_archive", settings.in_archive());
 }
 
 void CheckSharedPaths(const cli::v1::PlatformConfig::NodeAgent& settings,
@@ -101,6 +120,7 @@ absl::StatusOr<cli::v1::PlatformConfig> ReadNewPlatformConfig(const std::string&
   status::FieldErrors errors;
   CheckCredentials(config.credentials(), &errors);
   CheckFencing(config.fencing(), &errors);
+  CheckEndedJobs(config.ended_jobs(), &errors);
   CheckSharedPaths(config.node_agent(), &errors);
   CheckReplicas(config, &errors);
   CAPSTAN_RETURN_IF_ERROR(errors.ToStatus());

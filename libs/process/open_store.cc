@@ -47,17 +47,20 @@ absl::StatusOr<store::EtcdOptions> OptionsOf(const config::v1::Store::Etcd& conf
 absl::StatusOr<std::unique_ptr<store::Store>> OpenStore(const config::v1::Store& config,
                                                         absl::string_view service,
                                                         const std::string& data_folder,
-                                                        Strand* strand, uint64_t seed) {
+                                                        Strand* strand, OpenOptions options) {
   if (!config.has_etcd()) {
     const std::string& path = config.sqlite().path();
     return store::SqliteStore::Open(
         path.empty() ? absl::StrCat(data_folder, "/store.sqlite") : path, strand);
   }
-  CAPSTAN_ASSIGN_OR_RETURN(store::EtcdOptions options, OptionsOf(config.etcd(), service, seed));
+  CAPSTAN_ASSIGN_OR_RETURN(store::EtcdOptions etcd,
+                           OptionsOf(config.etcd(), service, options.seed));
+  etcd.restoring = options.restoring;
+  etcd.on_replaced = std::move(options.on_replaced);
   absl::StatusOr<std::unique_ptr<store::EtcdStore>> opened;
   absl::Notification done;
   strand->Post([&] {
-    store::EtcdStore::Open(std::move(options), strand,
+    store::EtcdStore::Open(std::move(etcd), strand,
                            [&](absl::StatusOr<std::unique_ptr<store::EtcdStore>> store) {
                              opened = std::move(store);
                              done.Notify();

@@ -267,8 +267,12 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Open(const config::v1::Process
   }
   parts->strand = std::make_unique<ThreadStrand>(kind.name, clock);
   if (kind.has_store) {
-    absl::StatusOr<std::unique_ptr<store::Store>> store = OpenStore(
-        config.store(), kind.name, config.data_folder(), parts->strand.get(), parts->NewSeed());
+    absl::StatusOr<std::unique_ptr<store::Store>> store =
+        OpenStore(config.store(), kind.name, config.data_folder(), parts->strand.get(),
+                  {.seed = parts->NewSeed(),
+                   .on_replaced = [signals = &parts->signals](const absl::Status& why) {
+                     signals->End(why);
+                   }});
     if (!store.ok()) {
       parts->logger->Error("cannot start", {{"error", store.status()}});
       return store.status();

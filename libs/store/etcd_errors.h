@@ -13,7 +13,8 @@ inline constexpr char kReasonOutcomeUnknown[] = "OUTCOME_UNKNOWN";
 inline constexpr char kReasonUnreachable[] = "STORE_UNREACHABLE";
 // RESOURCE_EXHAUSTED: too many calls wait.
 inline constexpr char kReasonOverloaded[] = "STORE_OVERLOADED";
-// FAILED_PRECONDITION: the endpoints lead to another cluster than before.
+// FAILED_PRECONDITION: the endpoints lead to another cluster than before, or the store was restored
+// since it was opened.
 inline constexpr char kReasonReplaced[] = "STORE_REPLACED";
 // FAILED_PRECONDITION: an etcd before 3.6.
 inline constexpr char kReasonTooOld[] = "STORE_TOO_OLD";

@@ -99,6 +99,10 @@ bool IsNested(const TxnRequest& request, const std::map<std::string, bool>& pres
   return !present.empty() || (!IsReadOnly(request) && Writes(request.otherwise));
 }
 
+bool IsGuarded(const TxnRequest& request, const StoreGuard& guard) {
+  return guard.mod_revision != 0 && !IsReadOnly(request);
+}
+
 // A read that costs nothing. etcd answers a transaction without operations from what the asked
 // member has, which may be old.
 void AddAnchor(const std::string& key,
@@ -162,7 +166,8 @@ std::vector<std::string> KeysToLookUp(const TxnRequest& request) {
 
 absl::StatusOr<etcdserverpb::TxnRequest> ToEtcd(const TxnRequest& request,
                                                 const std::string& fence_key,
-                                                const std::map<std::string, bool>& present) {
+                                                const std::map<std::string, bool>& present,
+                                                const StoreGuard& guard) {
   etcdserverpb::TxnRequest out;
   etcdserverpb::TxnRequest* inner = &out;
   const bool nested = IsNested(request, present);
@@ -181,6 +186,15 @@ absl::StatusOr<etcdserverpb::TxnRequest> ToEtcd(const TxnRequest& request,
     inner = out.add_success()->mutable_request_txn();
   }
   if (!IsReadOnly(request)) *out.add_compare() = IsAbsent(fence_key);
+  const bool guarded = IsGuarded(request, guard);
+  if (guarded) {
+    if (!nested && request.otherwise.size() >= kMaxTxnOps) {
+      return Invalid(absl::StrCat("etcd takes at most ", kMaxTxnOps - 1,
+                                  " operations of the other branch of a transaction that changes "
+                                  "something"));
+    }
+    *out.add_compare() = ToEtcd(Compare{.key = guard.key, .number = guard.mod_revision});
+  }
   for (const Compare& compare : request.compares) {
     const auto found = present.find(compare.key);
     if (found != present.end() && !found->second && compare.target == Compare::Target::kValue) {
@@ -191,13 +205,14 @@ absl::StatusOr<etcdserverpb::TxnRequest> ToEtcd(const TxnRequest& request,
   }
   AddOps(request.then, inner->mutable_success());
   AddOps(request.otherwise, inner->mutable_failure());
+  if (guarded) out.add_failure()->mutable_request_range()->set_key(guard.key);
   if (!nested && request.then.empty() && request.otherwise.empty()) {
     const std::string& key = request.compares.empty() ? fence_key : request.compares[0].key;
     AddAnchor(key, inner->mutable_success());
     AddAnchor(key, inner->mutable_failure());
   }
   if (out.compare_size() > static_cast<int>(kMaxTxnOps)) {
-    return Invalid(absl::StrCat("etcd takes at most ", kMaxTxnOps - 1, " compares"));
+    return Invalid(absl::StrCat("etcd takes at most ", kMaxTxnOps - 2, " compares"));
   }
   const size_t bytes = out.ByteSizeLong() + kEntryBytes;
   if (bytes > kMaxRequestBytes) {
@@ -205,6 +220,15 @@ absl::StatusOr<etcdserverpb::TxnRequest> ToEtcd(const TxnRequest& request,
                                 kMaxRequestBytes));
   }
   return out;
+}
+
+bool WasReplaced(const etcdserverpb::TxnResponse& response, const TxnRequest& request,
+                 const StoreGuard& guard) {
+  if (!IsGuarded(request, guard) || response.succeeded() || response.responses_size() == 0) {
+    return false;
+  }
+  const auto& found = response.responses(response.responses_size() - 1).response_range();
+  return found.kvs_size() != 1 || found.kvs(0).mod_revision() != guard.mod_revision;
 }
 
 absl::optional<TxnResult> FromEtcd(const etcdserverpb::TxnResponse& response,

@@ -25,6 +25,46 @@ TEST(EtcdMessagesTest, WhatChangesSomethingIsFenced) {
   EXPECT_EQ(encoded->success(0).request_put().value(), "1");
 }
 
+TEST(EtcdMessagesTest, WhatChangesSomethingDoesSoOnlyInTheStoreThatWasOpened) {
+  const StoreGuard guard{"/incarnation", 5};
+  const TxnRequest request{.compares = {{.key = "/a", .number = 3}}, .then = {Put{"/a", "1"}}};
+  const auto encoded = ToEtcd(request, kFence, {}, guard);
+  ASSERT_TRUE(encoded.ok()) << encoded.status();
+  ASSERT_EQ(encoded->compare_size(), 3);
+  EXPECT_EQ(encoded->compare(1).key(), "/incarnation");
+  EXPECT_EQ(encoded->compare(1).mod_revision(), 5);
+  ASSERT_EQ(encoded->failure_size(), 1);
+  EXPECT_EQ(encoded->failure(0).request_range().key(), "/incarnation");
+  EXPECT_EQ(ToEtcd({.then = {RangeRequest{.key = "/a"}}}, kFence, {}, guard)->compare_size(), 0);
+
+  etcdserverpb::TxnResponse response;
+  auto* found = response.add_responses()->mutable_response_range();
+  found->add_kvs()->set_mod_revision(5);
+  EXPECT_FALSE(WasReplaced(response, request, guard)) << "a compare of its own did not hold";
+  const auto result = FromEtcd(response, request, {});
+  ASSERT_TRUE(result.has_value());
+  EXPECT_FALSE(result->succeeded);
+  EXPECT_TRUE(result->ranges.empty());
+  found->mutable_kvs(0)->set_mod_revision(9);
+  EXPECT_TRUE(WasReplaced(response, request, guard));
+  EXPECT_FALSE(WasReplaced(response, request, {})) << "without a guard nobody asked";
+  found->clear_kvs();
+  EXPECT_TRUE(WasReplaced(response, request, guard));
+}
+
+TEST(EtcdMessagesTest, TheGuardStopsBothBranchesOfAWrappedTransaction) {
+  const StoreGuard guard{"/incarnation", 5};
+  const TxnRequest request{.compares = {{.key = "/a", .number = 3}},
+                           .then = {Put{"/a", "1"}},
+                           .otherwise = {Delete{"/a", ""}}};
+  const auto encoded = ToEtcd(request, kFence, {}, guard);
+  ASSERT_TRUE(encoded.ok());
+  ASSERT_EQ(encoded->compare_size(), 2);
+  EXPECT_EQ(encoded->compare(1).key(), "/incarnation");
+  ASSERT_EQ(encoded->failure_size(), 1);
+  EXPECT_TRUE(encoded->failure(0).has_request_range());
+}
+
 TEST(EtcdMessagesTest, WhatOnlyReadsIsNotFencedButAlwaysRead) {
   const TxnRequest compare_only{.compares = {{.key = "/a", .number = 3}}};
   const auto encoded = ToEtcd(compare_only, kFence, {});

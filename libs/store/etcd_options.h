@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 
 namespace capstan::store {
@@ -36,6 +38,11 @@ struct EtcdOptions {
   // For the one that restores the store (store_backup.h): open it although a restore was begun and
   // not finished. Others get RESTORE_UNFINISHED.
   bool restoring = false;
+
+  // Told once, on the strand, when a transaction was refused with STORE_REPLACED because a restore
+  // has begun since the store was opened. Nothing can be stored any more until it is opened anew.
+  // May be null.
+  std::function<void(const absl::Status& why)> on_replaced = nullptr;
 
   // After which a member that has not answered counts as failed.
   absl::Duration attempt_timeout = absl::Seconds(5);

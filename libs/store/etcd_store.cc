@@ -67,11 +67,11 @@ absl::Status CheckOptions(const EtcdOptions& options) {
 // What the calls share. On the strand; lives as long as something is under way.
 class EtcdStore::Body : public std::enable_shared_from_this<EtcdStore::Body> {
  public:
-  Body(std::shared_ptr<EtcdClient> client, LeaseId session, int64_t incarnation)
+  Body(std::shared_ptr<EtcdClient> client, LeaseId session, int64_t incarnation, StoreGuard guard)
       : strand_(client->strand()),
         incarnation_(incarnation),
         client_(std::move(client)),
-        txns_(std::make_shared<EtcdTxnQueue>(client_, session)) {}
+        txns_(std::make_shared<EtcdTxnQueue>(client_, session, std::move(guard))) {}
 
   void Start() {
     client_->set_on_suspect([weak = weak_from_this()](size_t endpoint) {
@@ -177,7 +177,7 @@ class EtcdStore::Opening : public std::enable_shared_from_this<EtcdStore::Openin
           if (!lease.ok()) return self->Fail(lease.status());
           self->session_ = lease->id();
           const int64_t given = self->client_->options().incarnation;
-          if (given != 0) return self->Finish(given);
+          if (given != 0) return self->Finish(given, {});
           self->ReadIncarnation();
         });
   }
@@ -203,7 +203,7 @@ class EtcdStore::Opening : public std::enable_shared_from_this<EtcdStore::Openin
       if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &stored)) {
         return Fail(absl::DataLossError(absl::StrCat(IncarnationKey(), " holds '", kv.value, "'")));
       }
-      if (parts[1] == cluster) return CheckWhole(stored);
+      if (parts[1] == cluster) return CheckWhole(stored, kv.mod_revision);
     }
     const int64_t now = absl::ToUnixSeconds(client_->strand()->clock().Read().wall);
     TxnRequest store;
@@ -222,15 +222,18 @@ class EtcdStore::Opening : public std::enable_shared_from_this<EtcdStore::Openin
         });
   }
 
-  // A store that a restore has begun to fill is none.
-  void CheckWhole(int64_t incarnation) {
-    if (client_->options().restoring) return Finish(incarnation);
+  // A store that a restore has begun to fill is none. A restore that begins after this look has put
+  // the key of the incarnation anew: the guard finds it out.
+  void CheckWhole(int64_t incarnation, int64_t mod_revision) {
+    if (client_->options().restoring) return Finish(incarnation, {});
+    StoreGuard guard{IncarnationKey(), mod_revision};
     const std::string mark = absl::StrCat(client_->options().prefix, "store/restore");
     ReadEtcdRange(
         client_, {.key = mark},
-        [self = shared_from_this(), mark, incarnation](const absl::StatusOr<RangeResult>& found) {
+        [self = shared_from_this(), mark, incarnation,
+         guard = std::move(guard)](const absl::StatusOr<RangeResult>& found) {
           if (!found.ok()) return self->Fail(found.status());
-          if (found->kvs.empty()) return self->Finish(incarnation);
+          if (found->kvs.empty()) return self->Finish(incarnation, guard);
           self->Fail(status::Error(absl::StatusCode::kFailedPrecondition, "RESTORE_UNFINISHED",
                                    absl::StrCat("a restore of this store was not finished (", mark,
                                                 " is there): run it again"),
@@ -238,8 +241,8 @@ class EtcdStore::Opening : public std::enable_shared_from_this<EtcdStore::Openin
         });
   }
 
-  void Finish(int64_t incarnation) {
-    auto body = std::make_shared<Body>(client_, session_, incarnation);
+  void Finish(int64_t incarnation, StoreGuard guard) {
+    auto body = std::make_shared<Body>(client_, session_, incarnation, std::move(guard));
     body->Start();
     done_(std::unique_ptr<EtcdStore>(new EtcdStore(std::move(body))));
   }

@@ -19,8 +19,11 @@ constexpr absl::Duration kFenceTtl = absl::Hours(24);
 
 }  // namespace
 
-EtcdTxnQueue::EtcdTxnQueue(std::shared_ptr<EtcdClient> client, LeaseId session)
-    : client_(std::move(client)), session_(session), fence_backoff_(client_->random()) {}
+EtcdTxnQueue::EtcdTxnQueue(std::shared_ptr<EtcdClient> client, LeaseId session, StoreGuard guard)
+    : client_(std::move(client)),
+      session_(session),
+      guard_(std::move(guard)),
+      fence_backoff_(client_->random()) {}
 
 std::string EtcdTxnQueue::FenceKey() const {
   return absl::StrCat(client_->options().prefix, "store/fence/", absl::Hex(session_));
@@ -76,7 +79,7 @@ void EtcdTxnQueue::LookUp() {
 }
 
 void EtcdTxnQueue::Send() {
-  auto encoded = ToEtcd(current_->request, FenceKey(), current_->present);
+  auto encoded = ToEtcd(current_->request, FenceKey(), current_->present, guard_);
   if (!encoded.ok()) return Answer(encoded.status());
   const auto repeat = IsReadOnly(current_->request) ? EtcdClient::Repeat::kAlways
                                                     : EtcdClient::Repeat::kIfNotExecuted;
@@ -84,6 +87,9 @@ void EtcdTxnQueue::Send() {
       &KvCalls::Txn, *std::move(encoded), repeat, current_->until,
       [self = shared_from_this()](absl::StatusOr<etcdserverpb::TxnResponse> response) {
         if (response.ok()) {
+          if (WasReplaced(*response, self->current_->request, self->guard_)) {
+            return self->Replaced();
+          }
           auto result = FromEtcd(*response, self->current_->request, self->current_->present);
           // Somebody put or deleted a key that was looked up; nothing was done.
           if (!result.has_value()) return self->LookUp();
@@ -109,6 +115,17 @@ void EtcdTxnQueue::Answer(absl::StatusOr<TxnResult> result) {
   current_.reset();
   done(std::move(result));
   Next();
+}
+
+void EtcdTxnQueue::Replaced() {
+  const absl::Status why =
+      status::Error(absl::StatusCode::kFailedPrecondition, kReasonReplaced,
+                    absl::StrCat("the store was restored since it was opened (", guard_.key,
+                                 " was put anew): it must be opened again"),
+                    {{"key", guard_.key}});
+  const auto& tell = client_->options().on_replaced;
+  if (!std::exchange(replaced_, true) && tell != nullptr) tell(why);
+  Answer(why);
 }
 
 void EtcdTxnQueue::TellUnknown(bool settled) {

@@ -11,6 +11,7 @@
 #include "absl/types/optional.h"
 #include "libs/rpc/backoff.h"
 #include "libs/store/etcd_client.h"
+#include "libs/store/etcd_messages.h"
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
 
@@ -28,7 +29,10 @@ namespace capstan::store {
 class EtcdTxnQueue : public std::enable_shared_from_this<EtcdTxnQueue> {
  public:
   // `session` is the id of a lease of this store's own, which no other store ever had.
-  EtcdTxnQueue(std::shared_ptr<EtcdClient> client, LeaseId session);
+  // `guard` names the store that was opened: once a restore has replaced it, every transaction that
+  // would change something gets STORE_REPLACED and has no effect; EtcdOptions::on_replaced is told
+  // once.
+  EtcdTxnQueue(std::shared_ptr<EtcdClient> client, LeaseId session, StoreGuard guard);
 
   // Requests have passed CheckTxn.
   void Submit(TxnRequest request, Callback<TxnResult> done);
@@ -50,6 +54,7 @@ class EtcdTxnQueue : public std::enable_shared_from_this<EtcdTxnQueue> {
   void LookUp();
   void Send();
   void Answer(absl::StatusOr<TxnResult> result);
+  void Replaced();
   // Puts the fence, however long that takes.
   void Fence();
   void PutFence(LeaseId next_session);
@@ -58,6 +63,8 @@ class EtcdTxnQueue : public std::enable_shared_from_this<EtcdTxnQueue> {
 
   const std::shared_ptr<EtcdClient> client_;
   LeaseId session_;
+  const StoreGuard guard_;
+  bool replaced_ = false;
   std::deque<Waiting> queue_;
   // The one under way, while busy_; without a `done` once it was told.
   absl::optional<Waiting> current_;

@@ -53,12 +53,27 @@ absl::Status StoreRestoreTarget::Commit(std::vector<Op> ops) {
   txn.compares.push_back(Compare{.key = absl::StrCat(RootOf(service_), "v1/leader"),
                                  .target = Compare::Target::kCreateRevision,
                                  .number = 0});
+  if (mark_ != 0) {
+    txn.compares.push_back(Compare{.key = RestoreMarkKey(service_), .number = mark_});
+  }
   txn.then = std::move(ops);
+  txn.otherwise = {RangeRequest{.key = absl::StrCat(RootOf(service_), "v1/leader")}};
   CAPSTAN_ASSIGN_OR_RETURN(const TxnResult result, store_.Txn(std::move(txn)));
-  if (result.succeeded) return absl::OkStatus();
-  return status::Error(absl::StatusCode::kFailedPrecondition, kReasonInUse,
-                       absl::StrCat(service_, " is running on this store: stop it first"),
-                       {{"service", service_}});
+  if (result.succeeded) {
+    revision_ = result.revision;
+    return absl::OkStatus();
+  }
+  if (result.ranges.empty() || result.ranges[0].kvs.empty()) {
+    return status::Error(absl::StatusCode::kFailedPrecondition, kReasonInUse,
+                         absl::StrCat("another restore of ", service_,
+                                      " has begun on this store: this one has lost it"),
+                         {{"service", service_}});
+  }
+  const std::string& leader = result.ranges[0].kvs[0].value;
+  return status::Error(
+      absl::StatusCode::kFailedPrecondition, kReasonInUse,
+      absl::StrCat(service_, " is running on this store (it leads at ", leader, "): stop it first"),
+      {{"service", service_}, {"leader", leader}});
 }
 
 absl::StatusOr<RestoreTarget::State> StoreRestoreTarget::Inspect() {
@@ -78,8 +93,35 @@ absl::StatusOr<RestoreTarget::State> StoreRestoreTarget::Inspect() {
   return state;
 }
 
+absl::Status StoreRestoreTarget::CheckNobodyLives() {
+  for (RangeRequest range : Ranges()) {
+    for (bool more = true; more;) {
+      CAPSTAN_ASSIGN_OR_RETURN(const RangeResult found, store_.Range(range));
+      for (const KeyValue& kv : found.kvs) {
+        if (kv.lease == 0) continue;
+        return status::Error(absl::StatusCode::kFailedPrecondition, kReasonInUse,
+                             absl::StrCat(service_, " is running on this store (", kv.key,
+                                          " is held: '", kv.value, "'): stop it first"),
+                             {{"service", service_}, {"key", kv.key}});
+      }
+      more = found.more;
+      if (more) range.key = found.kvs.back().key + '\0';
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status StoreRestoreTarget::Begin() {
-  CAPSTAN_RETURN_IF_ERROR(Commit({Put{RestoreMarkKey(service_), "started"}}));
+  CAPSTAN_RETURN_IF_ERROR(CheckNobodyLives());
+  CAPSTAN_ASSIGN_OR_RETURN(KeyValue stored, Get(IncarnationKey(service_)));
+  if (stored.version == 0) {
+    return status::Error(absl::StatusCode::kFailedPrecondition, "NO_INCARNATION",
+                         absl::StrCat("the store has no key ", IncarnationKey(service_)));
+  }
+  mark_ = 0;
+  CAPSTAN_RETURN_IF_ERROR(Commit({Put{RestoreMarkKey(service_), "started"},
+                                  Put{IncarnationKey(service_), std::move(stored.value)}}));
+  mark_ = revision_;
   for (RangeRequest range : Ranges()) {
     range.limit = kDeletedAtOnce;
     while (true) {
@@ -100,10 +142,6 @@ absl::Status StoreRestoreTarget::Write(std::vector<Put> puts) {
 
 absl::Status StoreRestoreTarget::Finish(int64_t incarnation) {
   CAPSTAN_ASSIGN_OR_RETURN(const KeyValue stored, Get(IncarnationKey(service_)));
-  if (stored.version == 0) {
-    return status::Error(absl::StatusCode::kFailedPrecondition, "NO_INCARNATION",
-                         absl::StrCat("the store has no key ", IncarnationKey(service_)));
-  }
   CAPSTAN_ASSIGN_OR_RETURN(const auto parsed, ParseIncarnation(stored));
   return Commit({Put{IncarnationKey(service_), absl::StrCat(incarnation, " ", parsed.second)},
                  Delete{RestoreMarkKey(service_), ""}});

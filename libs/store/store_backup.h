@@ -2,6 +2,7 @@
 #ifndef CAPSTAN_LIBS_STORE_STORE_BACKUP_H_
 #define CAPSTAN_LIBS_STORE_STORE_BACKUP_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -32,9 +33,12 @@ std::string RestoreMarkKey(const std::string& service);
 std::string IncarnationKey(const std::string& service);
 
 // Fills a store that keeps its incarnation in a key, as EtcdStore does when it is given no other
-// (open it with EtcdOptions::restoring). Every transaction compares that nobody leads the service:
-// STORE_IN_USE (FAILED_PRECONDITION) if someone does. The Store must be opened anew afterwards, for
-// it knows its former incarnation. Not on the store's strand.
+// (open it with EtcdOptions::restoring). Begin puts that key anew, so that whoever opened the store
+// before, a follower or a process that was away, can change nothing in it any more
+// (STORE_REPLACED). It refuses with STORE_IN_USE (FAILED_PRECONDITION) while any key hangs on a
+// lease, for then a replica of the service lives; and every transaction compares that nobody leads
+// the service, and that no other restore has begun since. The Store must be opened anew
+// afterwards, for it knows its former incarnation. Not on the store's strand.
 class StoreRestoreTarget final : public RestoreTarget {
  public:
   StoreRestoreTarget(Store* store, std::string service)
@@ -49,10 +53,16 @@ class StoreRestoreTarget final : public RestoreTarget {
   // Everything of the service but `store/`.
   std::vector<RangeRequest> Ranges() const;
   absl::StatusOr<KeyValue> Get(const std::string& key);
+  // STORE_IN_USE, with what it says there, if a key of the service hangs on a lease.
+  absl::Status CheckNobodyLives();
   absl::Status Commit(std::vector<Op> ops);
 
   BlockingStore store_;
   const std::string service_;
+  // Revision of the mark that this restore put; 0 before it has.
+  int64_t mark_ = 0;
+  // Of the last transaction.
+  int64_t revision_ = 0;
 };
 
 }  // namespace capstan::store

@@ -10,6 +10,7 @@ store::ServiceRecords StoredRecords() {
   records.kinds = {
       {"cluster/", &ClusterRecord::default_instance()},
       {"verdict/", &VerdictRecord::default_instance()},
+      {"shards/", /*prototype=*/nullptr},
   };
   return records;
 }

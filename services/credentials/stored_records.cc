@@ -20,7 +20,7 @@ store::ServiceRecords StoredRecords() {
       {"jwt_key/", &v1::JwtKeyRecord::default_instance()},
       {"request/", &v1::RequestRecord::default_instance()},
       {"audit_head", &v1::AuditHeadRecord::default_instance()},
-      {"audit/", /*kind=*/nullptr},
+      {"audit/", /*prototype=*/nullptr},
   };
   return records;
 }

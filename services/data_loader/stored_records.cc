@@ -15,6 +15,7 @@ store::ServiceRecords StoredRecords() {
       {"output/", &OutputRecord::default_instance()},
       {"pin/", &PinRecord::default_instance()},
       {"request/", &RequestRecord::default_instance()},
+      {"owner/", /*prototype=*/nullptr},
   };
   return records;
 }

@@ -24,9 +24,11 @@
 #include "libs/store/backup.h"
 #include "libs/store/backup_file.h"
 #include "libs/store/service_records.h"
-#include "libs/store/sqlite_backup.h"
 #include "libs/time/proto_time.h"
+#include "proto/capstan/cli/v1/platform_config.pb.h"
 #include "tools/capstan/admin/backup_manifest.pb.h"
+#include "tools/capstan/admin/platform_stores.h"
+#include "tools/capstan/admin/records_check.h"
 #include "tools/capstan/admin/stored_services.h"
 #include "tools/capstan/cli/exit_code.h"
 #include "tools/capstan/cli/human_format.h"
@@ -35,6 +37,7 @@
 #include "tools/capstan/cli/proto_text.h"
 #include "tools/capstan/dev/data_folder.h"
 #include "tools/capstan/dev/parts.h"
+#include "tools/capstan/dev/platform_config.h"
 
 namespace capstan::admin {
 namespace {
@@ -139,14 +142,21 @@ absl::Status VerifyStoreFile(const std::string& from, const BackupManifest::Stor
                        absl::StrCat(path, " is not the file that ", kManifest, " speaks of"));
 }
 
-absl::Status BackupStores(const std::string& data_dir, const std::string& folder,
+absl::Status NoPlatform(const std::string& where) {
+  return status::Error(absl::StatusCode::kNotFound, "NO_PLATFORM",
+                       absl::StrCat("there is no platform in ", where));
+}
+
+absl::Status BackupStores(const PlatformStores& stores, const std::string& folder,
                           cli::Invocation& invocation, BackupManifest* manifest) {
   for (const StoredService& service : StoredServices()) {
     const std::string& name = service.records.service;
-    const std::string file = StoreFile(data_dir, name);
+    if (!service.backed_up) continue;
+    const auto source = stores.Source(name);
     // A platform that has not started since the service came to it has no such store.
-    if (!service.backed_up || !Exists(file)) continue;
-    CAPSTAN_ASSIGN_OR_RETURN(const auto source, store::SqliteBackupSource::Open(file));
+    if (absl::IsNotFound(source.status()) && name != dev::kCredentials) continue;
+    if (absl::IsNotFound(source.status())) return NoPlatform(stores.Describe(name));
+    if (!source.ok()) return source.status();
     BackupManifest::Store* entry = manifest->add_stores();
     entry->set_service(name);
     entry->set_file(absl::StrCat("stores/", name, ".backup"));
@@ -156,7 +166,11 @@ absl::Status BackupStores(const std::string& data_dir, const std::string& folder
     options.path = absl::StrCat(folder, "/", entry->file());
     options.now = invocation.clock->Read().wall;
     options.progress = Progress(invocation, name);
-    CAPSTAN_ASSIGN_OR_RETURN(const auto header, store::WriteBackup(source.get(), options));
+    CAPSTAN_ASSIGN_OR_RETURN(const auto header, store::WriteBackup(source->get(), options));
+    // No platform is without one: the settings name another etcd, say.
+    if (name == dev::kCredentials && header.record_count() == 0) {
+      return NoPlatform(stores.Describe(name));
+    }
     entry->set_store_incarnation(header.store_incarnation());
     entry->set_revision(header.revision());
     entry->set_record_count(header.record_count());
@@ -202,36 +216,37 @@ absl::Status Print(const BackupManifest& manifest, const std::string& folder,
 struct Target {
   BackupManifest::Store entry;
   StoredService service;
-  std::unique_ptr<store::SqliteRestoreTarget> target;
+  std::unique_ptr<store::RestoreTarget> target;
 };
 
-absl::StatusOr<std::vector<Target>> OpenTargets(const std::string& data_dir,
+absl::StatusOr<StoredService> ServiceOf(const BackupManifest::Store& entry) {
+  for (StoredService& service : StoredServices()) {
+    if (service.backed_up && service.records.service == entry.service()) return std::move(service);
+  }
+  return status::Error(absl::StatusCode::kFailedPrecondition, store::kReasonForeignBackup,
+                       absl::StrCat("the backup holds a store of '", entry.service(),
+                                    "', which this program does not know"));
+}
+
+absl::StatusOr<std::vector<Target>> OpenTargets(const PlatformStores& stores,
                                                 const BackupManifest& manifest, bool force) {
   std::vector<Target> targets;
   std::vector<std::string> filled;
+  std::string where;
   for (const BackupManifest::Store& entry : manifest.stores()) {
     Target target;
     target.entry = entry;
-    for (StoredService& service : StoredServices()) {
-      if (service.backed_up && service.records.service == entry.service()) {
-        target.service = std::move(service);
-      }
-    }
-    if (target.service.records.service.empty()) {
-      return status::Error(absl::StatusCode::kFailedPrecondition, store::kReasonForeignBackup,
-                           absl::StrCat("the backup holds a store of '", entry.service(),
-                                        "', which this program does not know"));
-    }
-    CAPSTAN_ASSIGN_OR_RETURN(
-        target.target, store::SqliteRestoreTarget::Open(StoreFile(data_dir, entry.service())));
+    CAPSTAN_ASSIGN_OR_RETURN(target.service, ServiceOf(entry));
+    CAPSTAN_ASSIGN_OR_RETURN(target.target, stores.Target(entry.service()));
     CAPSTAN_ASSIGN_OR_RETURN(const auto state, target.target->Inspect());
     if (!state.empty && !state.unfinished) filled.push_back(entry.service());
+    where = stores.Describe(entry.service());
     targets.push_back(std::move(target));
   }
   if (!filled.empty() && !force) {
     return status::Error(
         absl::StatusCode::kFailedPrecondition, store::kReasonStoreNotEmpty,
-        absl::StrCat("the platform in ", data_dir, " has a past (", absl::StrJoin(filled, ", "),
+        absl::StrCat("the platform in ", where, " has a past (", absl::StrJoin(filled, ", "),
                      "), which a restore would replace: say --force"));
   }
   return targets;
@@ -277,44 +292,20 @@ absl::Status CheckKey(const std::string& data_dir, const std::string& from,
       absl::StrCat("the backup was made without the key: put it to ", path, " (0600) first"));
 }
 
-// One store, from wherever: what is wrong with its records.
-class RecordsCheck {
- public:
-  explicit RecordsCheck(const store::ServiceRecords& service) : service_(service) {
-    if (service.make_checker != nullptr) references_ = service.make_checker();
+// Where the restored stores are to lie: by the settings that are named, else by those that are
+// there, else by the backup's.
+absl::StatusOr<cli::v1::PlatformConfig> SettingsFor(const RestoreOptions& options,
+                                                    const std::string& data_dir,
+                                                    const BackupManifest& manifest) {
+  if (!options.config.empty()) return dev::ReadNewPlatformConfig(options.config);
+  if (!Exists(absl::StrCat(data_dir, "/", kConfigPath))) {
+    for (const BackupManifest::File& entry : manifest.files()) {
+      if (entry.path() != kConfigPath) continue;
+      return dev::ReadNewPlatformConfig(absl::StrCat(options.from, "/", entry.file()));
+    }
   }
-  // Goes on after what is wrong; only so many are told.
-  void See(absl::string_view key, absl::string_view value) {
-    ++records_;
-    const absl::Status valid = store::CheckStoredRecord(service_, key, value);
-    if (!valid.ok()) return Wrong(valid);
-    if (references_ == nullptr || !whole_) return;
-    Note(references_->See(key, value));
-  }
-  void Finish() {
-    // References of records that can't be read say nothing.
-    if (references_ != nullptr && whole_) Note(references_->Finish());
-  }
-  void Wrong(const absl::Status& what) {
-    whole_ = false;
-    if (problems_.size() < kMaxProblems) problems_.push_back(what.ToString());
-  }
-  int64_t records() const { return records_; }
-  const std::vector<std::string>& problems() const { return problems_; }
-
- private:
-  static constexpr size_t kMaxProblems = 20;
-
-  void Note(const absl::Status& status) {
-    if (!status.ok()) Wrong(status);
-  }
-
-  const store::ServiceRecords& service_;
-  std::unique_ptr<store::ReferenceChecker> references_;
-  int64_t records_ = 0;
-  bool whole_ = true;
-  std::vector<std::string> problems_;
-};
+  return dev::ReadPlatformConfig(data_dir);
+}
 
 void CheckStoreFile(const std::string& path, const store::ServiceRecords& service,
                     RecordsCheck* check) {
@@ -333,30 +324,37 @@ void CheckStoreFile(const std::string& path, const store::ServiceRecords& servic
   check->Finish();
 }
 
-void CheckLiveStore(const std::string& path, const store::ServiceRecords& service,
+// False if there is no such store.
+bool CheckLiveStore(const PlatformStores& stores, const store::ServiceRecords& service,
                     RecordsCheck* check) {
-  const auto source = store::SqliteBackupSource::Open(path);
-  if (!source.ok()) return check->Wrong(source.status());
-  const auto state = (*source)->Check();
-  if (!state.ok()) return check->Wrong(state.status());
+  const auto source = stores.Source(service.service);
+  if (absl::IsNotFound(source.status())) return false;
+  const absl::Status file = source.ok() ? stores.CheckFile(service.service) : source.status();
+  if (!file.ok()) {
+    check->Wrong(file);
+    return true;
+  }
   const auto seen = store::ForEachRecord(source->get(), service.service, service.schema,
                                          [&](int64_t, const store::KeyValue& kv) {
                                            check->See(kv.key, kv.value);
                                            return absl::OkStatus();
                                          });
-  if (!seen.ok()) return check->Wrong(seen.status());
-  check->Finish();
+  if (seen.ok()) {
+    check->Finish();
+  } else {
+    check->Wrong(seen.status());
+  }
+  return true;
 }
 
 }  // namespace
 
 absl::Status BackupPlatform(const BackupOptions& options, cli::Invocation& invocation) {
   const std::string& data_dir = invocation.data_dir;
-  if (!Exists(StoreFile(data_dir, dev::kCredentials))) {
-    return status::Error(absl::StatusCode::kNotFound, "NO_PLATFORM",
-                         absl::StrCat("there is no platform in ", data_dir));
-  }
+  if (!Exists(data_dir)) return NoPlatform(data_dir);
   if (Exists(dev::UnfinishedRestoreFile(data_dir))) return dev::UnfinishedRestore(data_dir);
+  CAPSTAN_ASSIGN_OR_RETURN(cli::v1::PlatformConfig config, dev::ReadPlatformConfig(data_dir));
+  const PlatformStores stores(data_dir, std::move(config), invocation.clock);
   if (Exists(options.out)) {
     return status::Error(absl::StatusCode::kAlreadyExists, "BACKUP_EXISTS",
                          absl::StrCat(options.out, " exists: name another folder"));
@@ -372,7 +370,7 @@ absl::Status BackupPlatform(const BackupOptions& options, cli::Invocation& invoc
   BackupManifest manifest;
   manifest.set_format(kFormat);
   *manifest.mutable_create_time() = ToProto(invocation.clock->Read().wall);
-  CAPSTAN_RETURN_IF_ERROR(BackupStores(data_dir, partial, invocation, &manifest));
+  CAPSTAN_RETURN_IF_ERROR(BackupStores(stores, partial, invocation, &manifest));
   CAPSTAN_RETURN_IF_ERROR(BackupFiles(data_dir, partial, !options.without_key, &manifest));
   CAPSTAN_RETURN_IF_ERROR(
       WriteFileAtomically(absl::StrCat(partial, "/", kManifest), cli::ToJson(manifest), 0600));
@@ -393,14 +391,22 @@ absl::Status RestorePlatform(const RestoreOptions& options, cli::Invocation& inv
   CAPSTAN_ASSIGN_OR_RETURN(const dev::DataFolder folder, dev::DataFolder::Own(data_dir));
   const bool again = Exists(dev::UnfinishedRestoreFile(data_dir));
   const bool force = options.force || again;
-  CAPSTAN_ASSIGN_OR_RETURN(std::vector<Target> targets, OpenTargets(data_dir, manifest, force));
   CAPSTAN_RETURN_IF_ERROR(CheckKey(data_dir, options.from, manifest, force));
-  for (const Target& target : targets) {
-    CAPSTAN_RETURN_IF_ERROR(VerifyStoreFile(options.from, target.entry));
+  for (const BackupManifest::Store& entry : manifest.stores()) {
+    CAPSTAN_RETURN_IF_ERROR(ServiceOf(entry).status());
+    CAPSTAN_RETURN_IF_ERROR(VerifyStoreFile(options.from, entry));
   }
+  CAPSTAN_ASSIGN_OR_RETURN(cli::v1::PlatformConfig config,
+                           SettingsFor(options, data_dir, manifest));
+  CAPSTAN_RETURN_IF_ERROR(dev::MakePartFolders(data_dir, config));
+  const PlatformStores stores(data_dir, std::move(config), invocation.clock);
+  CAPSTAN_ASSIGN_OR_RETURN(std::vector<Target> targets, OpenTargets(stores, manifest, force));
 
   CAPSTAN_RETURN_IF_ERROR(WriteFileAtomically(dev::UnfinishedRestoreFile(data_dir),
                                               absl::StrCat(options.from, "\n"), 0600));
+  if (!options.config.empty()) {
+    CAPSTAN_RETURN_IF_ERROR(dev::InstallPlatformConfig(options.config, data_dir));
+  }
   CAPSTAN_RETURN_IF_ERROR(RestoreFiles(data_dir, options.from, manifest));
   for (Target& target : targets) {
     const std::string& name = target.entry.service();
@@ -433,9 +439,14 @@ absl::Status RestorePlatform(const RestoreOptions& options, cli::Invocation& inv
 
 absl::Status CheckPlatform(const CheckOptions& options, cli::Invocation& invocation) {
   BackupManifest manifest;
+  cli::v1::PlatformConfig config;
   if (!options.from.empty()) {
     CAPSTAN_ASSIGN_OR_RETURN(manifest, ReadManifest(options.from));
+  } else {
+    if (!Exists(invocation.data_dir)) return NoPlatform(invocation.data_dir);
+    CAPSTAN_ASSIGN_OR_RETURN(config, dev::ReadPlatformConfig(invocation.data_dir));
   }
+  const PlatformStores live(invocation.data_dir, std::move(config), invocation.clock);
   size_t problems = 0;
   int stores = 0;
   const auto report = [&](absl::string_view what, const RecordsCheck& check) {
@@ -450,11 +461,8 @@ absl::Status CheckPlatform(const CheckOptions& options, cli::Invocation& invocat
   for (const StoredService& service : StoredServices()) {
     const std::string& name = service.records.service;
     if (options.from.empty()) {
-      const std::string file = StoreFile(invocation.data_dir, name);
-      if (!Exists(file) && !Exists(file + ".restoring")) continue;
       RecordsCheck check(service.records);
-      CheckLiveStore(file, service.records, &check);
-      report(name, check);
+      if (CheckLiveStore(live, service.records, &check)) report(name, check);
       continue;
     }
     for (const BackupManifest::Store& entry : manifest.stores()) {

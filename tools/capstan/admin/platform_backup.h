@@ -1,15 +1,16 @@
 // Backup, restore and check of all that a platform's data folder cannot do without.
 //
-// What is backed up: the stores of the services, `credentials/key_keeper.key` (which opens the keys
-// that lie enveloped in the store of credentials) and `config.yaml`.
-// What is not: the stores of executor and node agent, which say what runs on this machine *now*; an
-// older copy would be untrue. A restore leaves them as they lie, so that what runs goes on; where
-// they are lost, they begin empty under new incarnations. Nor what Streams, archive and Sites hold.
+// What is backed up: the stores of the services (SQLite files or an etcd, as `config.yaml` says),
+// `credentials/key_keeper.key` (which opens the keys that lie enveloped in the store of
+// credentials) and `config.yaml`. What is not: the stores of executor and node agent, which say
+// what runs on this machine *now*; an older copy would be untrue. A restore leaves them as they
+// lie, so that what runs goes on; where they are lost, they begin empty under new incarnations. Nor
+// what Streams, archive and Sites hold.
 //
 // Each store is read as of one revision, one store after the other while all services run: those
 // that refer first, those that are referred to after them. So whatever a restored record names is
 // at least as new as its name: scheduler (names Queues of its own, Datasets, Bundles, Outputs,
-// Projects), cluster_manager, data_loader (Projects), telemetry, credentials. What was made in
+// Projects), cluster_manager, data_loader (Projects), credentials. What was made in
 // between and is named by nobody does no harm.
 //
 // A restore gives every store an incarnation above all that were: executors and agents refuse
@@ -37,7 +38,10 @@ absl::Status BackupPlatform(const BackupOptions& options, cli::Invocation& invoc
 
 struct RestoreOptions {
   // What BackupPlatform made.
-  std::string from;
+  std::string from{};
+  // Settings of the restored platform, instead of those that are there or in the backup: also where
+  // its stores are to lie, so that a platform moves from one kind to the other.
+  std::string config{};
   // Replace stores that are not empty, and another key.
   bool force = false;
 };

@@ -10,7 +10,6 @@
 #include "services/executor/stored_records.h"
 #include "services/node_agent/stored_records.h"
 #include "services/scheduler/stored_records.h"
-#include "services/telemetry/stored_records.h"
 #include "tools/capstan/dev/parts.h"
 
 namespace capstan::admin {
@@ -25,7 +24,6 @@ std::vector<StoredService> StoredServices() {
   add(scheduler::StoredRecords(), true);
   add(cluster_manager::StoredRecords(), true);
   add(data_loader::StoredRecords(), true);
-  add(telemetry::StoredRecords(), true);
   add(credentials::StoredRecords(), true);
   add(executor::StoredRecords(), false);
   add(node_agent::StoredRecords(), false);

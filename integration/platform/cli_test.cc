@@ -38,9 +38,11 @@ constexpr char kTrain[] =
     "      resources: {cpu: 10m, memory: 32Mi}\n"
     "  output: true\n";
 
-// These start or stop a platform, which is lifecycle_test's; what they print is tested there.
+// These start, stop or replace a platform, which is lifecycle_test's and backup_test's; what they
+// print is tested there.
 const std::set<std::string>& OfAPlatformsLife() {
-  static const auto* const commands = new std::set<std::string>{"dev up", "dev down", "dev demo"};
+  static const auto* const commands =
+      new std::set<std::string>{"dev up", "dev down", "dev demo", "admin restore"};
   return *commands;
 }
 

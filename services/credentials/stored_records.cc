@@ -21,6 +21,7 @@ store::ServiceRecords StoredRecords() {
       {"request/", &v1::RequestRecord::default_instance()},
       {"audit_head", &v1::AuditHeadRecord::default_instance()},
       {"audit/", /*prototype=*/nullptr},
+      {"turn", /*prototype=*/nullptr},
   };
   return records;
 }

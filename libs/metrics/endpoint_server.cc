@@ -34,7 +34,23 @@ struct Shared {
   int connections = 0;
 };
 
-Response Answer(const Shared& shared, const Request& request) {
+std::string RenderAll(const Shared& shared) {
+  if (shared.options.before_scrape) shared.options.before_scrape();
+  std::string text = shared.registry->RenderText();
+  for (const Registry* registry : shared.options.more_registries) text += registry->RenderText();
+  return text;
+}
+
+// Every path there is, for who asks for another one.
+std::string Paths(const Shared& shared) {
+  std::string paths = "try /metrics, /healthz";
+  for (const auto& [path, page] : shared.options.pages) absl::StrAppend(&paths, ", ", path);
+  return absl::StrCat(paths, " or /readyz\n");
+}
+
+Response Answer(const Shared& shared, const Request& request, const std::string& client) {
+  const auto page =
+      shared.options.pages.find(std::string(request.target().data(), request.target().size()));
   Response response;
   response.version(request.version());
   response.keep_alive(request.keep_alive());
@@ -45,16 +61,21 @@ Response Answer(const Shared& shared, const Request& request) {
     response.body() = "only GET\n";
   } else if (request.target() == "/metrics") {
     response.set(http::field::content_type, "text/plain; version=0.0.4; charset=utf-8");
-    response.body() = shared.registry->RenderText();
+    response.body() = RenderAll(shared);
   } else if (request.target() == "/healthz") {
     response.body() = "ok\n";
   } else if (request.target() == "/readyz") {
     const absl::Status ready = shared.options.ready();
     response.result(ready.ok() ? http::status::ok : http::status::service_unavailable);
     response.body() = ready.ok() ? "ok\n" : absl::StrCat(std::string(ready.message()), "\n");
+  } else if (page != shared.options.pages.end()) {
+    Page answer = page->second(client);
+    response.result(static_cast<unsigned>(answer.status));
+    response.set(http::field::content_type, answer.content_type);
+    response.body() = std::move(answer.body);
   } else {
     response.result(http::status::not_found);
-    response.body() = "try /metrics, /healthz or /readyz\n";
+    response.body() = Paths(shared);
   }
   response.prepare_payload();
   if (request.method() == http::verb::head) response.body().clear();
@@ -81,7 +102,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   void Write() {
-    response_ = Answer(*shared_, parser_->get());
+    beast::error_code gone;
+    const tcp::endpoint client = stream_.socket().remote_endpoint(gone);
+    response_ = Answer(*shared_, parser_->get(), gone ? "" : client.address().to_string());
     http::async_write(stream_, response_,
                       [self = shared_from_this()](beast::error_code error, size_t) {
                         if (error) return;

@@ -67,6 +67,30 @@ TEST(EndpointServerTest, ServesMetricsHealthAndReadiness) {
   EXPECT_THAT(Get(port, "/other"), StartsWith("HTTP/1.1 404"));
 }
 
+TEST(EndpointServerTest, ServesMoreRegistriesAndPages) {
+  Registry registry("telemetry");
+  registry.AddCounter("records_total", "Records appended.").Increment();
+  Registry process("process");
+  Gauge looked = process.AddGauge("looked", "Times that it was scraped.");
+  EndpointServer::Options options;
+  options.before_scrape = [&looked] { looked.Add(1); };
+  options.more_registries = {&process};
+  options.pages["/targets"] = [](const std::string& client) {
+    return Page{
+        .status = 403, .content_type = "application/json", .body = absl::StrCat("to ", client)};
+  };
+  auto server = EndpointServer::Create(options, &registry);
+  ASSERT_TRUE(server.ok()) << server.status();
+  const int port = (*server)->port();
+  EXPECT_THAT(Get(port, "/metrics"), HasSubstr("capstan_telemetry_records_total 1"));
+  EXPECT_THAT(Get(port, "/metrics"), HasSubstr("\ncapstan_process_looked 2\n"));
+  const std::string page = Get(port, "/targets");
+  EXPECT_THAT(page, StartsWith("HTTP/1.1 403"));
+  EXPECT_THAT(page, HasSubstr("Content-Type: application/json\r\n"));
+  EXPECT_THAT(page, HasSubstr("to 127.0.0.1"));
+  EXPECT_THAT(Get(port, "/other"), HasSubstr("try /metrics, /healthz, /targets or /readyz"));
+}
+
 TEST(EndpointServerTest, RefusesOtherMethodsAndSurvivesNonsense) {
   Registry registry("a");
   auto server = EndpointServer::Create({}, &registry);

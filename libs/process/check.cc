@@ -14,6 +14,9 @@
 namespace capstan::process {
 namespace {
 
+// As config.v1.Peer says.
+constexpr int kMaxReplicas = 16;
+
 void CheckFile(absl::string_view field, const std::string& path, status::FieldErrors* errors) {
   struct stat found = {};
   if (stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) {
@@ -38,6 +41,32 @@ void CheckEtcd(const config::v1::Store::Etcd& etcd, status::FieldErrors* errors)
                 "expected together with `user`: set both or none");
   } else if (!etcd.password_file().empty()) {
     CheckFile("process.store.etcd.password_file", etcd.password_file(), errors);
+  }
+}
+
+void CheckMonitoring(const config::v1::Process& config, status::FieldErrors* errors) {
+  const config::v1::Monitoring& monitoring = config.monitoring();
+  const std::string& advertise = monitoring.metrics_advertise();
+  if (!advertise.empty()) {
+    CheckAddress("process.monitoring.metrics_advertise", advertise, false, errors);
+  }
+  for (int i = 0; i < monitoring.inventory().addresses_size(); ++i) {
+    if (monitoring.inventory().addresses(i).empty()) {
+      errors->Add(absl::StrCat("process.monitoring.inventory.addresses[", i, "]"),
+                  "is empty; expected `host:port` of a replica of telemetry");
+    }
+  }
+  if (monitoring.inventory().addresses_size() > kMaxReplicas) {
+    errors->Add("process.monitoring.inventory.addresses",
+                absl::StrCat("has ", monitoring.inventory().addresses_size(),
+                             " entries; expected at most ", kMaxReplicas));
+  }
+  const std::string& listen = config.metrics_listen();
+  const bool wildcard = absl::StartsWith(listen, "0.0.0.0:") || absl::StartsWith(listen, "[::]:");
+  if (monitoring.has_inventory() && advertise.empty() && wildcard) {
+    errors->Add("process.monitoring.metrics_advertise",
+                absl::StrCat("is needed, since nobody can dial metrics_listen, '", listen,
+                             "'; expected `host:port`"));
   }
 }
 
@@ -69,6 +98,7 @@ void CheckProcess(const config::v1::Process& config, const Kind& kind, bool list
     CheckAbsolutePath("process.store.sqlite.path", config.store().sqlite().path(), errors);
   }
   if (config.store().has_etcd()) CheckEtcd(config.store().etcd(), errors);
+  CheckMonitoring(config, errors);
 }
 
 void CheckPeer(absl::string_view field, const config::v1::Peer& peer, status::FieldErrors* errors) {

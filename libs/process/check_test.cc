@@ -47,6 +47,15 @@ TEST(CheckProcessTest, EveryFieldThatIsWrongIsNamed) {
       {"process.joining.address", [](auto* c) { c->mutable_joining()->set_address("host:0"); }},
       {"process.credentials.addresses",
        [](auto* c) { c->mutable_credentials()->add_addresses("name:1"); }},
+      {"process.monitoring.metrics_advertise",
+       [](auto* c) { c->mutable_monitoring()->set_metrics_advertise("host"); }},
+      {"process.monitoring.metrics_advertise",
+       [](auto* c) {
+         c->set_metrics_listen("0.0.0.0:9101");
+         c->mutable_monitoring()->mutable_inventory()->add_addresses("10.0.0.1:7104");
+       }},
+      {"process.monitoring.inventory.addresses[0]",
+       [](auto* c) { c->mutable_monitoring()->mutable_inventory()->add_addresses(""); }},
       {"process.log.file", [](auto* c) { c->mutable_log()->set_file("x.log"); }},
       {"process.store.sqlite.path",
        [](auto* c) { c->mutable_store()->mutable_sqlite()->set_path("x"); }},

@@ -18,6 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "libs/audit/audit_log.h"
+#include "libs/audit/metered_sink.h"
 #include "libs/auth/join.h"
 #include "libs/auth/policy.h"
 #include "libs/auth/policy_access.h"
@@ -28,9 +29,12 @@
 #include "libs/lifecycle/signal_thread.h"
 #include "libs/log/spdlog_sink.h"
 #include "libs/metrics/endpoint_server.h"
+#include "libs/process/loopback_network.h"
 #include "libs/process/open_store.h"
+#include "libs/process/own_metrics.h"
 #include "libs/process/shared_secret.h"
 #include "libs/process/stop_signal.h"
+#include "libs/process/target_reporter.h"
 #include "libs/random/random.h"
 #include "libs/rpc/credentials.h"
 #include "libs/rpc/replicas.h"
@@ -38,9 +42,11 @@
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
+#include "libs/store/metered_store.h"
 #include "libs/strand/thread_strand.h"
 #include "proto/capstan/credentials/v1/join_service.grpc.pb.h"
 #include "proto/capstan/credentials/v1/project.grpc.pb.h"
+#include "proto/capstan/telemetry/v1/scrape_target.pb.h"
 
 namespace capstan::process {
 namespace {
@@ -158,9 +164,13 @@ struct Process::Parts {
   std::unique_ptr<LevelSink> sink;
   std::unique_ptr<log::Logger> logger;
   std::unique_ptr<metrics::Registry> registry;
+  // `capstan_process_…`: what every process has.
+  std::unique_ptr<metrics::Registry> own_registry;
+  std::unique_ptr<OwnMetrics> own_metrics;
   std::random_device seeds;
   std::shared_ptr<rpc::Identity> identity;
-  std::unique_ptr<audit::AuditLog> audit;
+  std::unique_ptr<audit::AuditLog> audit_log;
+  std::unique_ptr<audit::MeteredSink> audit;
   // Shared with the transport, which may hold it for longer than the process lives.
   std::shared_ptr<auth::RefusedHandshakes> refused;
   auth::PolicyHolder policy;
@@ -177,6 +187,12 @@ struct Process::Parts {
   std::unique_ptr<ThreadStrand> strand;
   std::unique_ptr<store::Store> store;
   std::unique_ptr<metrics::EndpointServer> endpoint_server;
+  // Both on report_strand().
+  std::unique_ptr<Random> report_random;
+  std::unique_ptr<TargetReporter> reporter;
+
+  // credentials has no other than its engine's.
+  Strand* report_strand() { return auth_strand != nullptr ? auth_strand.get() : strand.get(); }
 
   // Nothing runs on the strands any more when what they touch goes.
   ~Parts() {
@@ -188,6 +204,8 @@ struct Process::Parts {
   uint64_t NewSeed() { return uint64_t{seeds()} << 32 | seeds(); }
 
   rpc::RefusalObserver Observe(auth::RefusedHandshakes::Side side) const {
+    // credentials counts its own.
+    if (refused == nullptr) return nullptr;
     return [refused = refused, side](const absl::Status& why, absl::string_view spiffe_id) {
       refused->Record(side, why, spiffe_id);
     };
@@ -206,6 +224,7 @@ struct Process::Parts {
 
   absl::Status Join(const StartOptions& options);
   absl::Status StartAuth();
+  void StartReporting();
   void Reload();
 };
 
@@ -253,6 +272,8 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Open(const config::v1::Process
       parts->reload != nullptr ? log::Level::kDebug : level);
   parts->logger->Info("starting", {{"pid", getpid()}});
   parts->registry = std::make_unique<metrics::Registry>(kind.name);
+  parts->own_registry = std::make_unique<metrics::Registry>("process");
+  parts->own_metrics = std::make_unique<OwnMetrics>(clock, parts->own_registry.get());
   if (kind.joins) {
     const absl::Status joined = parts->Join(options);
     if (!joined.ok()) {
@@ -277,7 +298,8 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Open(const config::v1::Process
       parts->logger->Error("cannot start", {{"error", store.status()}});
       return store.status();
     }
-    parts->store = *std::move(store);
+    parts->store =
+        std::make_unique<store::MeteredStore>(*std::move(store), clock, parts->own_registry.get());
   }
   return std::unique_ptr<Process>(new Process(std::move(parts)));
 }
@@ -296,8 +318,9 @@ absl::Status Process::Parts::Join(const StartOptions& options) {
   // It serves once, so that it is of no use any more to anybody.
   if (!token_file.empty()) unlink(token_file.c_str());
   CAPSTAN_ASSIGN_OR_RETURN(
-      audit,
+      audit_log,
       audit::AuditLog::Open(absl::StrCat(config.data_folder(), "/audit.chain"), kind.name, clock));
+  audit = std::make_unique<audit::MeteredSink>(audit_log.get(), own_registry.get());
   return absl::OkStatus();
 }
 
@@ -323,6 +346,7 @@ absl::Status Process::Parts::StartAuth() {
       identity, auth_strand.get(), auth_random.get(),
       auth::RenewOver(identity_stub.get(), auth_strand.get()),
       [this](const absl::Status& renewed) {
+        own_metrics->CountRenewal(renewed.ok());
         if (renewed.ok()) {
           logger->Info("SVID renewed", {{"not_after", identity->Get()->not_after}});
         } else {
@@ -415,8 +439,45 @@ absl::StatusOr<std::string> Process::SharedSecret(absl::string_view name) {
 
 uint64_t Process::NewSeed() { return parts_->NewSeed(); }
 
-absl::Status Process::ServeMetrics(std::function<absl::Status()> ready) {
+void Process::AdoptIdentity(std::shared_ptr<rpc::Identity> identity) {
+  parts_->identity = std::move(identity);
+}
+
+void Process::Parts::StartReporting() {
+  const config::v1::Peer& inventory = config.monitoring().inventory();
+  if (inventory.addresses().empty() || identity == nullptr) return;
+  telemetry::v1::ReportScrapeTargetRequest request;
+  const std::string& advertise = config.monitoring().metrics_advertise();
+  const std::string& listen = config.metrics_listen();
+  request.set_metrics_address(!advertise.empty() ? advertise
+                                                 : absl::StrCat(listen.substr(0, listen.rfind(':')),
+                                                                ":", endpoint_server->port()));
+  request.set_instance(advertised);
+  request.set_loopback_network(LoopbackNetwork());
+  // Not one channel for all: each replica has a list of its own.
+  std::vector<std::shared_ptr<grpc::Channel>> replicas;
+  for (const std::string& address : inventory.addresses()) {
+    replicas.push_back(rpc::Dial(address, ChannelCredentials("/svc/telemetry")));
+  }
+  report_random = std::make_unique<Random>(NewSeed());
+  report_strand()->Post([this, replicas = std::move(replicas), request = std::move(request)] {
+    reporter = std::make_unique<TargetReporter>(
+        replicas, request, report_strand(), report_random.get(), logger.get(), own_registry.get());
+    reporter->Start();
+  });
+}
+
+absl::Status Process::ServeMetrics(
+    std::function<absl::Status()> ready,
+    std::map<std::string, std::function<metrics::Page(const std::string& client)>> pages) {
   metrics::EndpointServer::Options options;
+  options.pages = std::move(pages);
+  options.more_registries = {parts_->own_registry.get()};
+  options.before_scrape = [parts = parts_.get()] {
+    const auto svid = parts->identity == nullptr ? nullptr : parts->identity->Get();
+    parts->own_metrics->Update(svid == nullptr ? absl::InfinitePast() : svid->not_before,
+                               svid == nullptr ? absl::InfinitePast() : svid->not_after);
+  };
   const std::string& address = parts_->config.metrics_listen();
   const size_t colon = address.rfind(':');
   options.host = address.substr(0, colon);
@@ -432,6 +493,7 @@ absl::Status Process::ServeMetrics(std::function<absl::Status()> ready) {
   };
   CAPSTAN_ASSIGN_OR_RETURN(parts_->endpoint_server,
                            metrics::EndpointServer::Create(options, parts_->registry.get()));
+  parts_->StartReporting();
   return absl::OkStatus();
 }
 

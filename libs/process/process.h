@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "libs/audit/audit_sink.h"
 #include "libs/auth/access.h"
 #include "libs/log/log.h"
+#include "libs/metrics/endpoint_server.h"
 #include "libs/metrics/registry.h"
 #include "libs/rpc/identity.h"
 #include "libs/store/store.h"
@@ -93,12 +95,17 @@ class Process {
   // For back-off and ids; not for secrets.
   uint64_t NewSeed();
 
-  // Serves /metrics, /healthz and /readyz; `ready` is asked on a thread of its own, after the
-  // policy (if one is watched) is in force.
-  absl::Status ServeMetrics(std::function<absl::Status()> ready);
+  // Of credentials, which makes its own identity: hands it in. Before ServeMetrics.
+  void AdoptIdentity(std::shared_ptr<rpc::Identity> identity);
+  // Serves /metrics, /healthz, /readyz and `pages` (see metrics::EndpointServer), and reports where
+  // to telemetry. `ready` is asked on a thread of its own, after the policy (if one is watched) is
+  // in force.
+  absl::Status ServeMetrics(
+      std::function<absl::Status()> ready,
+      std::map<std::string, std::function<metrics::Page(const std::string& client)>> pages = {});
   // Logs that it serves, and blocks until a signal to end; its number. UNAUTHENTICATED with reason
   // NO_IDENTITY if the SVID expired instead, or the error given to End: drain, then end with it. In
-  // all cases /readyz is gone afterwards, so that `ready` is not called any more.
+  // all cases the pages are gone afterwards, so that `ready` is not called any more.
   absl::StatusOr<int> WaitForSignal();
   // Makes WaitForSignal return `why`, an error: the process can't go on and is to be started anew.
   // From any thread.

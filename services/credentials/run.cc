@@ -76,6 +76,7 @@ absl::Status Run(const config::v1::CredentialsConfig& config, const process::Sta
   deps.metrics = process->registry();
   CAPSTAN_ASSIGN_OR_RETURN(const auto server, Server::Create(settings, deps));
   CAPSTAN_RETURN_IF_ERROR(server->Start());
+  process->AdoptIdentity(server->identity());
   CAPSTAN_RETURN_IF_ERROR(process->ServeMetrics([&server] { return server->Ready(); }));
   const absl::Status stopped = process->WaitForSignal().status();
   server->Drain(clock->Read().boot + process::kDrain);

@@ -158,6 +158,7 @@ class Server::Body {
   int openid_port() const { return openid_ == nullptr ? 0 : openid_->port(); }
   const std::string& name() const { return name_; }
   const std::string& bundle_sha256() const { return bundle_sha256_; }
+  std::shared_ptr<rpc::Identity> identity() const { return identity_; }
   absl::Status Ready() const {
     if (!serving_) return absl::UnavailableError("not serving");
     const auto policy = policy_.Get();
@@ -514,6 +515,7 @@ int Server::port() const { return body_->port(); }
 int Server::join_port() const { return body_->join_port(); }
 int Server::openid_port() const { return body_->openid_port(); }
 const std::string& Server::trust_domain() const { return body_->name(); }
+std::shared_ptr<rpc::Identity> Server::identity() const { return body_->identity(); }
 const std::string& Server::bundle_sha256() const { return body_->bundle_sha256(); }
 absl::Status Server::Ready() const { return body_->Ready(); }
 

@@ -11,6 +11,7 @@
 #include "absl/types/optional.h"
 #include "libs/log/log.h"
 #include "libs/metrics/registry.h"
+#include "libs/rpc/identity.h"
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
 #include "libs/time/clock.h"
@@ -80,6 +81,8 @@ class Server {
   // 0 without one.
   int openid_port() const;
   const std::string& trust_domain() const;
+  // The service's own.
+  std::shared_ptr<rpc::Identity> identity() const;
   // Lower-case hex, as in join tokens.
   const std::string& bundle_sha256() const;
   // OK while this process serves and its store answers.

@@ -25,13 +25,19 @@ absl::StatusOr<pb::PinVersionResponse> Found(const Pinned& pinned, const std::st
 }  // namespace
 
 Engine::Engine(EngineConfig config, store::Store* store, Site* site, Strand* strand, Random random,
-               log::Logger* logger)
+               log::Logger* logger, metrics::Registry* metrics)
     : config_(std::move(config)),
       store_(store),
       site_(site),
       strand_(strand),
       random_(random),
-      logger_(logger) {}
+      logger_(logger) {
+  if (metrics == nullptr) return;
+  const auto counter = [&](const char* outcome) {
+    return metrics->AddCounter("loads_total", "DataLoads that ended.", {{"outcome", outcome}});
+  };
+  loads_ = Loads{counter("loaded"), counter("failed"), counter("no_room")};
+}
 
 void Engine::Start(absl::AnyInvocable<void(absl::Status)> ready) {
   SetReports();
@@ -170,6 +176,7 @@ void Engine::SetReports() {
             if (!result.ok()) {
               logger_->Warning("load failed", {{"load", load}, {"error", result.status()}});
             }
+            CountLoad(result.status());
             report([&](LoaderCore& core) {
               return result.ok()
                          ? core.LoadPublished(load, result->manifest_digest, result->total_bytes,
@@ -177,6 +184,12 @@ void Engine::SetReports() {
                          : core.LoadFailed(load, result.status(), now);
             });
           }});
+}
+
+void Engine::CountLoad(const absl::Status& ended) {
+  if (!loads_.has_value()) return;
+  const bool no_room = absl::IsResourceExhausted(ended);
+  (ended.ok() ? loads_->loaded : no_room ? loads_->no_room : loads_->failed).Increment();
 }
 
 void Engine::Evict(const std::string& digest) {

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "libs/log/log.h"
+#include "libs/metrics/registry.h"
 #include "libs/random/random.h"
 #include "libs/store/commit_queue.h"
 #include "libs/store/leadership.h"
@@ -43,9 +44,9 @@ class Engine {
   template <typename T>
   using Answer = absl::AnyInvocable<void(absl::StatusOr<T>)>;
 
-  // All pointers must outlive the engine; `store` calls back on `strand`.
+  // All pointers must outlive the engine; `store` calls back on `strand`; `metrics` may be null.
   Engine(EngineConfig config, store::Store* store, Site* site, Strand* strand, Random random,
-         log::Logger* logger);
+         log::Logger* logger, metrics::Registry* metrics = nullptr);
 
   // Reads the store and takes up what was under way, as soon as this process leads. Answers once
   // the engine is ready; where several share the store, at once.
@@ -87,6 +88,7 @@ class Engine {
  private:
   void Read();
   void Ready(std::unique_ptr<LoaderCore> core);
+  void CountLoad(const absl::Status& ended);
   // Drops the core and reads the store again after a while.
   void Reload(const absl::Status& why);
   void SetReports();
@@ -99,12 +101,20 @@ class Engine {
   absl::Status NotReady() const;
   void Refused(const absl::Status& why);
 
+  // Loads that ended, by outcome.
+  struct Loads {
+    metrics::Counter loaded;
+    metrics::Counter failed;
+    metrics::Counter no_room;
+  };
+
   const EngineConfig config_;
   store::Store* const store_;
   Site* const site_;
   Strand* const strand_;
   Random random_;
   log::Logger* const logger_;
+  absl::optional<Loads> loads_;
   absl::AnyInvocable<void(absl::Status)> ready_;
   std::unique_ptr<LoaderCore> core_;
   std::unique_ptr<store::CommitQueue> queue_;

@@ -73,6 +73,7 @@ absl::Status Run(const config::v1::DataLoaderConfig& config, const process::Star
   deps.store = process->store();
   deps.access = process->access();
   deps.logger = process->logger();
+  deps.metrics = process->registry();
   deps.credentials = process->server_credentials();
   deps.seed = process->NewSeed();
   deps.on_lost = [process = process.get()](const absl::Status& why) { process->End(why); };

@@ -90,8 +90,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
     parts->leading = true;
     if (parts->server != nullptr) parts->server->SetServing(rpc::kLeaderHealth, true);
   };
-  parts.engine = std::make_unique<Engine>(std::move(engine), deps.store, parts.site.get(),
-                                          deps.strand, Random(random.Next()), deps.logger);
+  parts.engine =
+      std::make_unique<Engine>(std::move(engine), deps.store, parts.site.get(), deps.strand,
+                               Random(random.Next()), deps.logger, deps.metrics);
   absl::Notification ready;
   absl::Status started;
   deps.strand->Post([&] {

@@ -14,6 +14,7 @@
 #include "grpcpp/security/server_credentials.h"
 #include "libs/auth/access.h"
 #include "libs/log/log.h"
+#include "libs/metrics/registry.h"
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
 #include "libs/time/clock.h"
@@ -57,6 +58,8 @@ struct ServerDeps {
   store::Store* store = nullptr;
   auth::Access* access = nullptr;
   log::Logger* logger = nullptr;
+  // May be null.
+  metrics::Registry* metrics = nullptr;
   std::shared_ptr<grpc::ServerCredentials> credentials;
   // Of ids.
   uint64_t seed = 0;

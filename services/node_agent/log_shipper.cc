@@ -25,6 +25,8 @@ LogShipper::LogShipper(Options options, Strand* strand, Strand* files, store::St
   if (registry != nullptr) {
     records_ = registry->AddCounter("log_records_shipped_total",
                                     "Log and metric records acknowledged by telemetry");
+    gaps_ = registry->AddCounter(
+        "log_gaps_total", "Gaps in Tasks' logs, whose spill was full, shipped in their place");
   }
 }
 
@@ -146,6 +148,9 @@ void LogShipper::AppendMetrics(const TaskId& id, uint64_t number, ShipBatch batc
 void LogShipper::Acknowledged(const TaskId& id, uint64_t number, const ShipBatch& batch) {
   if (records_.has_value()) {
     records_->Increment(static_cast<double>(batch.log.size() + batch.metrics.size()));
+    gaps_->Increment(static_cast<double>(
+        std::count_if(batch.log.begin(), batch.log.end(),
+                      [](const auto& record) { return record.kind() == "gap"; })));
   }
   store::TxnRequest txn;
   txn.then.push_back(store::Put{CursorKey(id), session::SerializeDeterministic(batch.next)});

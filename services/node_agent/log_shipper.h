@@ -92,6 +92,7 @@ class LogShipper {
   LogSink* const sink_;
   const std::function<void(const session::TaskId&)> shipped_;
   absl::optional<metrics::Counter> records_;
+  absl::optional<metrics::Counter> gaps_;
   uint64_t last_number_ = 0;
   std::map<session::TaskId, Shipment> tasks_;
   const std::shared_ptr<char> alive_ = std::make_shared<char>();

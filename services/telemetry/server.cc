@@ -3,14 +3,21 @@
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "libs/auth/spiffe_id.h"
 #include "libs/rpc/server.h"
 #include "libs/status/status_macros.h"
+#include "libs/strand/thread_strand.h"
+#include "proto/capstan/telemetry/v1/scrape_target.pb.h"
+#include "services/telemetry/adapters/http_sd.h"
 #include "services/telemetry/adapters/sqlite_job_archive.h"
 #include "services/telemetry/adapters/stream_files.h"
 #include "services/telemetry/api/archive_service.h"
+#include "services/telemetry/api/scrape_target_service.h"
 #include "services/telemetry/api/stream_service.h"
 #include "services/telemetry/engine.h"
+#include "services/telemetry/target_inventory.h"
 
 namespace capstan::telemetry {
 
@@ -22,6 +29,11 @@ struct Server::Parts {
   std::unique_ptr<StreamServiceHandler> service;
   std::unique_ptr<SqliteJobArchive> archive;
   std::unique_ptr<ArchiveServiceHandler> archive_service;
+  metrics::ClientAddresses target_readers;
+  // Writes the list of scrape targets.
+  std::unique_ptr<ThreadStrand> files_strand;
+  std::unique_ptr<TargetInventory> targets;
+  std::unique_ptr<ScrapeTargetServiceHandler> target_service;
   std::unique_ptr<rpc::Server> server;
 
   // Runs `task` on the strand and waits for it.
@@ -55,11 +67,26 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   });
   parts.service =
       std::make_unique<StreamServiceHandler>(deps.access, parts.engine.get(), deps.strand);
+  parts.target_readers = config.target_readers;
+  parts.files_strand = std::make_unique<ThreadStrand>("tele.targets", &deps.strand->clock());
+  TargetInventory::Options targets;
+  targets.path = config.targets_file;
+  targets.forget_after = config.forget_targets_after;
+  targets.loopback_network = config.loopback_network;
+  CAPSTAN_ASSIGN_OR_RETURN(parts.targets,
+                           TargetInventory::Open(std::move(targets), parts.files_strand.get(),
+                                                 deps.logger, deps.metrics));
+  parts.target_service = std::make_unique<ScrapeTargetServiceHandler>(
+      deps.access, [inventory = parts.targets.get()](const auth::SpiffeId& caller,
+                                                     const v1::ReportScrapeTargetRequest& request) {
+        return inventory->Report(caller, request);
+      });
   rpc::ServerConfig rpc_config;
   rpc_config.address = config.address;
   rpc_config.credentials = deps.credentials;
   rpc_config.max_connection_age = config.max_connection_age;
-  rpc_config.services = {rpc::Registered<v1::StreamService>(parts.service.get())};
+  rpc_config.services = {rpc::Registered<v1::StreamService>(parts.service.get()),
+                         rpc::Registered<v1::ScrapeTargetService>(parts.target_service.get())};
   if (!config.archive_file.empty()) {
     SqliteJobArchive::Options archive;
     archive.path = config.archive_file;
@@ -84,6 +111,22 @@ int Server::port() const { return parts_->server->port(); }
 
 std::shared_ptr<grpc::Channel> Server::InProcessChannelForTest() {
   return parts_->server->InProcessChannel();
+}
+
+std::function<metrics::Page(const std::string& client)> Server::TargetsPage() const {
+  return [parts = parts_.get()](const std::string& client) {
+    metrics::Page page;
+    if (parts->target_readers.Contain(client)) {
+      page.content_type = "application/json";
+      page.body = RenderHttpSd(parts->targets->List());
+    } else {
+      page.status = 403;
+      page.body = absl::StrCat(client,
+                               " may not read the scrape targets; telemetry's `target_readers` "
+                               "names who may, beside its own machine\n");
+    }
+    return page;
+  };
 }
 
 void Server::Drain(absl::Duration grace) {

@@ -2,6 +2,7 @@
 #define CAPSTAN_SERVICES_TELEMETRY_SERVER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -11,6 +12,8 @@
 #include "grpcpp/security/server_credentials.h"
 #include "libs/auth/access.h"
 #include "libs/log/log.h"
+#include "libs/metrics/client_addresses.h"
+#include "libs/metrics/endpoint_server.h"
 #include "libs/metrics/registry.h"
 #include "libs/strand/strand.h"
 
@@ -28,6 +31,13 @@ struct ServerConfig {
   std::string archive_file;
   absl::Duration archive_keep_for = absl::Hours(24 * 365);
   int64_t archive_max_jobs = 1'000'000;
+  // File with what there is to scrape.
+  std::string targets_file;
+  absl::Duration forget_targets_after = absl::Hours(1);
+  // See TargetInventory.
+  std::string loopback_network;
+  // Who may read the list of scrape targets.
+  metrics::ClientAddresses target_readers;
   // How long connections may live: see rpc::ConnectionAge.
   absl::Duration max_connection_age = absl::Hours(12);
 };
@@ -53,6 +63,9 @@ class Server {
 
   int port() const;
   std::shared_ptr<grpc::Channel> InProcessChannelForTest();
+  // The page for Prometheus' HTTP service discovery, to be served as `/targets`; usable as long as
+  // the server lives.
+  std::function<metrics::Page(const std::string& client)> TargetsPage() const;
   // Ends readers, lets open appends end until `grace` is over. Idempotent.
   void Drain(absl::Duration grace);
 

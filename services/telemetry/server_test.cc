@@ -12,11 +12,14 @@
 #include "libs/auth/testing/fake_access.h"
 #include "libs/log/log.h"
 #include "libs/log/testing_sink.h"
+#include "libs/metrics/client_addresses.h"
+#include "libs/metrics/endpoint_server.h"
 #include "libs/metrics/registry.h"
 #include "libs/strand/thread_strand.h"
 #include "libs/time/system_clock.h"
 #include "proto/capstan/event/v1/job_event.pb.h"
 #include "proto/capstan/telemetry/v1/archive.grpc.pb.h"
+#include "proto/capstan/telemetry/v1/scrape_target.grpc.pb.h"
 #include "proto/capstan/telemetry/v1/stream.grpc.pb.h"
 
 namespace capstan::telemetry {
@@ -32,6 +35,9 @@ class ServerTest : public testing::Test {
     std::filesystem::remove_all(config_.folder);
     config_.archive_file = absl::StrCat(config_.folder, "-archive.sqlite");
     std::filesystem::remove(config_.archive_file);
+    config_.targets_file = config_.folder + "-targets";
+    std::filesystem::remove(config_.targets_file);
+    config_.loopback_network = "here";
     access_.CallAs(auth::SpiffeId::Node("d", "local", "a"));
     Start();
   }
@@ -48,6 +54,7 @@ class ServerTest : public testing::Test {
     server_ = *std::move(server);
     stub_ = v1::StreamService::NewStub(server_->InProcessChannelForTest());
     archive_ = v1::ArchiveService::NewStub(server_->InProcessChannelForTest());
+    targets_ = v1::ScrapeTargetService::NewStub(server_->InProcessChannelForTest());
   }
 
   static v1::Record Line(const std::string& text, int64_t sequence, int rank = 0) {
@@ -108,8 +115,18 @@ class ServerTest : public testing::Test {
   auth::FakeAccess access_;
   ServerConfig config_;
   std::unique_ptr<Server> server_;
+  grpc::Status Report(const std::string& address) {
+    grpc::ClientContext context;
+    v1::ReportScrapeTargetRequest request;
+    request.set_metrics_address(address);
+    request.set_loopback_network("here");
+    return targets_->ReportScrapeTarget(&context, request, &reported_);
+  }
+
   std::unique_ptr<v1::StreamService::Stub> stub_;
   std::unique_ptr<v1::ArchiveService::Stub> archive_;
+  std::unique_ptr<v1::ScrapeTargetService::Stub> targets_;
+  v1::ReportScrapeTargetResponse reported_;
   v1::AppendRecordsResponse appended_;
 };
 
@@ -304,6 +321,31 @@ TEST_F(ServerTest, TheArchiveTakesEndedJobsAndGivesThemInPages) {
   }
   put.mutable_jobs(0)->set_state(scheduler::v1::Job::STATE_RUNNING);
   EXPECT_EQ(archive().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(ServerTest, ListsWhatReportedForPrometheusOverARestart) {
+  EXPECT_EQ(server_->TargetsPage()("127.0.0.1").body, "[]");
+  ASSERT_TRUE(Report("127.0.0.1:9106").ok());
+  EXPECT_EQ(reported_.repeat_after().seconds(), 30);
+  EXPECT_EQ(Report("nonsense").error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  for (const bool restarted : {false, true}) {
+    if (restarted) Start();
+    const metrics::Page page = server_->TargetsPage()("127.0.0.1");
+    EXPECT_EQ(page.status, 200);
+    EXPECT_EQ(page.content_type, "application/json");
+    EXPECT_EQ(page.body,
+              R"([{"labels":{"__meta_capstan_cluster":"local","__meta_capstan_node":"a",)"
+              R"("__meta_capstan_service":"node_agent"},"targets":["127.0.0.1:9106"]}])");
+  }
+}
+
+TEST_F(ServerTest, OtherMachinesReadTheTargetsOnlyIfTheyAreNamed) {
+  EXPECT_EQ(server_->TargetsPage()("10.1.2.3").status, 403);
+  EXPECT_EQ(server_->TargetsPage()("").status, 403);
+  config_.target_readers = *metrics::ClientAddresses::Parse({"10.0.0.0/8"});
+  Start();
+  EXPECT_EQ(server_->TargetsPage()("10.1.2.3").status, 200);
+  EXPECT_EQ(server_->TargetsPage()("11.1.2.3").status, 403);
 }
 
 }  // namespace

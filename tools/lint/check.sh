@@ -65,6 +65,11 @@ gate_third_party() {
   return "$status"
 }
 
+# Alert rules and dashboards name metrics that there are; every alert is tested and documented.
+gate_monitoring() {
+  python3 -B tools/lint/monitoring.py
+}
+
 # docs/life_of_a_job.md follows the code: what it names must be there.
 gate_docs() {
   local file status=0
@@ -145,7 +150,7 @@ run_sanitizer() {
 }
 
 # The quick ones first: what they find is what one wants to know before waiting.
-ALL=(format shellcheck forbidden_calls third_party docs edges layering clang_tidy asan tsan)
+ALL=(format shellcheck forbidden_calls third_party docs monitoring edges layering clang_tidy asan tsan)
 (($# > 0)) || set -- "${ALL[@]}"
 for gate in "$@"; do
   case "$gate" in

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Real servers for tests and for trying things out: builds them, starts them, stops them.
 
-usage: testenv.py build etcd|go_spiffe [--output FILE]
+usage: testenv.py build etcd|go_spiffe|prometheus|promtool [--output FILE]
        testenv.py up etcd [--members 1|3] [--name NAME]
        testenv.py down [NAME]
        testenv.py status
 
 A server is built from a Go module beside this file that pins every source by its hash, and is kept in
-~/.cache/capstan/testenv/<server>-<version>-<hash of the module>/. `up` starts it on loopback and free
+~/.cache/capstan/testenv/<server>-<version>-<hash of the module>/, or taken out of Debian's package
+without installing it, which would start it. `up` starts it on loopback and free
 ports, several side by side under names of their own, and returns once it answers; `down` ends it, also
 after a crash of anything. In Python since it must work before anything is built.
 """
@@ -40,6 +41,10 @@ SERVERS = {"etcd": ("go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3")}
 # Clients of others, for tests of what we serve: built in the same way.
 CLIENTS = {"go_spiffe": (".", "github.com/spiffe/go-spiffe/v2")}
 PROGRAMS = {**SERVERS, **CLIENTS}
+
+# Programs that Debian has: the package, the beginning of its version, the file in it.
+DEBIAN = {"prometheus": ("prometheus", "2.42.", "usr/bin/prometheus"),
+          "promtool": ("prometheus", "2.42.", "usr/bin/promtool")}
 
 # Raised when the way of building changes, so that older results are not used.
 RECIPE = "1"
@@ -140,8 +145,32 @@ def binary_path(server):
     return os.path.join(CACHE, name, server)
 
 
+def unpack(program):
+    """Returns the path of a program of Debian's, its package downloaded and unpacked if need be."""
+    package, version, file = DEBIAN[program]
+    name = "%s-%sdebian" % (package, version)
+    folder = os.path.join(CACHE, name)
+    with locked(os.path.join(CACHE, package + ".lock")):
+        if not os.path.exists(folder):
+            say("fetching %s from the Debian mirror" % package)
+            new = folder + ".new"
+            shutil.rmtree(new, ignore_errors=True)
+            os.makedirs(new)
+            command = ["apt-get", "download", "-q", "%s=%s*" % (package, version)]
+            if subprocess.run(command, cwd=new, stdout=sys.stderr, check=False).returncode != 0:
+                fail("%s %s* cannot be downloaded. This needs Debian 12 and its mirror once, with "
+                     "package lists that are not old:\n  apt-get update" % (package, version))
+            archives = [one for one in os.listdir(new) if one.endswith(".deb")]
+            subprocess.run(["dpkg-deb", "-x", os.path.join(new, archives[0]), new], check=True)
+            os.remove(os.path.join(new, archives[0]))
+            os.rename(new, folder)
+    return os.path.join(folder, file)
+
+
 def build(server):
     """Returns the path of the server's program, built if need be."""
+    if server in DEBIAN:
+        return unpack(server)
     binary = binary_path(server)
     if os.path.exists(binary):
         return binary
@@ -278,7 +307,7 @@ def main(argv):
     parser = argparse.ArgumentParser(prog="testenv", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("build", help="build a program, unless that was done before")
-    command.add_argument("server", choices=sorted(PROGRAMS))
+    command.add_argument("server", choices=sorted({**PROGRAMS, **DEBIAN}))
     command.add_argument("--output", help="also copy its program here")
     command = commands.add_parser("up", help="start a server; prints where it answers")
     command.add_argument("server", choices=sorted(SERVERS))

@@ -74,6 +74,8 @@ NodeCache::NodeCache(const NodeCacheOptions& options, SafeRoot root, LoaderConte
       registry->AddCounter("output_sent_bytes_total", "Content of Outputs sent to data_loader");
   metrics_.evicted =
       registry->AddCounter("cache_evictions_total", "Contents that left for others' room");
+  metrics_.refused = registry->AddCounter("cache_refusals_total",
+                                          "Contents for which there was no room to be made");
   metrics_.bytes = registry->AddGauge("cache_bytes", "Content in the Node's cache");
 }
 
@@ -187,7 +189,10 @@ void NodeCache::Bring(const WantedContent& wanted, Callback<std::string> done) {
   absl::StatusOr<CacheCore::Plan> plan =
       core_.Want(key, wanted.total_bytes, wanted.content.holder(),
                  absl::StrCat("'", wanted.content.resource(), "'"), strand_->clock().Read().wall);
-  if (!plan.ok()) return done(plan.status());
+  if (!plan.ok()) {
+    if (metrics_.refused.has_value()) metrics_.refused->Increment();
+    return done(plan.status());
+  }
   if (plan->next == CacheCore::Plan::Next::kFetch) {
     Fetching& fetching = fetching_[key];
     fetching.what = wanted.content.resource();

@@ -98,6 +98,7 @@ class NodeCache {
     absl::optional<metrics::Counter> fetched_bytes;
     absl::optional<metrics::Counter> sent_bytes;
     absl::optional<metrics::Counter> evicted;
+    absl::optional<metrics::Counter> refused;
     absl::optional<metrics::Gauge> bytes;
   };
 

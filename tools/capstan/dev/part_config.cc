@@ -39,6 +39,7 @@ class PartConfigs {
         if (config_.ended_jobs().has_in_archive()) {
           *telemetry.mutable_archive() = config_.ended_jobs().in_archive();
         }
+        *telemetry.mutable_target_readers() = config_.monitoring().target_readers();
         CAPSTAN_RETURN_IF_ERROR(Write(part, telemetry));
       } else if (part.service == "data_loader") {
         CAPSTAN_RETURN_IF_ERROR(Write(part, DataLoader(process)));
@@ -81,6 +82,7 @@ class PartConfigs {
       process.mutable_joining()->set_address(endpoints_.join_address());
       *process.mutable_credentials() = PeerOf(kCredentials);
     }
+    *process.mutable_monitoring()->mutable_inventory() = PeerOf("telemetry");
     process.mutable_log()->set_level(
         static_cast<config::v1::Log::Level>(static_cast<int>(config_.log_level())));
     process.mutable_log()->set_file(absl::StrCat(LogFolder(data_dir_), "/", part.name, ".log"));

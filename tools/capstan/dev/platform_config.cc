@@ -4,12 +4,15 @@
 #include <netinet/in.h>
 #include <sys/stat.h>
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "google/protobuf/duration.pb.h"
 #include "libs/config/proto_reader.h"
+#include "libs/metrics/client_addresses.h"
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
@@ -105,6 +108,15 @@ void CheckReplicas(const cli::v1::PlatformConfig& config, status::FieldErrors* e
   }
 }
 
+void CheckMonitoring(const cli::v1::PlatformConfig::Monitoring& settings,
+                     status::FieldErrors* errors) {
+  const absl::Status readers =
+      metrics::ClientAddresses::Parse(std::vector<std::string>(settings.target_readers().begin(),
+                                                               settings.target_readers().end()))
+          .status();
+  if (!readers.ok()) errors->Add("monitoring.target_readers", std::string(readers.message()));
+}
+
 }  // namespace
 
 absl::StatusOr<cli::v1::PlatformConfig> ReadPlatformConfig(const std::string& data_dir) {
@@ -123,6 +135,7 @@ absl::StatusOr<cli::v1::PlatformConfig> ReadNewPlatformConfig(const std::string&
   CheckEndedJobs(config.ended_jobs(), &errors);
   CheckSharedPaths(config.node_agent(), &errors);
   CheckReplicas(config, &errors);
+  CheckMonitoring(config.monitoring(), &errors);
   CAPSTAN_RETURN_IF_ERROR(errors.ToStatus());
   return config;
 }

@@ -40,7 +40,8 @@ TEST_F(PlatformConfigTest, ValuesOutOfRangeAreNamedTogether) {
   const absl::Status refused = Install(
       "credentials: {svid_ttl: 29s, task_svid_ttl: 721h, person_svid_ttl: 0s}\n"
       "fencing: {suspect_after: 3s, min_fence_after: 1ms, replace_margin: 0s}\n"
-      "node_agent: {shared_paths: [relative]}");
+      "node_agent: {shared_paths: [relative]}\n"
+      "monitoring: {target_readers: [10.0.0.0/8, anybody]}");
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   std::vector<std::string> fields;
   for (const status::FieldViolation& violation : status::GetFieldViolations(refused)) {
@@ -49,7 +50,7 @@ TEST_F(PlatformConfigTest, ValuesOutOfRangeAreNamedTogether) {
   EXPECT_THAT(fields, ElementsAre("credentials.svid_ttl", "credentials.task_svid_ttl",
                                   "credentials.person_svid_ttl", "fencing.suspect_after",
                                   "fencing.min_fence_after", "fencing.replace_margin",
-                                  "node_agent.shared_paths[0]"));
+                                  "node_agent.shared_paths[0]", "monitoring.target_readers"));
 }
 
 TEST_F(PlatformConfigTest, ReplicasOfCredentialsShareAStoreAndTheKeyOfTheFirst) {

@@ -1,0 +1,50 @@
+#ifndef CAPSTAN_INTEGRATION_MONITORING_PROMETHEUS_SERVER_H_
+#define CAPSTAN_INTEGRATION_MONITORING_PROMETHEUS_SERVER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "nlohmann/json.hpp"
+#include "tools/testenv/loopback_port.h"
+#include "tools/testenv/server_process.h"
+
+namespace capstan::integration {
+
+// What a GET of a URL answered.
+struct HttpAnswer {
+  long status = 0;
+  std::string content_type;
+  std::string body;
+};
+// Status 0 without an answer.
+HttpAnswer HttpGet(const std::string& url);
+
+// Runs promtool's `check metrics` on a page of metrics: empty if it finds nothing, else what.
+std::string CheckMetrics(const std::string& page, const std::string& folder);
+
+// A real Prometheus. For one thread, which must outlive it.
+class PrometheusServer {
+ public:
+  // `config_file` as it is; what it keeps and logs goes into `folder`. Does not wait for it.
+  static absl::StatusOr<std::unique_ptr<PrometheusServer>> Start(const std::string& config_file,
+                                                                 const std::string& folder);
+
+  bool Ready() const;
+  // `data` of the answer to `/api/v1/<path>`; null if there is none or it is an error.
+  nlohmann::json Api(const std::string& path) const;
+  // Value of an instant query with one sample at most.
+  absl::optional<double> Value(const std::string& expression) const;
+
+ private:
+  PrometheusServer(testenv::LoopbackPort port, std::unique_ptr<testenv::ServerProcess> process);
+
+  const testenv::LoopbackPort port_;
+  const std::unique_ptr<testenv::ServerProcess> process_;
+};
+
+}  // namespace capstan::integration
+
+#endif  // CAPSTAN_INTEGRATION_MONITORING_PROMETHEUS_SERVER_H_

@@ -1,6 +1,8 @@
 // FileSource and the HTTP source by the port's conformance suite, and the latter's faults.
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -70,7 +72,12 @@ class HttpBench final : public DataSourceBench {
   std::unique_ptr<DataSource> Open() override { return *OpenUri(server_.url() + "/data/"); }
   absl::StatusOr<std::unique_ptr<DataSource>> OpenUri(const std::string& uri) {
     return OpenHttpSource(
-        uri, &options_, &stop_, [this](absl::Duration pause) { pauses_.push_back(pause); }, 1);
+        uri, &options_, &stop_,
+        [this](absl::Duration pause) {
+          absl::MutexLock lock(&mutex_);
+          pauses_.push_back(pause);
+        },
+        1);
   }
 
   // Sees every request with the right answer, and may change it.
@@ -196,6 +203,48 @@ TEST_F(HttpSourceTest, AttemptsAndBudgetAreBoundedAndRetryAfterIsRespected) {
   });
   for (int i = 0; i < 50; ++i) EXPECT_FALSE(Read(file, 0, 10).ok());
   EXPECT_LE(static_cast<int>(bench_.pauses().size()), bench_.options().retry_budget);
+}
+
+TEST(HttpProbeTest, ObjectsAreProbedSomeAtOnceAndNoMore) {
+  constexpr int kAtOnce = 4;
+  absl::Mutex mutex;
+  TestObjects objects;
+  std::vector<std::string> names;
+  for (int i = 0; i < 12; ++i) {
+    names.push_back(absl::StrCat("o", i));
+    objects.Put("/data/" + names.back(), std::string(static_cast<size_t>(i), 'x'));
+  }
+  int inside = 0;
+  int most = 0;
+  HttpTestServer server(
+      [&](const TestRequest& request) {
+        absl::MutexLock lock(&mutex);
+        most = std::max(most, ++inside);
+        // One after the other they would never be so many.
+        const auto full = [&] { return most >= kAtOnce; };
+        mutex.AwaitWithTimeout(absl::Condition(&full), absl::Seconds(10));
+        --inside;
+        return objects.Serve(request);
+      },
+      /*concurrent=*/true);
+  HttpOptions options;
+  options.allowed_url_prefixes = {server.url() + "/data/"};
+  options.allowed_addresses = {"127.0.0.1"};
+  options.probes = kAtOnce;
+  const std::atomic<bool> stop = false;
+  const auto source =
+      OpenHttpSource(server.url() + "/data/", &options, &stop, [](absl::Duration) {}, 1);
+  ASSERT_TRUE(source.ok()) << source.status();
+  const auto files = (*source)->List(names);
+  ASSERT_TRUE(files.ok()) << files.status();
+  ASSERT_EQ(files->size(), names.size());
+  for (const LoadPlan::File& file : *files) {
+    EXPECT_EQ(absl::StrCat("o", file.size_bytes()), file.path());
+  }
+  EXPECT_EQ(most, kAtOnce);
+  names.push_back("absent");
+  const auto none = (*source)->List(names);
+  EXPECT_EQ(status::Reason(none.status()), "OBJECT_NOT_FOUND");
 }
 
 TEST_F(HttpSourceTest, LyingAnswersAreFoundOut) {

@@ -30,6 +30,8 @@ struct HttpOptions {
   // Without a byte.
   absl::Duration idle_timeout = absl::Seconds(30);
   int max_redirects = 5;
+  // Objects whose size and validator are asked for at once.
+  int probes = 16;
   // For one request, and for all of a load together before its successes count (each gives a tenth
   // of one back).
   int attempts = 6;

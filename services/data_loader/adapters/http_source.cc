@@ -1,7 +1,9 @@
 #include "services/data_loader/adapters/http_source.h"
 
 #include <algorithm>
+#include <atomic>
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -85,11 +87,14 @@ class HttpSource final : public DataSource {
     paths.reserve(entries.size());
     for (const IndexEntry& entry : entries) paths.push_back(entry.path);
     CAPSTAN_RETURN_IF_ERROR(CheckPathSet(paths));
-    std::vector<LoadPlan::File> files;
-    files.reserve(entries.size());
     for (const IndexEntry& entry : entries) {
       CAPSTAN_RETURN_IF_ERROR(CheckAllowed(entry.url, *options_));
-      CAPSTAN_ASSIGN_OR_RETURN(LoadPlan::File file, Probe(entry.url));
+    }
+    std::vector<LoadPlan::File> files;
+    CAPSTAN_ASSIGN_OR_RETURN(files, ProbeAll(entries));
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const IndexEntry& entry = entries[i];
+      LoadPlan::File& file = files[i];
       file.set_path(entry.path);
       if (entry.size_bytes.has_value() && *entry.size_bytes != file.size_bytes()) {
         return NamedError(
@@ -113,7 +118,6 @@ class HttpSource final : public DataSource {
         }
         file.set_validator(kDigest);
       }
-      files.push_back(std::move(file));
     }
     return files;
   }
@@ -314,6 +318,36 @@ class HttpSource final : public DataSource {
       pause_(pause);
       if (*stop_) return absl::CancelledError("stopped");
     }
+  }
+
+  // Probes some at once, in their order; the first of them that fails ends it, and is the error.
+  absl::StatusOr<std::vector<LoadPlan::File>> ProbeAll(
+      const std::vector<IndexEntry>& entries) const {
+    std::vector<LoadPlan::File> files(entries.size());
+    std::vector<absl::Status> failed(entries.size());
+    std::atomic<size_t> next = 0;
+    std::atomic<bool> ended = false;
+    const auto work = [&] {
+      while (!ended) {
+        const size_t index = next++;
+        if (index >= entries.size()) return;
+        absl::StatusOr<LoadPlan::File> file = Probe(entries[index].url);
+        if (file.ok()) {
+          files[index] = *std::move(file);
+        } else {
+          failed[index] = file.status();
+          ended = true;
+        }
+      }
+    };
+    std::vector<std::thread> others;
+    const size_t at_once =
+        std::min(entries.size(), static_cast<size_t>(std::max(1, options_->probes)));
+    for (size_t i = 1; i < at_once; ++i) others.emplace_back(work);
+    work();
+    for (std::thread& other : others) other.join();
+    for (const absl::Status& status : failed) CAPSTAN_RETURN_IF_ERROR(status);
+    return files;
   }
 
   absl::StatusOr<LoadPlan::File> Probe(const HttpUrl& url) const {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -26,8 +27,9 @@ using asio::ip::tcp;
 }  // namespace
 
 struct HttpTestServer::Parts {
-  explicit Parts(Handler h)
+  Parts(Handler h, bool c)
       : handler(std::move(h)),
+        concurrent(c),
         acceptor(context, tcp::endpoint(asio::ip::address_v4::loopback(), 0)) {}
 
   void Serve() {
@@ -37,10 +39,21 @@ struct HttpTestServer::Parts {
       acceptor.accept(socket, error);
       if (stopping) return;
       if (error) continue;
-      boost::beast::flat_buffer buffer;
-      http::request<http::string_body> request;
-      http::read(socket, buffer, request, error);
-      if (error) continue;
+      if (concurrent) {
+        connections.emplace_back([this, taken = std::move(socket)]() mutable { Hear(taken); });
+      } else {
+        Hear(socket);
+      }
+    }
+  }
+
+  void Hear(tcp::socket& socket) const {
+    boost::system::error_code error;
+    boost::beast::flat_buffer buffer;
+    http::request<http::string_body> request;
+    http::read(socket, buffer, request, error);
+    if (error) return;
+    {
       TestRequest asked;
       asked.target = std::string(request.target());
       for (const auto& field : request) {
@@ -75,15 +88,18 @@ struct HttpTestServer::Parts {
     }
   }
 
-  Handler handler;
+  const Handler handler;
+  const bool concurrent;
   asio::io_context context;
   tcp::acceptor acceptor;
   std::atomic<bool> stopping = false;
+  // Of the thread below until it has ended.
+  std::vector<std::thread> connections;
   std::thread thread;
 };
 
-HttpTestServer::HttpTestServer(Handler handler)
-    : parts_(std::make_unique<Parts>(std::move(handler))) {
+HttpTestServer::HttpTestServer(Handler handler, bool concurrent)
+    : parts_(std::make_unique<Parts>(std::move(handler), concurrent)) {
   parts_->thread = std::thread([parts = parts_.get()] { parts->Serve(); });
 }
 
@@ -94,6 +110,7 @@ HttpTestServer::~HttpTestServer() {
   tcp::socket socket(parts_->context);
   socket.connect(parts_->acceptor.local_endpoint(), ignored);
   parts_->thread.join();
+  for (std::thread& connection : parts_->connections) connection.join();
 }
 
 int HttpTestServer::port() const { return parts_->acceptor.local_endpoint().port(); }

@@ -27,14 +27,14 @@ struct TestReply {
   int64_t cut_after = -1;
 };
 
-// A web server on a port of 127.0.0.1, for tests that need its faults. One connection at a time,
-// each for one request.
+// A web server on a port of 127.0.0.1, for tests that need its faults. One connection at a time, or
+// one on a thread of its own, each for one request.
 class HttpTestServer {
  public:
   using Handler = std::function<TestReply(const TestRequest&)>;
 
-  // `handler` is called on the server's thread.
-  explicit HttpTestServer(Handler handler);
+  // `handler` is called on the server's thread; with `concurrent` on the connection's.
+  explicit HttpTestServer(Handler handler, bool concurrent = false);
   ~HttpTestServer();
 
   int port() const;

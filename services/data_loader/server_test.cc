@@ -223,11 +223,12 @@ TEST_F(ServerTest, VersionsLeaveForOthersAndComeBackWhenTheyArePinned) {
   while (status::Reason(pinned.status()) == "VERSION_ON_ITS_WAY") pinned = pin(first);
   ASSERT_TRUE(pinned.ok()) << pinned.status();
   EXPECT_EQ(Read(pinned->directory() + "/a"), std::string(60, 'a'));
-  // Now it is held: the other has no room, and says so.
+  // Now it is held: the other has no room, and waits for it, saying so.
   while (status::Reason(pin(second).status()) == "VERSION_ON_ITS_WAY") {
   }
   const absl::Status full = pin(second).status();
-  EXPECT_EQ(status::Reason(full), "SITE_FULL") << full;
+  EXPECT_TRUE(absl::IsUnavailable(full)) << full;
+  EXPECT_EQ(status::Reason(full), "VERSION_WAITS_FOR_ROOM") << full;
   EXPECT_TRUE(absl::StrContains(full.message(), kUid)) << full;
   EXPECT_EQ(LoadToEnd("projects/p/datasets/third")->reason(), "CONTENT_TOO_LARGE");
 }

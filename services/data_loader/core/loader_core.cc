@@ -95,6 +95,8 @@ void LoaderCore::StartQueued(Step& step) {
     // An attempt that was cut short keeps its room, for what it has staged is there.
     if (record.load().total_bytes() > 0) reserved_[name] = record.load().total_bytes();
     record.mutable_load()->set_state(pb::DataLoad::STATE_PLANNING);
+    record.mutable_load()->clear_reason();
+    record.mutable_load()->clear_message();
     PutLoad(record, step);
     const pb::Dataset& dataset = datasets_.at(record.load().dataset()).dataset();
     step.after.push_back(StartLoad{name,
@@ -350,7 +352,7 @@ Step LoaderCore::LoadPublished(const std::string& load, const std::string& manif
   done.clear_eta();
   *done.mutable_end_time() = ToProto(now.wall);
   PutLoad(record, step);
-  StartQueued(step);
+  TryWaiting(step);
   return step;
 }
 
@@ -360,14 +362,23 @@ Step LoaderCore::LoadFailed(const std::string& load, const absl::Status& error, 
   reserved_.erase(load);
   LoadRecord& record = loads_.at(load);
   pb::DataLoad& failed = *record.mutable_load();
-  failed.set_state(pb::DataLoad::STATE_FAILED);
   const std::string reason = status::Reason(error);
   failed.set_reason(reason.empty() ? "LOAD_FAILED" : reason);
   failed.set_message(std::string(error.message()));
   failed.clear_eta();
+  if (reason == "SITE_FULL" && IsWaitedFor(load)) {
+    failed.set_state(pb::DataLoad::STATE_QUEUED);
+    failed.clear_total_bytes();
+    PutLoad(record, step);
+    // What it promised itself is nobody's now, but that alone is no room: only those queued go on.
+    waiting_.push_back(load);
+    StartQueued(step);
+    return step;
+  }
+  failed.set_state(pb::DataLoad::STATE_FAILED);
   *failed.mutable_end_time() = ToProto(now.wall);
   PutLoad(record, step);
-  StartQueued(step);
+  TryWaiting(step);
   return step;
 }
 

@@ -88,7 +88,8 @@ struct StagedOutput {
 struct Pinned {
   std::string manifest_digest;
   int64_t total_bytes = 0;
-  // UNAVAILABLE (VERSION_ON_ITS_WAY) or FAILED_PRECONDITION while it is not at the Site.
+  // UNAVAILABLE (VERSION_ON_ITS_WAY, VERSION_WAITS_FOR_ROOM) or FAILED_PRECONDITION while it is not
+  // at the Site.
   absl::Status there;
 };
 
@@ -119,7 +120,9 @@ class LoaderCore {
       Now now);
 
   // What the filler of the Site reports. Reports about a load that is already final are ignored.
-  // A plan is answered by AnswerPlan: with SITE_FULL or CONTENT_TOO_LARGE if there is no room.
+  // A plan is answered by AnswerPlan: with SITE_FULL or CONTENT_TOO_LARGE if there is no room. A
+  // load that failed with SITE_FULL and is to bring back what somebody has pinned is not final: it
+  // waits until something may have left, and is started again.
   Step LoadPlanned(const std::string& load, int64_t total_bytes);
   Step LoadProgressed(const std::string& load, int64_t loaded_bytes, int64_t source_bytes_read,
                       double bytes_per_second, absl::optional<absl::Duration> eta);
@@ -157,6 +160,17 @@ class LoaderCore {
   DecisionOr<capstan::dataloader::v1::CommitOutputResponse> CommitOutput(const StagedOutput& staged,
                                                                          Now now);
 
+  // A version as it stands at the Site, with who holds it, by Node (empty: no Node). NOT_FOUND if
+  // there never was one.
+  struct VersionState {
+    capstan::dataloader::v1::DatasetVersion version;
+    bool absent = false;
+    // Of the load that brings it back, if one does.
+    int64_t loaded_bytes = 0;
+    std::map<std::string, std::vector<std::string>> holders;
+  };
+  absl::StatusOr<VersionState> FindVersion(const std::string& name) const;
+
   // Folders below `outputs/` of the Site that a record names, relative to the Site.
   std::set<std::string> OutputFolders() const;
   // Digests of versions that have left the Site.
@@ -173,6 +187,10 @@ class LoaderCore {
   void Touch(VersionRecord& record, Now now, Step& step);
   bool Pin(const std::string& holder, const std::string& node, const std::string& resource,
            Step& step);
+  // Whether somebody has pinned a version that this load is to bring back.
+  bool IsWaitedFor(const std::string& load) const;
+  // Room may have come: gives those that wait for it another turn.
+  void TryWaiting(Step& step);
   // What takes room at the Site, by digest.
   std::vector<content::HeldContent> Held() const;
 
@@ -186,6 +204,8 @@ class LoaderCore {
   // By holder: (node, resource).
   std::map<std::string, std::set<std::pair<std::string, std::string>>> pins_;
   std::deque<std::string> queued_;
+  // Loads that found the Site full, in the order in which they did, until something leaves it.
+  std::deque<std::string> waiting_;
   std::set<std::string> running_;
   // Room promised to running loads.
   std::map<std::string, int64_t> reserved_;

@@ -26,6 +26,15 @@ std::string PinKey(const std::string& holder, const std::string& node,
 }
 
 absl::Status OnItsWay(const pb::DataLoad& load) {
+  if (load.state() == pb::DataLoad::STATE_QUEUED && !load.reason().empty()) {
+    return status::WithRetryDelay(
+        status::Error(
+            absl::StatusCode::kUnavailable, "VERSION_WAITS_FOR_ROOM",
+            absl::StrCat("the version had to leave the Site, and '", load.name(),
+                         "', which is to bring it again, waits for room: ", load.message()),
+            {{"load", load.name()}}),
+        kAskAgain);
+  }
   return status::WithRetryDelay(
       status::Error(
           absl::StatusCode::kUnavailable, "VERSION_ON_ITS_WAY",
@@ -111,6 +120,7 @@ Step LoaderCore::ReleasePins(const std::string& holder, const std::string& node,
   Step step;
   const auto found = pins_.find(holder);
   if (found == pins_.end()) return step;
+  bool released = false;
   for (auto it = found->second.begin(); it != found->second.end();) {
     if (!node.empty() && it->first != node) {
       ++it;
@@ -119,12 +129,54 @@ Step LoaderCore::ReleasePins(const std::string& holder, const std::string& node,
     step.deletes.push_back({PinKey(holder, it->first, it->second), ""});
     const auto version = versions_.find(it->second);
     it = found->second.erase(it);
+    released = true;
     if (version != versions_.end() && !version->second.absent()) {
       Touch(version->second, now, step);
     }
   }
   if (found->second.empty()) pins_.erase(found);
+  if (released) TryWaiting(step);
   return step;
+}
+
+absl::StatusOr<LoaderCore::VersionState> LoaderCore::FindVersion(const std::string& name) const {
+  const auto found = versions_.find(name);
+  if (found == versions_.end()) return status::NotFound(name);
+  VersionState state;
+  state.version = found->second.version();
+  state.absent = found->second.absent();
+  const DatasetRecord& dataset = datasets_.at(name.substr(0, name.rfind("/versions/")));
+  if (state.absent && running_.count(dataset.latest_load()) != 0) {
+    state.loaded_bytes = loads_.at(dataset.latest_load()).load().loaded_bytes();
+  }
+  for (const auto& [holder, pins] : pins_) {
+    for (const auto& [node, resource] : pins) {
+      if (resource == name) state.holders[node].push_back(holder);
+    }
+  }
+  return state;
+}
+
+bool LoaderCore::IsWaitedFor(const std::string& load) const {
+  const std::string& dataset = loads_.at(load).load().dataset();
+  if (datasets_.at(dataset).latest_load() != load) return false;
+  for (const auto& [holder, pins] : pins_) {
+    for (const auto& [node, resource] : pins) {
+      const auto version = versions_.find(resource);
+      if (version != versions_.end() && version->second.absent() &&
+          resource.substr(0, resource.rfind("/versions/")) == dataset) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+void LoaderCore::TryWaiting(Step& step) {
+  // Before those that have not had a turn yet, in their own order.
+  queued_.insert(queued_.begin(), waiting_.begin(), waiting_.end());
+  waiting_.clear();
+  StartQueued(step);
 }
 
 absl::StatusOr<ReadableContent> LoaderCore::CheckRead(const pb::ContentRef& content,

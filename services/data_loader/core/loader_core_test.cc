@@ -356,6 +356,67 @@ TEST_F(LoaderCoreTest, AVersionThatLeftIsBroughtAgainForWhoPinsIt) {
             "projects/p/dataLoads/load-b2");
 }
 
+TEST_F(LoaderCoreTest, APinnedVersionThatLeftWaitsForRoomAndComesWhenThereIsSome) {
+  limit_ = 100;
+  Restart();
+  LoadVersion("a", 'a', 60);
+  LoadVersion("b", 'b', 60);
+  ASSERT_TRUE(Keep(PinOf("b", 'b', "other/1", "c/n")).there.ok());
+  const std::string again = "projects/p/dataLoads/load-again";
+  const auto ask = [&] { return Keep(PinOf("a", 'a', "uid/1", "c/n", "load-again")).there; };
+  EXPECT_EQ(status::Reason(ask()), "VERSION_ON_ITS_WAY");
+  const auto no_room = [&] {
+    Keep(core_->LoadPlanned(again, 60));
+    EXPECT_EQ(status::Reason(admitted_.at(again)), "SITE_FULL");
+    Keep(core_->LoadFailed(again, admitted_.at(again), clock_.Read()));
+  };
+  no_room();
+  const size_t started = started_.size();
+  for (int restarts = 0; restarts < 2; ++restarts) {
+    const absl::Status told = ask();
+    EXPECT_TRUE(absl::IsUnavailable(told)) << "PREPARE goes on: " << told;
+    EXPECT_EQ(status::Reason(told), "VERSION_WAITS_FOR_ROOM");
+    EXPECT_TRUE(absl::StrContains(told.message(), "Jobs other")) << told;
+    EXPECT_TRUE(status::GetRetryDelay(told).has_value());
+    if (restarts == 0) {
+      // After a restart it asks for room at once, finds none, and waits again.
+      Restart();
+      no_room();
+    }
+  }
+  // Other Jobs' pins change nothing.
+  Keep(core_->ReleasePins("nobody/1", "", clock_.Read()));
+  EXPECT_EQ(started_.size(), started + 1);
+  Keep(core_->ReleasePins("other/1", "", clock_.Read()));
+  ASSERT_EQ(started_.size(), started + 2);
+  EXPECT_EQ(started_.back().load, again);
+  EXPECT_EQ(status::Reason(ask()), "VERSION_ON_ITS_WAY");
+  Keep(core_->LoadPlanned(again, 60));
+  EXPECT_TRUE(admitted_.at(again).ok());
+  Keep(core_->LoadPublished(again, Digest('a'), 60, 1, 60, clock_.Read()));
+  EXPECT_TRUE(ask().ok());
+}
+
+TEST_F(LoaderCoreTest, ALoadThatNobodyWaitsForAnyMoreFailsWhenTheSiteIsFull) {
+  limit_ = 100;
+  Restart();
+  LoadVersion("a", 'a', 60);
+  LoadVersion("b", 'b', 60);
+  Keep(PinOf("b", 'b', "other/1", "c/n"));
+  const std::string again = "projects/p/dataLoads/load-again";
+  Keep(PinOf("a", 'a', "uid/1", "c/n", "load-again"));
+  Keep(core_->LoadPlanned(again, 60));
+  Keep(core_->LoadFailed(again, admitted_.at(again), clock_.Read()));
+  // The Job gives up; the load gets its turn, finds no room, and ends.
+  Keep(core_->ReleasePins("uid/1", "", clock_.Read()));
+  ASSERT_EQ(started_.back().load, again);
+  Keep(core_->LoadPlanned(again, 60));
+  Keep(core_->LoadFailed(again, admitted_.at(again), clock_.Read()));
+  const size_t started = started_.size();
+  Keep(core_->ReleasePins("other/1", "", clock_.Read()));
+  EXPECT_EQ(started_.size(), started);
+}
+
 TEST_F(LoaderCoreTest, AVersionWhoseSourceHasChangedIsGone) {
   limit_ = 100;
   Restart();

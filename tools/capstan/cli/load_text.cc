@@ -93,6 +93,9 @@ LoadLines::Shown LoadLines::OnLoad(const DataLoad& load, BootTime now, absl::Tim
   const std::string amounts =
       load.total_bytes() > 0
           ? absl::StrCat(HumanBytes(load.loaded_bytes()), " of ", HumanBytes(load.total_bytes()))
+      : load.state() == DataLoad::STATE_QUEUED && !load.reason().empty()
+          // Of what had to leave and is to come back.
+          ? absl::StrCat("waits its turn, ", load.reason(), " - ", load.message())
           : State(load);
   if (IsFinal(load)) {
     shown.lines.push_back(Over(load));

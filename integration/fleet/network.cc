@@ -205,6 +205,19 @@ void Network::StopRelay(int host) {
   relays_.erase(relay);
 }
 
+absl::Status Network::LimitOwn(int kilobits_per_second) {
+  return Run({"tc", "qdisc", "replace", "dev", Bridge(), "root", "tbf", "rate",
+              absl::StrCat(kilobits_per_second, "kbit"), "burst", "64kb", "latency", "400ms"});
+}
+
+std::string Network::SentBytes(int host) const {
+  // What the bridge's end receives.
+  std::ifstream in(absl::StrCat("/sys/class/net/", Outer(host), "/statistics/rx_bytes"));
+  std::string digits;
+  std::getline(in, digits);
+  return digits;
+}
+
 absl::Status Network::Mend(int host) {
   StopRelay(host);
   CAPSTAN_RETURN_IF_ERROR(Filter(host, ""));

@@ -47,6 +47,10 @@ class Network {
   // way; those that exist already are not slowed. A relay in user space does it, for one host may
   // have netem and the next not.
   absl::Status Delay(int host, absl::Duration delay);
+  // The same for what the machine itself sends to all hosts together.
+  absl::Status LimitOwn(int kilobits_per_second);
+  // Bytes that the host has sent so far, in decimal digits; empty if that can't be read.
+  std::string SentBytes(int host) const;
   // Ends what Cut, Lose, Limit and Delay have done. Connections that were delayed end.
   absl::Status Mend(int host);
 

@@ -116,7 +116,7 @@ class NodeCacheIntegrationTest : public ::testing::Test {
 
   void StartNode(Node& node, const std::string& name = "n1") {
     node.strand = std::make_unique<ThreadStrand>(name, &clock_);
-    node.content = node_agent::MakeLoaderGrpcContent(Channel());
+    node.content = node_agent::MakeLoaderGrpcContent(Channel(), nullptr);
     node_agent::NodeCacheOptions options;
     options.folder = absl::StrCat(folder_.path(), "/", name);
     options.patience = absl::Milliseconds(5);

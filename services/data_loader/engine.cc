@@ -1,9 +1,12 @@
 #include "services/data_loader/engine.h"
 
+#include <map>
+#include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "libs/engine/core_loop.h"
+#include "libs/resource/name.h"
 #include "libs/status/error.h"
 
 namespace capstan::data_loader {
@@ -12,6 +15,9 @@ namespace {
 namespace pb = ::capstan::dataloader::v1;
 
 constexpr absl::Duration kReloadDelay = absl::Seconds(1);
+// Of one answer.
+constexpr int kMaxHolders = 100;
+constexpr int kMaxSites = 10'000;
 
 absl::StatusOr<pb::PinVersionResponse> Found(const Pinned& pinned, const std::string& directory) {
   if (!pinned.there.ok()) return pinned.there;
@@ -20,6 +26,16 @@ absl::StatusOr<pb::PinVersionResponse> Found(const Pinned& pinned, const std::st
   response.set_manifest_digest(pinned.manifest_digest);
   response.set_total_bytes(pinned.total_bytes);
   return response;
+}
+
+// `clusters/c/nodes/n` as `c/n`, and back. A name of another form is no Node's.
+std::string NodeIdOf(const std::string& name) {
+  const absl::StatusOr<resource::NodeName> parsed = resource::NodeName::Parse(name);
+  return parsed.ok() ? absl::StrCat(parsed->cluster, "/", parsed->node) : "";
+}
+std::string NodeNameOf(const std::string& id) {
+  const size_t slash = id.find('/');
+  return resource::NodeName{id.substr(0, slash), id.substr(slash + 1)}.ToString();
 }
 
 }  // namespace
@@ -281,6 +297,104 @@ absl::StatusOr<ReadableContent> Engine::CheckRead(const pb::ContentRef& content,
                                                   const std::string& node) const {
   if (core_ == nullptr) return NotReady();
   return core_->CheckRead(content, node);
+}
+
+absl::StatusOr<pb::FindPeersResponse> Engine::FindPeers(const pb::FindPeersRequest& request,
+                                                        const std::string& node) {
+  const absl::Status readable = CheckRead(request.content(), node).status();
+  if (!readable.ok()) return readable;
+  const BootTime now = strand_->clock().Read().boot;
+  const std::string& digest = request.content().manifest_digest();
+  for (const std::string& wrong : request.wrong()) {
+    if (peers_.ReportWrong(digest, NodeIdOf(wrong), now)) {
+      logger_->Error(
+          "a Node gives wrong bytes; it is not asked for this content any more",
+          {{"node", wrong}, {"content", request.content().resource()}, {"reporter", node}});
+    }
+  }
+  PeerQuestion question;
+  question.node = node;
+  question.address = request.address();
+  question.copy = {digest, request.have_bytes(), request.total_bytes(), false};
+  for (const std::string& avoid : request.avoid()) question.avoid.insert(NodeIdOf(avoid));
+  pb::FindPeersResponse response;
+  for (const ChosenPeer& chosen : peers_.Find(question, now)) {
+    pb::Peer& peer = *response.add_peers();
+    peer.set_node(NodeNameOf(chosen.node));
+    peer.set_address(chosen.address);
+  }
+  return response;
+}
+
+absl::Status Engine::AnnounceCopies(const pb::AnnounceCopiesRequest& request,
+                                    const std::string& node) {
+  // Said again until one hears it that acts at the Site.
+  if (core_ == nullptr) return NotReady();
+  NodeCopies said;
+  said.node = node;
+  said.address = request.address();
+  said.uploads = request.uploads();
+  said.max_uploads = request.max_uploads();
+  for (const pb::CopyOnNode& copy : request.copies()) {
+    said.copies.push_back(
+        {copy.manifest_digest(), copy.have_bytes(), copy.total_bytes(), copy.whole()});
+  }
+  peers_.Announce(said, strand_->clock().Read().boot);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<pb::ListVersionSitesResponse> Engine::ListVersionSites(
+    const std::string& version) const {
+  if (core_ == nullptr) return NotReady();
+  absl::StatusOr<LoaderCore::VersionState> state = core_->FindVersion(version);
+  if (!state.ok()) return state.status();
+  const int64_t total = state->version.total_bytes();
+  std::map<std::string, pb::VersionSite> sites;
+  for (const PeerDirectory::KnownCopy& known :
+       peers_.Copies(state->version.manifest_digest(), strand_->clock().Read().boot)) {
+    pb::VersionSite& site = sites[known.node];
+    site.set_state(known.wrong        ? pb::VersionSite::STATE_WRONG
+                   : known.copy.whole ? pb::VersionSite::STATE_WHOLE
+                                      : pb::VersionSite::STATE_GROWING);
+    site.set_have_bytes(known.copy.have_bytes);
+    site.set_bytes_per_second(known.bytes_per_second);
+    if (!known.copy.whole) {
+      site.set_source(known.source.empty() ? config_.core.site : NodeNameOf(known.source));
+    }
+  }
+  pb::ListVersionSitesResponse response;
+  pb::VersionSite& here = *response.add_sites();
+  here.set_site(config_.core.site);
+  here.set_state(!state->absent            ? pb::VersionSite::STATE_WHOLE
+                 : state->loaded_bytes > 0 ? pb::VersionSite::STATE_GROWING
+                                           : pb::VersionSite::STATE_ABSENT);
+  here.set_have_bytes(state->absent ? state->loaded_bytes : total);
+  for (const auto& [node, holders] : state->holders) {
+    pb::VersionSite& site = node.empty() ? here : sites[node];
+    if (site.state() == pb::VersionSite::STATE_UNSPECIFIED) {
+      site.set_state(pb::VersionSite::STATE_PINNED);
+    }
+    for (const std::string& holder : holders) {
+      if (site.holders_size() < kMaxHolders) site.add_holders(holder);
+    }
+  }
+  for (auto& [node, site] : sites) {
+    if (response.sites_size() >= kMaxSites) break;
+    site.set_site(NodeNameOf(node));
+    *response.add_sites() = std::move(site);
+  }
+  *response.mutable_version() = std::move(state->version);
+  return response;
+}
+
+absl::Status Engine::CheckReader(const pb::CheckReaderRequest& request,
+                                 const std::string& node) const {
+  const std::string reader = NodeIdOf(request.reader());
+  if (reader.substr(0, reader.find('/')) != node.substr(0, node.find('/')) ||
+      !peers_.Has(node, request.content().manifest_digest(), strand_->clock().Read().boot)) {
+    return status::NotFound(request.content().resource());
+  }
+  return CheckRead(request.content(), reader).status();
 }
 
 absl::StatusOr<absl::optional<pb::CommitOutputResponse>> Engine::CheckCommit(

@@ -18,7 +18,10 @@
 #include "libs/store/leadership.h"
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
+#include "proto/capstan/dataloader/v1/peer.pb.h"
+#include "proto/capstan/dataloader/v1/site.pb.h"
 #include "services/data_loader/core/loader_core.h"
+#include "services/data_loader/core/peer_directory.h"
 #include "services/data_loader/ports/site.h"
 
 namespace capstan::data_loader {
@@ -78,6 +81,18 @@ class Engine {
   // Where content lies that the Node may read.
   absl::StatusOr<ReadableContent> CheckRead(const capstan::dataloader::v1::ContentRef& content,
                                             const std::string& node) const;
+  // Peers that the Node should ask for content that it may read; what it says of others is taken
+  // up. Names in requests have been checked.
+  absl::StatusOr<capstan::dataloader::v1::FindPeersResponse> FindPeers(
+      const capstan::dataloader::v1::FindPeersRequest& request, const std::string& node);
+  absl::Status AnnounceCopies(const capstan::dataloader::v1::AnnounceCopiesRequest& request,
+                              const std::string& node);
+  // Where a version is, by what is stored and what Nodes say.
+  absl::StatusOr<capstan::dataloader::v1::ListVersionSitesResponse> ListVersionSites(
+      const std::string& version) const;
+  // Whether `node` may give the content to the request's reader.
+  absl::Status CheckReader(const capstan::dataloader::v1::CheckReaderRequest& request,
+                           const std::string& node) const;
   // Whether the content of a commit may come, or the answer if it was committed before.
   absl::StatusOr<absl::optional<capstan::dataloader::v1::CommitOutputResponse>> CheckCommit(
       const capstan::dataloader::v1::CommitOutputRequest& request) const;
@@ -117,6 +132,8 @@ class Engine {
   absl::optional<Loads> loads_;
   absl::AnyInvocable<void(absl::Status)> ready_;
   std::unique_ptr<LoaderCore> core_;
+  // What Nodes say; it does not depend on the store.
+  PeerDirectory peers_;
   std::unique_ptr<store::CommitQueue> queue_;
   // Null where one process owns the store.
   std::unique_ptr<store::Leadership> leadership_;

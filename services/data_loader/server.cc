@@ -15,6 +15,8 @@
 #include "services/data_loader/api/committed_state.h"
 #include "services/data_loader/api/content_service.h"
 #include "services/data_loader/api/dataset_service.h"
+#include "services/data_loader/api/peer_service.h"
+#include "services/data_loader/api/site_service.h"
 #include "services/data_loader/engine.h"
 
 namespace capstan::data_loader {
@@ -39,6 +41,8 @@ struct Server::Parts {
   std::unique_ptr<BundleService> bundle_service;
   std::unique_ptr<OutputService> output_service;
   std::unique_ptr<ContentService> content_service;
+  std::unique_ptr<PeerService> peer_service;
+  std::unique_ptr<SiteService> site_service;
   std::unique_ptr<rpc::Server> server;
   // As the engine said last. On the strand, on which `server` is set too.
   bool leading = false;
@@ -110,8 +114,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   parts.load_service = std::make_unique<DataLoadService>(api);
   parts.bundle_service = std::make_unique<BundleService>(api, parts.site.get(), parts.disk.get());
   parts.output_service = std::make_unique<OutputService>(api);
+  parts.site_service = std::make_unique<SiteService>(api);
+  parts.peer_service = std::make_unique<PeerService>(api, parts.site.get(), readers, deps.metrics);
   parts.content_service = std::make_unique<ContentService>(
-      api, parts.site.get(), std::move(readers), parts.output_disk.get());
+      api, parts.site.get(), std::move(readers), parts.output_disk.get(), deps.metrics);
   namespace pb = ::capstan::dataloader::v1;
   rpc::ServerConfig rpc_config;
   rpc_config.address = config.address;
@@ -121,7 +127,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
                          rpc::Registered<pb::DataLoadService>(parts.load_service.get()),
                          rpc::Registered<pb::BundleService>(parts.bundle_service.get()),
                          rpc::Registered<pb::OutputService>(parts.output_service.get()),
-                         rpc::Registered<pb::ContentService>(parts.content_service.get())};
+                         rpc::Registered<pb::ContentService>(parts.content_service.get()),
+                         rpc::Registered<pb::PeerService>(parts.peer_service.get()),
+                         rpc::Registered<pb::SiteService>(parts.site_service.get())};
   CAPSTAN_ASSIGN_OR_RETURN(std::unique_ptr<rpc::Server> started_server,
                            rpc::Server::Start(rpc_config));
   absl::Notification set;

@@ -16,6 +16,7 @@
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
+#include "proto/capstan/config/v1/process.pb.h"
 #include "services/node_agent/server.h"
 
 namespace capstan::node_agent {
@@ -69,6 +70,21 @@ absl::Status CheckConfig(const config::v1::NodeAgentConfig& config) {
                               "; expected a range within 1024 to 65535"));
     }
   }
+  const config::v1::PeerSharing& peers = config.data_cache().peers();
+  if (!peers.listen().empty()) {
+    process::CheckAddress("data_cache.peers.listen", peers.listen(), /*may_choose=*/false, &errors);
+    if (!config.data_cache().has_shared_site() || config.data_cache().shared_site()) {
+      errors.Add("data_cache.peers.listen",
+                 "there is no cache to share: expected shared_site: false beside it");
+    }
+  }
+  if (peers.max_uploads() < 0 || peers.max_uploads() > 64) {
+    errors.Add("data_cache.peers.max_uploads",
+               absl::StrCat("is ", peers.max_uploads(), "; expected 1 to 64, or nothing for 4"));
+  }
+  if (peers.upload_rate_bytes() < 0) {
+    errors.Add("data_cache.peers.upload_rate", "is negative; expected bytes a second");
+  }
   return errors.ToStatus();
 }
 
@@ -104,6 +120,11 @@ absl::Status Run(const config::v1::NodeAgentConfig& config, const process::Start
   settings.data_cache.shared_site = !cache.has_shared_site() || cache.shared_site();
   settings.data_cache.folder = cache.folder();
   settings.data_cache.limit_bytes = cache.limit_bytes();
+  settings.data_cache.peer_address = cache.peers().listen();
+  if (cache.peers().max_uploads() != 0) {
+    settings.data_cache.peer_uploads = cache.peers().max_uploads();
+  }
+  settings.data_cache.peer_bytes_per_second = cache.peers().upload_rate_bytes();
   if (config.first_port() != 0) settings.first_port = config.first_port();
   if (config.last_port() != 0) settings.last_port = config.last_port();
 
@@ -118,6 +139,14 @@ absl::Status Run(const config::v1::NodeAgentConfig& config, const process::Start
   deps.telemetry = process->ChannelTo(config.telemetry(), "/svc/telemetry");
   deps.credentials = process->ChannelToLeader(config.process().credentials(), "/svc/credentials");
   deps.audit = process->audit();
+  deps.access = process->access();
+  deps.peer_credentials = process->server_credentials();
+  deps.max_connection_age = process->max_connection_age();
+  deps.dial_peer = [&process](const std::string& address, const std::string& identity_path) {
+    config::v1::Peer peer;
+    peer.add_addresses(address);
+    return process->ChannelTo(peer, identity_path);
+  };
   deps.seed = process->NewSeed();
   CAPSTAN_ASSIGN_OR_RETURN(const auto server, Server::Create(settings, deps));
   CAPSTAN_RETURN_IF_ERROR(process->ServeMetrics([&server] { return server->Ready(); }));

@@ -1,5 +1,6 @@
 #include "services/node_agent/server.h"
 
+#include <algorithm>
 #include <tuple>
 #include <utility>
 
@@ -20,13 +21,12 @@
 #include "services/node_agent/adapters/credentials_task_tokens.h"
 #include "services/node_agent/adapters/isolation_probe.h"
 #include "services/node_agent/adapters/loader_data_access.h"
-#include "services/node_agent/adapters/loader_grpc_content.h"
 #include "services/node_agent/adapters/local_workspace.h"
 #include "services/node_agent/adapters/machine_probe.h"
-#include "services/node_agent/adapters/node_cache.h"
 #include "services/node_agent/adapters/process_task_runtime.h"
 #include "services/node_agent/adapters/svid_task_identity.h"
 #include "services/node_agent/adapters/telemetry_log_sink.h"
+#include "services/node_agent/data_path.h"
 #include "services/node_agent/engine.h"
 #include "services/node_agent/workload_server.h"
 
@@ -42,6 +42,13 @@ cgroup::Usage ReadTaskUsage(const capstan::nodeagent::v1::ShimSpec::Cgroup& grou
 
 }  // namespace
 
+namespace {
+
+// What reads of other Nodes get to be told to go elsewhere.
+constexpr absl::Duration kPeerDrain = absl::Seconds(2);
+
+}  // namespace
+
 // In the order of making.
 struct Server::Parts {
   Strand* strand = nullptr;
@@ -50,8 +57,8 @@ struct Server::Parts {
   absl::optional<cgroup::Tree> groups;
   std::unique_ptr<session::UpDialer> dialer;
   std::unique_ptr<TaskRuntime> runtime;
-  std::unique_ptr<LoaderContent> content;
-  std::unique_ptr<NodeCache> cache;
+  // Absent if the Node shares the Site's file system.
+  std::unique_ptr<DataPath> data_path;
   std::unique_ptr<DataAccess> data;
   std::unique_ptr<Workspace> workspace;
   std::unique_ptr<TaskIdentity> identity;
@@ -107,16 +114,27 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   if (config.data_cache.shared_site) {
     parts.data = MakeLoaderDataAccess(deps.data_loader, deps.strand);
   } else {
-    NodeCacheOptions cache;
-    cache.folder = config.data_cache.folder.empty() ? absl::StrCat(config.data_folder, "/cache")
-                                                    : config.data_cache.folder;
-    cache.limit_bytes = config.data_cache.limit_bytes;
-    cache.threads = config.data_cache.threads;
-    parts.content = MakeLoaderGrpcContent(deps.data_loader);
-    CAPSTAN_ASSIGN_OR_RETURN(
-        parts.cache, NodeCache::Open(cache, parts.content.get(), deps.strand, Random(random.Next()),
-                                     deps.logger, deps.registry));
-    parts.data = MakeCachedDataAccess(deps.data_loader, deps.strand, parts.cache.get());
+    DataPathConfig path;
+    path.cluster = config.cluster;
+    path.cache.folder = config.data_cache.folder.empty()
+                            ? absl::StrCat(config.data_folder, "/cache")
+                            : config.data_cache.folder;
+    path.cache.limit_bytes = config.data_cache.limit_bytes;
+    path.cache.threads = config.data_cache.threads;
+    path.peer_address = config.data_cache.peer_address;
+    path.serving.max_uploads = config.data_cache.peer_uploads;
+    path.serving.bytes_per_second = config.data_cache.peer_bytes_per_second;
+    CAPSTAN_ASSIGN_OR_RETURN(parts.data_path,
+                             DataPath::Open(path, {.strand = deps.strand,
+                                                   .logger = deps.logger,
+                                                   .registry = deps.registry,
+                                                   .data_loader = deps.data_loader,
+                                                   .access = deps.access,
+                                                   .peer_credentials = deps.peer_credentials,
+                                                   .max_connection_age = deps.max_connection_age,
+                                                   .dial_peer = deps.dial_peer,
+                                                   .seed = random.Next()}));
+    parts.data = MakeCachedDataAccess(deps.data_loader, deps.strand, parts.data_path->cache());
   }
   parts.workspace = MakeLocalWorkspace(deps.strand, parts.files.get());
   if (deps.credentials != nullptr) {
@@ -188,6 +206,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
                                                          .registry = deps.registry},
                                             Random(random.Next()));
     parts.engine->Start([&ready] { ready.Notify(); });
+    if (parts.data_path != nullptr) parts.data_path->Start();
   });
   ready.WaitForNotification();
   if (parts.workloads != nullptr) parts.workloads->Open();
@@ -197,6 +216,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
 Server::~Server() {
   Drain(absl::ZeroDuration(), StopTasks::kNo).IgnoreError();
   if (parts_->workloads != nullptr) parts_->workloads->Stop();
+  if (parts_->data_path != nullptr) parts_->data_path->StopServing(absl::ZeroDuration());
   // Threads that post to the strand go first, then what they would have called.
   if (parts_->files != nullptr) parts_->files->Stop();
   parts_->Run([this] {
@@ -205,7 +225,7 @@ Server::~Server() {
     parts_->runtime.reset();
     parts_->sockets.reset();
     parts_->data.reset();
-    parts_->cache.reset();
+    parts_->data_path.reset();
     parts_->identity.reset();
     parts_->tokens.reset();
     parts_->logs.reset();
@@ -225,6 +245,10 @@ absl::Status Server::Ready() const {
 
 absl::Status Server::Drain(absl::Duration within, StopTasks stop_tasks) {
   if (parts_->engine == nullptr) return absl::OkStatus();
+  if (parts_->data_path != nullptr) {
+    // Whoever reads goes on with another peer at once.
+    parts_->data_path->StopServing(std::min(within, kPeerDrain));
+  }
   absl::Status result;
   if (stop_tasks == StopTasks::kYes) {
     auto done = std::make_shared<absl::Notification>();

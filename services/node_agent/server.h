@@ -11,11 +11,14 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "grpcpp/channel.h"
+#include "grpcpp/security/server_credentials.h"
 #include "libs/audit/audit_sink.h"
+#include "libs/auth/access.h"
 #include "libs/log/log.h"
 #include "libs/metrics/registry.h"
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
+#include "services/node_agent/adapters/peer_grpc_network.h"
 
 namespace capstan::node_agent {
 
@@ -31,6 +34,11 @@ struct DataCacheConfig {
   int64_t limit_bytes = 0;
   // Contents that are brought at once.
   int threads = 2;
+  // `host:port` at which other Nodes of the Cluster fetch what it holds; empty: nothing is given to
+  // others or taken from them. How many may read at once, and how much a second; 0 is no bound.
+  std::string peer_address;
+  int peer_uploads = 4;
+  int64_t peer_bytes_per_second = 0;
 };
 
 struct ServerConfig {
@@ -81,6 +89,12 @@ struct ServerDeps {
   std::shared_ptr<grpc::Channel> telemetry;
   // May be null: then Tasks have no identity.
   std::shared_ptr<grpc::Channel> credentials;
+  // Other Nodes: who of them may call, as whom they see this one, and how they are reached. Needed
+  // with DataCacheConfig::peer_address alone.
+  auth::Access* access = nullptr;
+  std::shared_ptr<grpc::ServerCredentials> peer_credentials;
+  absl::Duration max_connection_age = absl::Hours(12);
+  PeerDialer dial_peer;
   // Where refusals of the Workload API are recorded; may be null.
   audit::AuditSink* audit = nullptr;
   // Of back-off.
@@ -95,7 +109,8 @@ enum class StopTasks {
   kYes,
 };
 
-// The whole node agent in one process. It serves no port: it dials.
+// The whole node agent in one process. It dials; the one port that it may serve gives content to
+// other Nodes.
 class Server {
  public:
   // Reads the store, re-adopts what runs, and begins to dial the executor. Blocks for the store and

@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "libs/content/manifest.h"
 #include "libs/rpc/server_stream.h"
 #include "libs/rpc/upload.h"
 #include "libs/status/error.h"
 #include "services/data_loader/api/calling_node.h"
+#include "services/data_loader/api/check_content_ref.h"
 #include "services/data_loader/api/content_stream.h"
 #include "services/data_loader/api/output_upload.h"
 
@@ -21,14 +21,19 @@ constexpr int kMaxReaders = 64;
 
 absl::Status CheckRef(const pb::ContentRef& content) {
   status::FieldErrors errors;
-  if (content.resource().empty()) errors.Add("content.resource", "is empty");
-  if (content.holder().empty()) errors.Add("content.holder", "is empty");
-  const absl::Status digest = content::DigestHex(content.manifest_digest()).status();
-  if (!digest.ok()) errors.Add("content.manifest_digest", digest.message());
+  CheckContentRef(content, &errors);
   return errors.ToStatus();
 }
 
 }  // namespace
+
+ContentService::ContentService(const ApiDeps& deps, Site* site, std::vector<Strand*> readers,
+                               Strand* writer, metrics::Registry* registry)
+    : deps_(deps), site_(site), readers_(std::move(readers)), writer_(writer) {
+  if (registry == nullptr) return;
+  sent_bytes_ = registry->AddCounter("content_sent_bytes_total",
+                                     "Content read by Nodes from the Site, without manifests");
+}
 
 void ContentService::Open(const pb::ContentRef& content, const std::string& node, Strand* disk,
                           Opened opened) const {
@@ -78,10 +83,10 @@ grpc::ServerWriteReactor<pb::ReadContentResponse>* ContentService::ReadContent(
         }
         Strand* const disk = NextReader();
         Open(request.content(), NodeOf(writer->caller()), disk,
-             [disk, writer, place, offset = request.offset(),
+             [disk, writer, place, sent = sent_bytes_, offset = request.offset(),
               length = request.length()](absl::StatusOr<OpenedContent> opened) {
                if (!opened.ok()) return writer->Finish(opened.status());
-               ContentStream::Start(disk, writer, place, *std::move(opened), offset, length);
+               ContentStream::Start(disk, writer, place, *std::move(opened), offset, length, sent);
              });
       });
 }

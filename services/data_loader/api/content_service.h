@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "libs/metrics/registry.h"
 #include "libs/strand/strand.h"
 #include "proto/capstan/dataloader/v1/content.grpc.pb.h"
 #include "services/data_loader/api/dataset_service.h"
@@ -19,9 +21,9 @@ namespace capstan::data_loader {
 class ContentService final : public capstan::dataloader::v1::ContentService::CallbackService {
  public:
   // Content is read on `readers`, at least one, in turn, and written on `writer`: strands that may
-  // block. All must outlive the server.
-  ContentService(const ApiDeps& deps, Site* site, std::vector<Strand*> readers, Strand* writer)
-      : deps_(deps), site_(site), readers_(std::move(readers)), writer_(writer) {}
+  // block. `registry` may be null. All must outlive the server.
+  ContentService(const ApiDeps& deps, Site* site, std::vector<Strand*> readers, Strand* writer,
+                 metrics::Registry* registry);
 
   grpc::ServerWriteReactor<capstan::dataloader::v1::Manifest>* ReadManifest(
       grpc::CallbackServerContext* context,
@@ -46,6 +48,7 @@ class ContentService final : public capstan::dataloader::v1::ContentService::Cal
   const std::vector<Strand*> readers_;
   Strand* const writer_;
   std::atomic<size_t> next_reader_ = 0;
+  absl::optional<metrics::Counter> sent_bytes_;
   // Streams of content that are open.
   const std::shared_ptr<std::atomic<int>> reading_ = std::make_shared<std::atomic<int>>(0);
 };

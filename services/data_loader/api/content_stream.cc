@@ -46,7 +46,8 @@ void ManifestStream::Step() {
 }
 
 void ContentStream::Start(Strand* disk, const Writer& writer, std::shared_ptr<ReaderPlace> place,
-                          OpenedContent content, int64_t offset, int64_t length) {
+                          OpenedContent content, int64_t offset, int64_t length,
+                          absl::optional<metrics::Counter> sent_bytes) {
   absl::StatusOr<SafeRoot> root = SafeRoot::Open(content.directory);
   if (!root.ok()) return writer->Finish(root.status());
   content::ContentReader reader(*std::move(root), std::move(content.manifest));
@@ -57,7 +58,8 @@ void ContentStream::Start(Strand* disk, const Writer& writer, std::shared_ptr<Re
         absl::StrCat(length, " bytes from ", offset, " on are not in ", total, " bytes")));
   }
   const int64_t end = length == 0 ? total : offset + length;
-  std::make_shared<ContentStream>(disk, writer, std::move(place), std::move(reader), offset, end)
+  std::make_shared<ContentStream>(disk, writer, std::move(place), std::move(reader), offset, end,
+                                  sent_bytes)
       ->Step();
 }
 
@@ -70,6 +72,7 @@ void ContentStream::Step() {
       reader_.Read(offset_, std::min(kChunkBytes, static_cast<size_t>(end_ - offset_)));
   if (!bytes.ok()) return writer_->Finish(bytes.status());
   offset_ += static_cast<int64_t>(bytes->size());
+  if (sent_bytes_.has_value()) sent_bytes_->Increment(static_cast<double>(bytes->size()));
   pb::ReadContentResponse response;
   response.set_chunk(*std::move(bytes));
   // Over, or not allowed any more.

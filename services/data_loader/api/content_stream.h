@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/types/optional.h"
 #include "libs/content/content_reader.h"
+#include "libs/metrics/registry.h"
 #include "libs/rpc/server_stream.h"
 #include "libs/strand/strand.h"
 #include "proto/capstan/dataloader/v1/content.pb.h"
@@ -53,18 +55,21 @@ class ContentStream : public std::enable_shared_from_this<ContentStream> {
  public:
   using Writer =
       std::shared_ptr<rpc::ServerStreamWriter<capstan::dataloader::v1::ReadContentResponse>>;
-  // On `disk`. Ends the call if the range does not lie in the content.
+  // On `disk`. Ends the call if the range does not lie in the content. `sent_bytes` counts.
   static void Start(Strand* disk, const Writer& writer, std::shared_ptr<ReaderPlace> place,
-                    OpenedContent content, int64_t offset, int64_t length);
+                    OpenedContent content, int64_t offset, int64_t length,
+                    absl::optional<metrics::Counter> sent_bytes);
 
   ContentStream(Strand* disk, Writer writer, std::shared_ptr<ReaderPlace> place,
-                content::ContentReader reader, int64_t offset, int64_t end)
+                content::ContentReader reader, int64_t offset, int64_t end,
+                absl::optional<metrics::Counter> sent_bytes)
       : disk_(disk),
         writer_(std::move(writer)),
         place_(std::move(place)),
         reader_(std::move(reader)),
         offset_(offset),
-        end_(end) {}
+        end_(end),
+        sent_bytes_(sent_bytes) {}
 
  private:
   void Step();
@@ -75,6 +80,7 @@ class ContentStream : public std::enable_shared_from_this<ContentStream> {
   content::ContentReader reader_;
   int64_t offset_;
   const int64_t end_;
+  absl::optional<metrics::Counter> sent_bytes_;
 };
 
 }  // namespace capstan::data_loader

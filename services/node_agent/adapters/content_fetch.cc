@@ -107,13 +107,15 @@ class Fetch {
     control_.progressed(writer_.offset(), total_);
     while (!writer_.complete()) {
       const int64_t from = writer_.offset();
-      absl::Status read = loader_.Read(content_, from, std::min(options_.call_bytes, total_ - from),
-                                       [this](absl::string_view bytes) { return Take(bytes); });
+      absl::Status read =
+          loader_.Read(content_, {from, std::min(options_.call_bytes, total_ - from), total_},
+                       [this](absl::string_view bytes) { return Take(bytes); });
       if (writer_.offset() > from) attempts.Progressed();
       if (read.ok() && writer_.offset() == from) {
         read = absl::UnavailableError("the stream ended before its first byte");
       }
       if (status::Reason(read) == "CONTENT_MISMATCH") {
+        control_.progressed(writer_.offset(), total_);
         CAPSTAN_RETURN_IF_ERROR(Mismatched(read));
       } else if (!read.ok()) {
         CAPSTAN_RETURN_IF_ERROR(attempts.Failed(read));
@@ -125,7 +127,6 @@ class Fetch {
  private:
   absl::Status Take(absl::string_view bytes) {
     if (*control_.stop) return absl::CancelledError("stopped");
-    control_.received(static_cast<int64_t>(bytes.size()));
     // In pieces that end where a part does.
     while (!bytes.empty()) {
       const int64_t left = options_.part_bytes - writer_.offset() % options_.part_bytes;

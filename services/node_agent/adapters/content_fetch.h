@@ -37,7 +37,6 @@ struct FetchControl {
   absl::FunctionRef<void(absl::Duration)> pause;
   // Bytes that are here, of all.
   absl::FunctionRef<void(int64_t done, int64_t total)> progressed;
-  absl::FunctionRef<void(int64_t bytes)> received;
 };
 
 // Folder in which the content of a key is staged.

@@ -42,9 +42,8 @@ class ContentFetchTest : public ::testing::Test {
     pauses_.clear();
     const auto pause = [this](absl::Duration pause) { pauses_.push_back(pause); };
     const auto progressed = [this](int64_t done, int64_t) { done_ = done; };
-    const auto received = [](int64_t) {};
     return FetchContent(*root_, key_, content_, loader_, options_, Random(1),
-                        FetchControl{&stop_, pause, progressed, received});
+                        FetchControl{&stop_, pause, progressed});
   }
 
   void ExpectWhole() {

@@ -1,21 +1,18 @@
 #include "services/node_agent/adapters/loader_grpc_content.h"
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "grpcpp/client_context.h"
+#include "absl/types/optional.h"
 #include "libs/content/content_reader.h"
 #include "libs/content/manifest.h"
-#include "libs/rpc/call.h"
 #include "libs/rpc/status_conversion.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "proto/capstan/dataloader/v1/content.grpc.pb.h"
+#include "services/node_agent/adapters/open_calls.h"
 
 namespace capstan::node_agent {
 namespace {
@@ -33,11 +30,15 @@ constexpr absl::Duration kCommitDeadline = absl::Minutes(60);
 
 class LoaderGrpcContent final : public LoaderContent {
  public:
-  explicit LoaderGrpcContent(const std::shared_ptr<grpc::Channel>& channel)
-      : stub_(pb::ContentService::NewStub(channel)) {}
+  LoaderGrpcContent(const std::shared_ptr<grpc::Channel>& channel, metrics::Registry* registry)
+      : stub_(pb::ContentService::NewStub(channel)) {
+    if (registry == nullptr) return;
+    fetched_bytes_ = registry->AddCounter("cache_fetched_bytes_total",
+                                          "Content brought to this Node", {{"origin", "loader"}});
+  }
 
   absl::StatusOr<pb::Manifest> ReadManifest(const pb::ContentRef& content) override {
-    Call call(this, kManifestDeadline);
+    OpenCalls::Call call(&calls_, kManifestDeadline);
     pb::ReadManifestRequest request;
     *request.mutable_content() = content;
     const auto reader = stub_->ReadManifest(call.context(), request);
@@ -61,20 +62,21 @@ class LoaderGrpcContent final : public LoaderContent {
     return manifest;
   }
 
-  absl::Status Read(const pb::ContentRef& content, int64_t offset, int64_t length,
+  absl::Status Read(const pb::ContentRef& content, const ContentRange& range,
                     absl::FunctionRef<absl::Status(absl::string_view)> sink) override {
-    Call call(this, kPatience + absl::Seconds(length / kSlowestBytesPerSecond));
+    OpenCalls::Call call(&calls_, kPatience + absl::Seconds(range.length / kSlowestBytesPerSecond));
     pb::ReadContentRequest request;
     *request.mutable_content() = content;
-    request.set_offset(offset);
-    request.set_length(length);
+    request.set_offset(range.offset);
+    request.set_length(range.length);
     const auto reader = stub_->ReadContent(call.context(), request);
     pb::ReadContentResponse response;
-    int64_t left = length;
+    int64_t left = range.length;
     absl::Status taken;
     while (reader->Read(&response)) {
       if (!taken.ok()) continue;
       const auto size = static_cast<int64_t>(response.chunk().size());
+      if (fetched_bytes_.has_value()) fetched_bytes_->Increment(static_cast<double>(size));
       taken = size > left ? status::Error(absl::StatusCode::kDataLoss, "CONTENT_TOO_LONG",
                                           "more bytes come than were asked for")
                           : sink(response.chunk());
@@ -93,7 +95,7 @@ class LoaderGrpcContent final : public LoaderContent {
                                                       const pb::Manifest& manifest) override {
     CAPSTAN_ASSIGN_OR_RETURN(SafeRoot again, SafeRoot::Open(root.path()));
     content::ContentReader reader(std::move(again), manifest);
-    Call call(this, kCommitDeadline);
+    OpenCalls::Call call(&calls_, kCommitDeadline);
     pb::CommitOutputResponse response;
     const auto writer = stub_->UploadOutput(call.context(), &response);
     pb::UploadOutputRequest message;
@@ -130,46 +132,19 @@ class LoaderGrpcContent final : public LoaderContent {
     return response;
   }
 
-  void Stop() override {
-    absl::MutexLock lock(&mutex_);
-    stopped_ = true;
-    for (grpc::ClientContext* context : open_) context->TryCancel();
-  }
+  void Stop() override { calls_.Stop(); }
 
  private:
-  // A call under way, which Stop ends.
-  class Call {
-   public:
-    Call(LoaderGrpcContent* owner, absl::Duration deadline) : owner_(owner) {
-      rpc::SetDeadline(context_, deadline);
-      absl::MutexLock lock(&owner_->mutex_);
-      owner_->open_.insert(&context_);
-      if (owner_->stopped_) context_.TryCancel();
-    }
-    ~Call() {
-      absl::MutexLock lock(&owner_->mutex_);
-      owner_->open_.erase(&context_);
-    }
-    Call(const Call&) = delete;
-    Call& operator=(const Call&) = delete;
-    grpc::ClientContext* context() { return &context_; }
-
-   private:
-    LoaderGrpcContent* const owner_;
-    grpc::ClientContext context_;
-  };
-
   const std::unique_ptr<pb::ContentService::Stub> stub_;
-  absl::Mutex mutex_;
-  std::set<grpc::ClientContext*> open_ ABSL_GUARDED_BY(mutex_);
-  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  OpenCalls calls_;
+  absl::optional<metrics::Counter> fetched_bytes_;
 };
 
 }  // namespace
 
-std::unique_ptr<LoaderContent> MakeLoaderGrpcContent(
-    const std::shared_ptr<grpc::Channel>& channel) {
-  return std::make_unique<LoaderGrpcContent>(channel);
+std::unique_ptr<LoaderContent> MakeLoaderGrpcContent(const std::shared_ptr<grpc::Channel>& channel,
+                                                     metrics::Registry* registry) {
+  return std::make_unique<LoaderGrpcContent>(channel, registry);
 }
 
 }  // namespace capstan::node_agent

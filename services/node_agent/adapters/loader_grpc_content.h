@@ -4,12 +4,14 @@
 #include <memory>
 
 #include "grpcpp/channel.h"
+#include "libs/metrics/registry.h"
 #include "services/node_agent/ports/loader_content.h"
 
 namespace capstan::node_agent {
 
-// data_loader's ContentService over gRPC.
-std::unique_ptr<LoaderContent> MakeLoaderGrpcContent(const std::shared_ptr<grpc::Channel>& channel);
+// data_loader's ContentService over gRPC. `registry` may be null.
+std::unique_ptr<LoaderContent> MakeLoaderGrpcContent(const std::shared_ptr<grpc::Channel>& channel,
+                                                     metrics::Registry* registry);
 
 }  // namespace capstan::node_agent
 

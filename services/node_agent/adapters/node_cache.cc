@@ -39,7 +39,8 @@ std::string Gibibytes(int64_t bytes) {
 absl::StatusOr<std::unique_ptr<NodeCache>> NodeCache::Open(const NodeCacheOptions& options,
                                                            LoaderContent* loader, Strand* strand,
                                                            Random random, const log::Logger* logger,
-                                                           metrics::Registry* registry) {
+                                                           metrics::Registry* registry,
+                                                           CacheWatcher* watcher) {
   if (::mkdir(options.folder.c_str(), 0755) != 0 && errno != EEXIST) {
     return ErrnoStatus(errno, "mkdir", options.folder);
   }
@@ -49,27 +50,26 @@ absl::StatusOr<std::unique_ptr<NodeCache>> NodeCache::Open(const NodeCacheOption
   }
   CAPSTAN_RETURN_IF_ERROR(root.MakeDirectories("staging", 0700));
   auto cache = std::unique_ptr<NodeCache>(
-      new NodeCache(options, std::move(root), loader, strand, random, logger, registry));
+      new NodeCache(options, std::move(root), loader, strand, random, logger, registry, watcher));
   CAPSTAN_RETURN_IF_ERROR(cache->Load());
   return cache;
 }
 
 NodeCache::NodeCache(const NodeCacheOptions& options, SafeRoot root, LoaderContent* loader,
                      Strand* strand, Random random, const log::Logger* logger,
-                     metrics::Registry* registry)
+                     metrics::Registry* registry, CacheWatcher* watcher)
     : options_(options),
       root_(std::move(root)),
       loader_(loader),
       strand_(strand),
       random_(random),
       logger_(logger),
+      watcher_(watcher),
       core_(options.limit_bytes),
       files_(std::make_unique<ThreadStrand>("cache-files", &strand->clock())),
       fetches_(std::make_unique<WorkThreads>(options.threads)),
       uploads_(std::make_unique<WorkThreads>(1)) {
   if (registry == nullptr) return;
-  metrics_.fetched_bytes = registry->AddCounter(
-      "cache_fetched_bytes_total", "Content brought to this Node", {{"origin", "loader"}});
   metrics_.sent_bytes =
       registry->AddCounter("output_sent_bytes_total", "Content of Outputs sent to data_loader");
   metrics_.evicted =
@@ -148,6 +148,9 @@ absl::Status NodeCache::Load() {
     CAPSTAN_RETURN_IF_ERROR(root_.RemoveTree(StagingFolderOf(key)));
   }
   if (metrics_.bytes.has_value()) metrics_.bytes->Set(static_cast<double>(core_.bytes()));
+  if (watcher_ != nullptr) {
+    for (const auto& [key, bytes] : whole) watcher_->Whole(key, bytes);
+  }
   return absl::OkStatus();
 }
 
@@ -160,6 +163,7 @@ void NodeCache::Save(std::vector<std::string> leaving,
   for (std::string& key : leaving) {
     logger_->Info("content left the Node's cache", {{"content", key}});
     if (metrics_.evicted.has_value()) metrics_.evicted->Increment();
+    if (watcher_ != nullptr) watcher_->Gone(key);
     removals.emplace_back(std::move(key), absl::StrCat("staging/leaving-", random_.Uuid4()));
   }
   files_->Post([this, save, bytes = core_.Record().SerializeAsString(),
@@ -245,18 +249,17 @@ absl::Status NodeCache::OnItsWay(const Fetching& fetching) const {
 }
 
 void NodeCache::StartFetch(const std::string& key, const WantedContent& wanted) {
+  if (watcher_ != nullptr) watcher_->Growing(key, wanted.total_bytes);
   fetches_->Run([this, key, content = wanted.content, random = Random(random_.Next()),
                  done_bytes = fetching_.at(key).done_bytes] {
     const auto pause = [this](absl::Duration pause) { fetches_->Pause(pause); };
-    const auto progressed = [&done_bytes](int64_t done, int64_t) { *done_bytes = done; };
-    const auto received = [this](int64_t bytes) {
-      if (metrics_.fetched_bytes.has_value()) {
-        metrics_.fetched_bytes->Increment(static_cast<double>(bytes));
-      }
+    const auto progressed = [this, &key, &done_bytes](int64_t done, int64_t) {
+      *done_bytes = done;
+      if (watcher_ != nullptr) watcher_->Advanced(key, done);
     };
     const absl::Status status =
         FetchContent(root_, key, content, *loader_, options_.fetch, random,
-                     FetchControl{&fetches_->stopping(), pause, progressed, received});
+                     FetchControl{&fetches_->stopping(), pause, progressed});
     strand_->Post([this, alive = std::weak_ptr<char>(alive_), key, status] {
       if (!alive.expired()) Fetched(key, status);
     });
@@ -268,10 +271,12 @@ void NodeCache::Fetched(const std::string& key, const absl::Status& status) {
   if (found == fetching_.end()) return;
   if (status.ok()) {
     core_.Came(key);
+    if (watcher_ != nullptr) watcher_->Whole(key, found->second.total_bytes);
     logger_->Info("content came to the Node's cache",
                   {{"content", key}, {"bytes", found->second.total_bytes}});
   } else {
     core_.Failed(key);
+    if (watcher_ != nullptr) watcher_->Gone(key);
     logger_->Warning("content did not come", {{"content", key}, {"cause", status}});
   }
   auto waiters = std::move(found->second.waiters);

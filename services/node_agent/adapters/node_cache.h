@@ -22,6 +22,7 @@
 #include "services/node_agent/adapters/content_fetch.h"
 #include "services/node_agent/adapters/work_threads.h"
 #include "services/node_agent/core/cache_core.h"
+#include "services/node_agent/ports/cache_watcher.h"
 #include "services/node_agent/ports/loader_content.h"
 
 namespace capstan::node_agent {
@@ -63,12 +64,14 @@ class NodeCache {
   template <typename T>
   using Callback = absl::AnyInvocable<void(absl::StatusOr<T>)>;
 
-  // All pointers must outlive the cache; `registry` may be null. Blocks for the disk. Content that
-  // a crash has left behind is removed, or taken up when it is wanted.
+  // All pointers must outlive the cache; `registry` and `watcher` may be null. Blocks for the disk.
+  // Content that a crash has left behind is removed, or taken up when it is wanted. The watcher is
+  // told of what is there before this returns.
   static absl::StatusOr<std::unique_ptr<NodeCache>> Open(const NodeCacheOptions& options,
                                                          LoaderContent* loader, Strand* strand,
                                                          Random random, const log::Logger* logger,
-                                                         metrics::Registry* registry);
+                                                         metrics::Registry* registry,
+                                                         CacheWatcher* watcher = nullptr);
   ~NodeCache();
 
   // Gives the content's absolute folder once it is there, held for its holder. UNAVAILABLE
@@ -95,7 +98,6 @@ class NodeCache {
     std::map<uint64_t, Callback<std::string>> waiters;
   };
   struct Metrics {
-    absl::optional<metrics::Counter> fetched_bytes;
     absl::optional<metrics::Counter> sent_bytes;
     absl::optional<metrics::Counter> evicted;
     absl::optional<metrics::Counter> refused;
@@ -103,7 +105,8 @@ class NodeCache {
   };
 
   NodeCache(const NodeCacheOptions& options, SafeRoot root, LoaderContent* loader, Strand* strand,
-            Random random, const log::Logger* logger, metrics::Registry* registry);
+            Random random, const log::Logger* logger, metrics::Registry* registry,
+            CacheWatcher* watcher);
 
   absl::Status Load();
   std::string Path(const std::string& key) const;
@@ -122,6 +125,7 @@ class NodeCache {
   Strand* const strand_;
   Random random_;
   const log::Logger* const logger_;
+  CacheWatcher* const watcher_;
   Metrics metrics_;
   CacheCore core_;
   // The newest record is not on the disk.

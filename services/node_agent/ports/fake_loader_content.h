@@ -55,19 +55,20 @@ class FakeLoaderContent final : public LoaderContent {
     return found->second.manifest;
   }
 
-  absl::Status Read(const ContentRef& content, int64_t offset, int64_t length,
+  absl::Status Read(const ContentRef& content, const ContentRange& range,
                     absl::FunctionRef<absl::Status(absl::string_view)> sink) override {
     std::string bytes;
     {
       absl::MutexLock lock(&mutex_);
       const auto found = contents_.find(content.manifest_digest());
       if (found == contents_.end()) return status::NotFound(content.resource());
-      bytes = found->second.bytes.substr(static_cast<size_t>(offset), static_cast<size_t>(length));
+      bytes = found->second.bytes.substr(static_cast<size_t>(range.offset),
+                                         static_cast<size_t>(range.length));
     }
     for (size_t at = 0; at < bytes.size(); at += piece_bytes) {
       std::string piece = bytes.substr(at, piece_bytes);
       if (on_piece) {
-        absl::Status status = on_piece(offset + static_cast<int64_t>(at), piece);
+        absl::Status status = on_piece(range.offset + static_cast<int64_t>(at), piece);
         if (!status.ok()) return status;
       }
       {

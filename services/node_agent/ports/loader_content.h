@@ -15,6 +15,13 @@
 
 namespace capstan::node_agent {
 
+// A part of content, of so many bytes in all.
+struct ContentRange {
+  int64_t offset = 0;
+  int64_t length = 0;
+  int64_t total = 0;
+};
+
 // Moves content between this Node and data_loader's Site. Calls block and are made on threads that
 // may; thread-safe. What is read is not checked: the caller compares digests. Errors that another
 // attempt may mend are UNAVAILABLE, ABORTED, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, INTERNAL or
@@ -25,10 +32,10 @@ class LoaderContent {
 
   virtual absl::StatusOr<capstan::dataloader::v1::Manifest> ReadManifest(
       const capstan::dataloader::v1::ContentRef& content) = 0;
-  // Gives `sink` the bytes [offset, offset + length) in order and in pieces. OK only if all came;
-  // what came before an error was given. An error of the sink ends the call with it.
-  virtual absl::Status Read(const capstan::dataloader::v1::ContentRef& content, int64_t offset,
-                            int64_t length,
+  // Gives `sink` the bytes of the range in order and in pieces. OK only if all came; what came
+  // before an error was given. An error of the sink ends the call with it.
+  virtual absl::Status Read(const capstan::dataloader::v1::ContentRef& content,
+                            const ContentRange& range,
                             absl::FunctionRef<absl::Status(absl::string_view)> sink) = 0;
   // Sends the files of a manifest, which lie in `root`, and commits them.
   virtual absl::StatusOr<capstan::dataloader::v1::CommitOutputResponse> SendOutput(

@@ -4,6 +4,7 @@
 #include "CLI/CLI.hpp"
 #include "tools/capstan/cli/commands.h"
 #include "tools/capstan/cli/data_commands.h"
+#include "tools/capstan/cli/data_where.h"
 #include "tools/capstan/cli/job_submit.h"
 
 namespace capstan::cli {
@@ -71,6 +72,23 @@ void AddDataCommands(CLI::App& app, Act* act) {
   get_dataset->footer("Examples:\n  capstan dataset get digits\n");
   get_dataset->callback([=] {
     *act = [=](Invocation& invocation) { return GetDataset(*dataset_name, invocation); };
+  });
+  auto where_name = std::make_shared<std::string>();
+  auto where_version = std::make_shared<std::string>();
+  CLI::App* where = dataset->add_subcommand(
+      "where", "Show where a version is: Site and Nodes, how far it came, and who holds it");
+  where
+      ->add_option("dataset", *where_name,
+                   "id, projects/{p}/datasets/{d}, or …/versions/{v}; default version the newest")
+      ->type_name("DATASET")
+      ->required();
+  where->add_option("--version", *where_version, "id of a version")->type_name("VERSION");
+  where->footer(
+      "Examples:\n  capstan dataset where digits\n  capstan dataset where digits -o wide\n");
+  where->callback([=] {
+    *act = [=](Invocation& invocation) {
+      return ShowVersionSites(*where_name, *where_version, invocation);
+    };
   });
 
   CLI::App* load = app.add_subcommand("load", "Bring data to a Site, and show how it comes");

@@ -1,0 +1,135 @@
+// One Node's data path as a program, for a host of a test: brings one version, says how, and gives
+// it to others until it is told to end.
+//
+//   peer_node <identity folder> <data_loader> <own address or -> <cache folder> <version> <holder>
+//
+// Prints `done <seconds> <folder> <bytes from the Site> <bytes from peers>`, or `failed <status>`.
+#include <signal.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/types/optional.h"
+#include "libs/audit/audit_sink.h"
+#include "libs/auth/policy.h"
+#include "libs/auth/policy_access.h"
+#include "libs/log/log.h"
+#include "libs/log/testing_sink.h"
+#include "libs/metrics/registry.h"
+#include "libs/rpc/credentials.h"
+#include "libs/rpc/identity.h"
+#include "libs/strand/thread_strand.h"
+#include "libs/time/system_clock.h"
+#include "services/node_agent/adapters/cached_data_access.h"
+#include "services/node_agent/data_path.h"
+#include "services/node_agent/ports/data_access.h"
+
+namespace capstan {
+namespace {
+
+class NoAudit final : public audit::AuditSink {
+ public:
+  absl::Status Record(const audit::AuditEntry&) override { return absl::OkStatus(); }
+};
+
+absl::StatusOr<std::string> PinOnce(Strand* strand, node_agent::DataAccess* data,
+                                    const std::string& version, const std::string& holder) {
+  absl::optional<absl::StatusOr<std::string>> answer;
+  absl::Notification done;
+  strand->Post([&] {
+    data->PinVersion(version, holder, [&](absl::StatusOr<std::string> directory) {
+      answer = std::move(directory);
+      done.Notify();
+    });
+  });
+  done.WaitForNotification();
+  return *std::move(answer);
+}
+
+int Run(char** argv, int signals) {
+  const SystemClock clock;
+  log::TestingSink sink;
+  const log::Logger logger("peer_node", &clock, &sink);
+  metrics::Registry registry("node_agent");
+  const auto identity = rpc::Identity::Load(argv[1]);
+  if (!identity.ok()) {
+    std::printf("failed %s\n", identity.status().ToString().c_str());
+    return 1;
+  }
+  NoAudit audit;
+  const auth::PolicyHolder policy;
+  auth::PolicyAccess access((*identity)->trust_domain(), &policy, &clock, &audit);
+  ThreadStrand strand("peer_node", &clock);
+  const auto loader = rpc::Dial(argv[2], *identity, &clock, "/svc/data_loader");
+  node_agent::DataPathConfig config;
+  config.cluster = "local";
+  config.cache.folder = argv[4];
+  if (std::string(argv[3]) != "-") config.peer_address = argv[3];
+  node_agent::DataPathDeps deps;
+  deps.strand = &strand;
+  deps.logger = &logger;
+  deps.registry = &registry;
+  deps.data_loader = loader;
+  deps.access = &access;
+  deps.peer_credentials = rpc::MutualTlsServerCredentials(*identity, &clock);
+  deps.dial_peer = [&](const std::string& address, const std::string& path) {
+    return rpc::Dial(address, *identity, &clock, path);
+  };
+  deps.seed = static_cast<uint64_t>(clock.Read().boot.ToNanoseconds());
+  auto path = node_agent::DataPath::Open(config, deps);
+  if (!path.ok()) {
+    std::printf("failed %s\n", path.status().ToString().c_str());
+    return 1;
+  }
+  auto data = node_agent::MakeCachedDataAccess(loader, &strand, (*path)->cache());
+  strand.Post([&] { (*path)->Start(); });
+  const BootTime begun = clock.Read().boot;
+  absl::StatusOr<std::string> directory = absl::UnavailableError("");
+  while (absl::IsUnavailable(directory.status())) {
+    directory = PinOnce(&strand, data.get(), argv[5], argv[6]);
+  }
+  const auto from = [&](const char* origin) {
+    return registry
+        .AddCounter("cache_fetched_bytes_total", "Content brought to this Node",
+                    {{"origin", origin}})
+        .value();
+  };
+  if (directory.ok()) {
+    std::printf("done %.3f %s %.0f %.0f\n", absl::ToDoubleSeconds(clock.Read().boot - begun),
+                directory->c_str(), from("loader"), from("peer"));
+  } else {
+    std::printf("failed %s\n", directory.status().ToString().c_str());
+  }
+  std::fflush(stdout);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signals);
+  int signal = 0;
+  sigwait(&set, &signal);
+  (*path)->StopServing(absl::ZeroDuration());
+  absl::Notification gone;
+  strand.Post([&] {
+    data.reset();
+    path->reset();
+    gone.Notify();
+  });
+  gone.WaitForNotification();
+  return 0;
+}
+
+}  // namespace
+}  // namespace capstan
+
+int main(int argc, char** argv) {
+  if (argc != 7) return 2;
+  // Before any thread is made, so that all have it blocked.
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  return capstan::Run(argv, SIGTERM);
+}

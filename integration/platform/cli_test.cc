@@ -38,6 +38,15 @@ constexpr char kTrain[] =
     "      resources: {cpu: 10m, memory: 32Mi}\n"
     "  output: true\n";
 
+// Goes on until the platform does.
+constexpr char kServe[] =
+    "spec:\n"
+    "  task_groups:\n"
+    "    - name: w\n"
+    "      replicas: 1\n"
+    "      argv: [/bin/sleep, '3600']\n"
+    "      resources: {cpu: 10m, memory: 32Mi}\n";
+
 // These start, stop or replace a platform, which is lifecycle_test's and backup_test's; what they
 // print is tested there.
 const std::set<std::string>& OfAPlatformsLife() {
@@ -86,6 +95,7 @@ class CliTest : public ::testing::Test {
     std::ofstream(folder + "/bucket/digits.csv") << "1,2,3\n";
     std::ofstream(folder + "/code/train.py") << "print('trained')\n";
     std::ofstream(folder + "/train.yaml") << kTrain;
+    std::ofstream(folder + "/serve.yaml") << kServe;
     // A name to type, as people have it in their PATH.
     EXPECT_EQ(
         symlink(platform_->CommandLine({}).front().c_str(), (folder + "/bin/capstan").c_str()), 0);
@@ -93,6 +103,9 @@ class CliTest : public ::testing::Test {
     platform_->MustCapstan({"load", "start", "scene", "--watch"});
     platform_->MustCapstan({"job", "submit", folder + "/train.yaml", "--job-id", "digits"});
     platform_->MustSucceed("digits");
+    platform_->MustCapstan({"job", "submit", folder + "/serve.yaml", "--job-id", "serve"});
+    EXPECT_TRUE(platform_->Await(
+        [] { return platform_->Get("serve").state() == scheduler::v1::Job::STATE_RUNNING; }));
   }
   static void TearDownTestSuite() {
     delete platform_;
@@ -151,8 +164,10 @@ class CliTest : public ::testing::Test {
 
   void RunExample(const std::string& example, std::string* settings) {
     ++examples_;
-    // The watch of a list goes on until it is interrupted.
-    const bool endless = absl::StrContains(example, " list ") && absl::EndsWith(example, "--watch");
+    // The watch of a list goes on until it is interrupted, and so does a forwarded port.
+    const bool endless =
+        (absl::StrContains(example, " list ") && absl::EndsWith(example, "--watch")) ||
+        absl::StrContains(example, " port-forward ");
     const CommandResult result =
         Bash(absl::StrCat(*settings, endless ? "timeout 2 " : "", example));
     EXPECT_EQ(result.exit_code, endless ? 124 : 0) << example << "\n" << result.out;

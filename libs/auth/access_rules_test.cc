@@ -26,6 +26,7 @@
 #include "proto/capstan/telemetry/v1/archive.pb.h"
 #include "proto/capstan/telemetry/v1/scrape_target.pb.h"
 #include "proto/capstan/telemetry/v1/stream.pb.h"
+#include "proto/capstan/telemetry/v1/task_session.pb.h"
 
 namespace capstan::auth {
 namespace {
@@ -53,6 +54,7 @@ std::vector<const FileDescriptor*> Files() {
       telemetry::v1::ArchivedJob::descriptor()->file(),
       telemetry::v1::ReportScrapeTargetRequest::descriptor()->file(),
       telemetry::v1::Record::descriptor()->file(),
+      telemetry::v1::TaskSession::descriptor()->file(),
   };
 }
 
@@ -87,6 +89,14 @@ TEST(AccessRulesTest, EveryPermissionHasARoleAndEveryRoleEntryAMethod) {
   for (const std::string& permission : asked) {
     EXPECT_TRUE(RoleGives(credentials::v1::RoleBinding::ROLE_ADMIN, permission)) << permission;
   }
+}
+
+TEST(AccessRulesTest, WhoOnlyLooksDoesNotEnterTasks) {
+  using credentials::v1::RoleBinding;
+  EXPECT_TRUE(RoleGives(RoleBinding::ROLE_RESEARCHER, "jobs.exec"));
+  EXPECT_FALSE(RoleGives(RoleBinding::ROLE_VIEWER, "jobs.exec"));
+  EXPECT_FALSE(RoleGives(RoleBinding::ROLE_OPERATOR, "jobs.exec"));
+  EXPECT_EQ(ScopeOf("jobs.exec"), PermissionScope::kProject);
 }
 
 TEST(AccessRulesTest, AnonymousCallersReachNothingButIdentity) {

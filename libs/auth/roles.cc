@@ -23,7 +23,7 @@ struct Row {
 constexpr PermissionScope kAny = PermissionScope::kAnyProject;
 
 // Sorted by permission.
-constexpr std::array<Row, 26> kTable = {{
+constexpr std::array<Row, 27> kTable = {{
     {"auditRecords.list", kAdmin | kOperator},
     {"bundles.create", kAdmin | kResearcher, kAny},
     {"bundles.get", kEveryone, kAny},
@@ -35,6 +35,7 @@ constexpr std::array<Row, 26> kTable = {{
     {"identities.deny", kAdmin},
     {"jobs.cancel", kAdmin | kResearcher},
     {"jobs.create", kAdmin | kResearcher},
+    {"jobs.exec", kAdmin | kResearcher},
     {"jobs.get", kEveryone},
     {"jobs.list", kEveryone},
     {"joinTokens.create", kAdmin | kOperator},

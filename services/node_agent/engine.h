@@ -64,6 +64,9 @@ class Engine {
     LogSink* logs = nullptr;
     // What a cgroup uses; empty where that is not sampled. Called on `files`.
     UsageSampler::Reader usage = {};
+    // Told of each Task that runs, and of its end; may be empty.
+    std::function<void(const ShipLogs& task)> task_runs = {};
+    std::function<void(const session::TaskId& id)> task_ends = {};
     NodeProbe* probe = nullptr;
     const log::Logger* logger = nullptr;
     metrics::Registry* registry = nullptr;

@@ -95,6 +95,7 @@ void Engine::CarryOut(Effect effect) {
   } else if (auto* remove = std::get_if<RemovePlace>(&effect)) {
     shipper_.Drop(remove->id);
     usage_.Drop(remove->id);
+    if (deps_.task_ends) deps_.task_ends(remove->id);
     deps_.runtime->Remove(
         remove->id.ToProto(), [this, alive, order = *remove](absl::Status status) {
           if (alive.expired()) return;
@@ -113,8 +114,10 @@ void Engine::CarryOut(Effect effect) {
     shipper_.Ship(*ship);
     if (ship->ended) {
       usage_.Drop(ship->id);
+      if (deps_.task_ends) deps_.task_ends(ship->id);
     } else {
       usage_.Watch(*ship);
+      if (deps_.task_runs) deps_.task_runs(*ship);
     }
   } else if (auto* keep = std::get_if<KeepIdentity>(&effect)) {
     if (deps_.workloads != nullptr) deps_.workloads->Serve(*keep);

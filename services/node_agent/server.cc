@@ -28,6 +28,7 @@
 #include "services/node_agent/adapters/telemetry_log_sink.h"
 #include "services/node_agent/data_path.h"
 #include "services/node_agent/engine.h"
+#include "services/node_agent/task_sessions.h"
 #include "services/node_agent/workload_server.h"
 
 namespace capstan::node_agent {
@@ -68,6 +69,7 @@ struct Server::Parts {
   std::unique_ptr<TaskSockets> sockets;
   std::unique_ptr<LogSink> logs;
   std::unique_ptr<NodeProbe> probe;
+  std::unique_ptr<TaskSessions> sessions;
   std::unique_ptr<Engine> engine;
 
   // Runs on the strand and waits.
@@ -187,28 +189,36 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   options.core.log_limit_bytes = config.log_limit_bytes;
   absl::Notification ready;
   parts.Run([&] {
-    parts.engine = std::make_unique<Engine>(std::move(options),
-                                            Engine::Deps{.strand = deps.strand,
-                                                         .files = parts.files.get(),
-                                                         .store = deps.store,
-                                                         .executor = parts.dialer.get(),
-                                                         .runtime = parts.runtime.get(),
-                                                         .data = parts.data.get(),
-                                                         .workspace = parts.workspace.get(),
-                                                         .identity = parts.identity.get(),
-                                                         .ports = &parts.ports,
-                                                         .sockets = parts.sockets.get(),
-                                                         .workloads = parts.workloads.get(),
-                                                         .logs = parts.logs.get(),
-                                                         .usage = ReadTaskUsage,
-                                                         .probe = parts.probe.get(),
-                                                         .logger = deps.logger,
-                                                         .registry = deps.registry},
-                                            Random(random.Next()));
+    parts.sessions = std::make_unique<TaskSessions>(
+        TaskSessions::Options{.shim_command = config.shim_command}, deps.telemetry, deps.strand,
+        parts.files.get(), deps.logger, Random(random.Next()));
+    parts.engine = std::make_unique<Engine>(
+        std::move(options),
+        Engine::Deps{
+            .strand = deps.strand,
+            .files = parts.files.get(),
+            .store = deps.store,
+            .executor = parts.dialer.get(),
+            .runtime = parts.runtime.get(),
+            .data = parts.data.get(),
+            .workspace = parts.workspace.get(),
+            .identity = parts.identity.get(),
+            .ports = &parts.ports,
+            .sockets = parts.sockets.get(),
+            .workloads = parts.workloads.get(),
+            .logs = parts.logs.get(),
+            .usage = ReadTaskUsage,
+            .task_runs = [&parts](const ShipLogs& task) { parts.sessions->TaskRuns(task); },
+            .task_ends = [&parts](const session::TaskId& id) { parts.sessions->TaskEnds(id); },
+            .probe = parts.probe.get(),
+            .logger = deps.logger,
+            .registry = deps.registry},
+        Random(random.Next()));
     parts.engine->Start([&ready] { ready.Notify(); });
     if (parts.data_path != nullptr) parts.data_path->Start();
   });
   ready.WaitForNotification();
+  parts.Run([&] { parts.sessions->Start(); });
   if (parts.workloads != nullptr) parts.workloads->Open();
   return server;
 }
@@ -217,10 +227,18 @@ Server::~Server() {
   Drain(absl::ZeroDuration(), StopTasks::kNo).IgnoreError();
   if (parts_->workloads != nullptr) parts_->workloads->Stop();
   if (parts_->data_path != nullptr) parts_->data_path->StopServing(absl::ZeroDuration());
+  // What it ends is ended on the files' strand.
+  if (parts_->sessions != nullptr) parts_->Run([this] { parts_->sessions->Stop(); });
+  if (parts_->files != nullptr) {
+    absl::Notification ended;
+    parts_->files->Post([&ended] { ended.Notify(); });
+    ended.WaitForNotification();
+  }
   // Threads that post to the strand go first, then what they would have called.
   if (parts_->files != nullptr) parts_->files->Stop();
   parts_->Run([this] {
     parts_->engine.reset();
+    parts_->sessions.reset();
     parts_->workloads.reset();
     parts_->runtime.reset();
     parts_->sockets.reset();

@@ -84,6 +84,8 @@ absl::Status Run(const config::v1::TelemetryConfig& config, const process::Start
   deps.logger = process->logger();
   deps.metrics = process->registry();
   deps.credentials = process->server_credentials();
+  deps.audit = process->audit();
+  deps.seed = process->NewSeed();
   CAPSTAN_ASSIGN_OR_RETURN(const auto server, Server::Create(settings, deps));
   CAPSTAN_RETURN_IF_ERROR(process->ServeMetrics([] { return absl::OkStatus(); },
                                                 {{"/targets", server->TargetsPage()}}));

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "libs/auth/spiffe_id.h"
+#include "libs/random/random.h"
 #include "libs/rpc/server.h"
 #include "libs/status/status_macros.h"
 #include "libs/strand/thread_strand.h"
@@ -16,7 +17,9 @@
 #include "services/telemetry/api/archive_service.h"
 #include "services/telemetry/api/scrape_target_service.h"
 #include "services/telemetry/api/stream_service.h"
+#include "services/telemetry/api/task_session_service.h"
 #include "services/telemetry/engine.h"
+#include "services/telemetry/session_relay.h"
 #include "services/telemetry/target_inventory.h"
 
 namespace capstan::telemetry {
@@ -34,6 +37,10 @@ struct Server::Parts {
   std::unique_ptr<ThreadStrand> files_strand;
   std::unique_ptr<TargetInventory> targets;
   std::unique_ptr<ScrapeTargetServiceHandler> target_service;
+  // Waits for the audit trail's disk. Outlives what posts to it.
+  std::unique_ptr<ThreadStrand> audit_strand;
+  std::unique_ptr<SessionRelay> relay;
+  std::unique_ptr<TaskSessionServiceHandler> session_service;
   std::unique_ptr<rpc::Server> server;
 
   // Runs `task` on the strand and waits for it.
@@ -98,13 +105,40 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
         deps.access, parts.archive.get(), parts.archive->page_token_key());
     rpc_config.services.push_back(rpc::Registered<v1::ArchiveService>(parts.archive_service.get()));
   }
+  if (deps.audit != nullptr) {
+    parts.audit_strand = std::make_unique<ThreadStrand>("audit", &deps.strand->clock());
+    parts.OnStrand([&] {
+      parts.relay = std::make_unique<SessionRelay>(
+          SessionBook::Limits(),
+          SessionRelay::Deps{.strand = deps.strand,
+                             .audit_strand = parts.audit_strand.get(),
+                             .audit = deps.audit,
+                             .access = deps.access,
+                             .metrics = deps.metrics},
+          Random(deps.seed));
+    });
+    parts.session_service =
+        std::make_unique<TaskSessionServiceHandler>(deps.access, parts.relay.get(), deps.strand);
+    rpc_config.services.push_back(
+        rpc::Registered<v1::TaskSessionService>(parts.session_service.get()));
+  }
   CAPSTAN_ASSIGN_OR_RETURN(parts.server, rpc::Server::Start(rpc_config));
   return server;
 }
 
 Server::~Server() {
   Drain(absl::ZeroDuration());
-  if (parts_->engine != nullptr) parts_->OnStrand([this] { parts_->engine.reset(); });
+  // What it still has for the audit trail is written first.
+  if (parts_->audit_strand != nullptr) {
+    absl::Notification written;
+    parts_->audit_strand->Post([&written] { written.Notify(); });
+    written.WaitForNotification();
+    parts_->audit_strand->Stop();
+  }
+  parts_->OnStrand([this] {
+    parts_->relay.reset();
+    parts_->engine.reset();
+  });
 }
 
 int Server::port() const { return parts_->server->port(); }
@@ -132,7 +166,10 @@ std::function<metrics::Page(const std::string& client)> Server::TargetsPage() co
 void Server::Drain(absl::Duration grace) {
   if (parts_->server == nullptr) return;
   // Followers would use up the grace.
-  parts_->OnStrand([this] { parts_->engine->Stop(); });
+  parts_->OnStrand([this] {
+    parts_->engine->Stop();
+    if (parts_->relay != nullptr) parts_->relay->Stop();
+  });
   parts_->server->Shutdown(grace);
 }
 

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/security/server_credentials.h"
+#include "libs/audit/audit_sink.h"
 #include "libs/auth/access.h"
 #include "libs/log/log.h"
 #include "libs/metrics/client_addresses.h"
@@ -50,6 +51,10 @@ struct ServerDeps {
   const log::Logger* logger = nullptr;
   metrics::Registry* metrics = nullptr;
   std::shared_ptr<grpc::ServerCredentials> credentials;
+  // Where task sessions are recorded; without it there are none.
+  audit::AuditSink* audit = nullptr;
+  // Of the ids of task sessions, which are no secrets.
+  uint64_t seed = 0;
 };
 
 // The whole telemetry service in one process.

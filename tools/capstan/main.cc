@@ -13,6 +13,7 @@
 #include "libs/time/system_clock.h"
 #include "services/node_agent/shim/shim_command.h"
 #include "tools/capstan/admin/commands_admin.h"
+#include "tools/capstan/cli/command_exit.h"
 #include "tools/capstan/cli/commands.h"
 #include "tools/capstan/cli/exit_code.h"
 #include "tools/capstan/cli/invocation.h"
@@ -74,6 +75,7 @@ int main(int argc, char** argv) {
   absl::Status status = cli::LoadColumnsFile(&invocation.output);
   if (status.ok()) status = act(invocation);
   std::cout.flush();
+  if (const auto code = cli::CommandExitCode(status)) return *code;
   if (!status.ok()) std::cerr << cli::DescribeError(status);
   return static_cast<int>(cli::ExitCodeOf(status));
 }

@@ -10,6 +10,7 @@
 #include "proto/capstan/nodeagent/v1/shim.pb.h"
 #include "services/node_agent/shim/shim.h"
 #include "services/node_agent/shim/task_process.h"
+#include "services/node_agent/shim/visit.h"
 
 namespace capstan::node_agent {
 namespace {
@@ -47,7 +48,11 @@ int Probe(const std::string& folder) {
 int RunShimCommand(const std::vector<std::string>& arguments, const Clock& clock) {
   if (arguments.size() == 1) return RunShim(arguments[0], clock);
   if (arguments.size() == 2 && arguments[0] == "--probe") return Probe(arguments[1]);
-  fprintf(stderr, "usage: shim <folder of a Task>\n       shim --probe <empty folder>\n");
+  if (arguments.size() == 2 && arguments[0] == "--visit") return RunVisit(arguments[1]);
+  fprintf(stderr,
+          "usage: shim <folder of a Task>\n"
+          "       shim --probe <empty folder>\n"
+          "       shim --visit <folder of a Task>\n");
   return 2;
 }
 

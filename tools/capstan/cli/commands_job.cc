@@ -7,6 +7,7 @@
 #include "tools/capstan/cli/archived_jobs.h"
 #include "tools/capstan/cli/commands.h"
 #include "tools/capstan/cli/data_commands.h"
+#include "tools/capstan/cli/job_attach.h"
 #include "tools/capstan/cli/job_commands.h"
 #include "tools/capstan/cli/job_submit.h"
 #include "tools/capstan/cli/job_top.h"
@@ -85,6 +86,45 @@ void AddTop(CLI::App& job, Act* act) {
       [=] { *act = [=](Invocation& invocation) { return TopJob(*options, invocation); }; });
 }
 
+void AddExec(CLI::App& job, Act* act) {
+  auto options = std::make_shared<ExecOptions>();
+  CLI::App* exec = AddNamed(job, "exec", "Run a command in a running Task", &options->name);
+  exec->add_option("command", options->argv, "program and arguments, behind --")
+      ->type_name("COMMAND")
+      ->required();
+  exec->add_option("--rank", options->rank, "in this rank")->capture_default_str();
+  exec->add_flag("--stdin,-i", options->with_input, "give it standard input");
+  exec->add_flag("--tty,-t", options->terminal, "give it a terminal, as large as this one");
+  exec->footer(
+      "The command has the Task's user, files, environment, working directory and limits. It ends\n"
+      "with the session and with the Task. Exits with the command's exit code; 126 if it can't be\n"
+      "run, 127 if it is not there. Who ran what is in the audit trail, what it read and wrote is\n"
+      "not. Needs the permission jobs.exec. A shell: capstan job exec serve -it -- bash\n"
+      "Examples:\n"
+      "  capstan job exec serve -- ps ax\n"
+      "  capstan job exec serve --rank 0 -- sh -c 'echo $RANK of $WORLD_SIZE'\n"
+      "  echo hello | capstan job exec serve -i -- cat\n");
+  exec->callback(
+      [=] { *act = [=](Invocation& invocation) { return ExecInJob(*options, invocation); }; });
+}
+
+void AddPortForward(CLI::App& job, Act* act) {
+  auto options = std::make_shared<ForwardOptions>();
+  CLI::App* forward = AddNamed(job, "port-forward",
+                               "Reach ports of a running Task from this machine", &options->name);
+  forward->add_option("ports", options->ports, "LOCAL:REMOTE, PORT for both, :REMOTE for any free")
+      ->type_name("PORT")
+      ->required();
+  forward->add_option("--rank", options->rank, "of this rank")->capture_default_str();
+  forward->footer(
+      "Listens on 127.0.0.1 until Ctrl-C or the Task's end. Needs the permission jobs.exec; the\n"
+      "ports and how many bytes went are in the audit trail.\n"
+      "Examples:\n"
+      "  capstan job port-forward serve :8080\n");
+  forward->callback(
+      [=] { *act = [=](Invocation& invocation) { return ForwardPorts(*options, invocation); }; });
+}
+
 }  // namespace
 
 void AddJobCommands(CLI::App& app, Act* act) {
@@ -155,6 +195,8 @@ void AddJobCommands(CLI::App& app, Act* act) {
 
   AddLogs(*job, act);
   AddTop(*job, act);
+  AddExec(*job, act);
+  AddPortForward(*job, act);
 
   auto events_options = std::make_shared<EventsOptions>();
   CLI::App* events =

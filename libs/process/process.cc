@@ -16,9 +16,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "google/protobuf/util/message_differencer.h"
+#include "libs/audit/audit_file.h"
 #include "libs/audit/audit_log.h"
 #include "libs/audit/metered_sink.h"
+#include "libs/audit/signed_head.h"
 #include "libs/auth/join.h"
 #include "libs/auth/policy.h"
 #include "libs/auth/policy_access.h"
@@ -29,6 +32,7 @@
 #include "libs/lifecycle/signal_thread.h"
 #include "libs/log/spdlog_sink.h"
 #include "libs/metrics/endpoint_server.h"
+#include "libs/process/audit_head_reporter.h"
 #include "libs/process/loopback_network.h"
 #include "libs/process/open_store.h"
 #include "libs/process/own_metrics.h"
@@ -36,6 +40,7 @@
 #include "libs/process/stop_signal.h"
 #include "libs/process/target_reporter.h"
 #include "libs/random/random.h"
+#include "libs/rpc/call.h"
 #include "libs/rpc/credentials.h"
 #include "libs/rpc/replicas.h"
 #include "libs/rpc/server.h"
@@ -44,6 +49,7 @@
 #include "libs/status/status_macros.h"
 #include "libs/store/metered_store.h"
 #include "libs/strand/thread_strand.h"
+#include "proto/capstan/credentials/v1/audit_head.grpc.pb.h"
 #include "proto/capstan/credentials/v1/join_service.grpc.pb.h"
 #include "proto/capstan/credentials/v1/project.grpc.pb.h"
 #include "proto/capstan/telemetry/v1/scrape_target.pb.h"
@@ -52,6 +58,9 @@ namespace capstan::process {
 namespace {
 
 constexpr absl::Duration kFlushDenialsEvery = absl::Minutes(1);
+// For the signature of the last audit records when a process ends, and of others.
+constexpr absl::Duration kLastHead = absl::Seconds(2);
+constexpr absl::Duration kHeadDeadline = absl::Seconds(10);
 // Beside the signals, which are all above it.
 constexpr int kIdentityExpired = 0;
 constexpr int kEnded = -1;
@@ -184,6 +193,10 @@ struct Process::Parts {
   std::unique_ptr<auth::PolicyEnforcer> enforcer;
   std::unique_ptr<auth::PolicyWatcher> watcher;
   std::unique_ptr<auth::SvidRenewer> renewer;
+  std::unique_ptr<credentials::v1::AuditHeadService::Stub> audit_head_stub;
+  std::unique_ptr<AuditHeadReporter> head_reporter;
+  // SHA-256 of the audit chain's first record; empty before it is known.
+  std::string first_record;
   std::unique_ptr<ThreadStrand> strand;
   std::unique_ptr<store::Store> store;
   std::unique_ptr<metrics::EndpointServer> endpoint_server;
@@ -225,6 +238,11 @@ struct Process::Parts {
   absl::Status Join(const StartOptions& options);
   absl::Status StartAuth();
   void StartReporting();
+  std::string AuditFile() const { return absl::StrCat(config.data_folder(), "/audit.chain"); }
+  // On the auth strand.
+  void ReportHead(const audit::ChainHead& head, absl::AnyInvocable<void(absl::Status)> done);
+  // Has what was audited last signed, if that is quick.
+  void CloseAudit();
   void Reload();
 };
 
@@ -243,6 +261,7 @@ Process::Process(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Process::~Process() {
   parts_->endpoint_server.reset();
+  parts_->CloseAudit();
   parts_->logger->Info("stopped");
 }
 
@@ -317,9 +336,7 @@ absl::Status Process::Parts::Join(const StartOptions& options) {
   CAPSTAN_ASSIGN_OR_RETURN(identity, auth::ObtainIdentity(obtain, clock));
   // It serves once, so that it is of no use any more to anybody.
   if (!token_file.empty()) unlink(token_file.c_str());
-  CAPSTAN_ASSIGN_OR_RETURN(
-      audit_log,
-      audit::AuditLog::Open(absl::StrCat(config.data_folder(), "/audit.chain"), kind.name, clock));
+  CAPSTAN_ASSIGN_OR_RETURN(audit_log, audit::AuditLog::Open(AuditFile(), kind.name, clock));
   audit = std::make_unique<audit::MeteredSink>(audit_log.get(), own_registry.get());
   return absl::OkStatus();
 }
@@ -364,7 +381,20 @@ absl::Status Process::Parts::StartAuth() {
                                    .metrics = registry.get()});
     CAPSTAN_RETURN_IF_ERROR(enforcer->LoadKept());
   }
+  audit_head_stub = credentials::v1::AuditHeadService::NewStub(channel);
+  head_reporter = std::make_unique<AuditHeadReporter>(
+      AuditHeadReporter::Options(),
+      AuditHeadReporter::Deps{
+          .strand = auth_strand.get(),
+          .log = logger.get(),
+          .metrics = registry.get(),
+          .head = [this] { return audit_log->head(); },
+          .report =
+              [this](const audit::ChainHead& head, absl::AnyInvocable<void(absl::Status)> done) {
+                ReportHead(head, std::move(done));
+              }});
   auth_strand->Post([this] {
+    head_reporter->Start();
     if (kind.watches_policy) {
       enforcer->Start();
       watcher->Start();
@@ -373,6 +403,35 @@ absl::Status Process::Parts::StartAuth() {
     FlushDenials();
   });
   return absl::OkStatus();
+}
+
+void Process::Parts::ReportHead(const audit::ChainHead& head,
+                                absl::AnyInvocable<void(absl::Status)> done) {
+  if (first_record.empty()) {
+    const absl::StatusOr<std::string> first = audit::FirstRecordHash(AuditFile());
+    if (!first.ok()) return done(first.status());
+    first_record = *first;
+  }
+  credentials::v1::ReportAuditHeadRequest request;
+  request.set_chain(kind.name);
+  request.set_first_hash(first_record);
+  request.set_sequence(head.sequence);
+  request.set_hash(head.hash);
+  rpc::CallUnary(
+      audit_head_stub.get(),
+      &credentials::v1::AuditHeadService::StubInterface::async_interface::ReportAuditHead,
+      std::move(request), {.deadline = kHeadDeadline}, auth_strand.get(),
+      [done =
+           std::move(done)](const absl::StatusOr<credentials::v1::SignedAuditHead>& head) mutable {
+        done(head.status());
+      });
+}
+
+void Process::Parts::CloseAudit() {
+  if (head_reporter == nullptr) return;
+  auto closed = std::make_shared<absl::Notification>();
+  auth_strand->Post([this, closed] { head_reporter->Close([closed] { closed->Notify(); }); });
+  closed->WaitForNotificationWithTimeout(kLastHead);
 }
 
 void Process::Parts::Reload() {

@@ -29,6 +29,7 @@
 #include "services/credentials/adapters/openssl_secret_source.h"
 #include "services/credentials/adapters/supervisor_channel.h"
 #include "services/credentials/api/access_service.h"
+#include "services/credentials/api/audit_head_service.h"
 #include "services/credentials/api/audit_service.h"
 #include "services/credentials/api/denial_service.h"
 #include "services/credentials/api/identity_service.h"
@@ -294,6 +295,12 @@ class Server::Body {
     projects_ = std::make_unique<ProjectServiceHandlers>(std::move(project_deps));
     policies_ = std::make_unique<PolicyServiceHandlers>(engine_.get(), deps_.strand, feed_.get(),
                                                         access_.get(), name_);
+    audit_heads_ = std::make_unique<AuditHeadServiceHandlers>(
+        AuditHeadServiceHandlers::Deps{.store = deps_.store,
+                                       .access = access_.get(),
+                                       .clock = deps_.clock,
+                                       .audit = refusals_.get(),
+                                       .identity = identity_});
     denials_ = std::make_unique<DenialServiceHandlers>(
         DenialServiceHandlers::Deps{.sink = engine_.get(),
                                     .store = deps_.store,
@@ -331,6 +338,7 @@ class Server::Body {
                        rpc::Registered<v1::ProjectService>(projects_.get()),
                        rpc::Registered<v1::PolicyService>(policies_.get()),
                        rpc::Registered<v1::DenialService>(denials_.get()),
+                       rpc::Registered<v1::AuditHeadService>(audit_heads_.get()),
                        rpc::Registered<v1::AuditService>(audit_.get()),
                        rpc::Registered<v1::AccessService>(caller_access_.get())};
     config.max_connection_age = rpc::ConnectionAge(*identity_->Get(), now);
@@ -458,6 +466,7 @@ class Server::Body {
   std::unique_ptr<ProjectServiceHandlers> projects_;
   std::unique_ptr<PolicyServiceHandlers> policies_;
   std::unique_ptr<DenialServiceHandlers> denials_;
+  std::unique_ptr<AuditHeadServiceHandlers> audit_heads_;
   std::unique_ptr<AuditServiceHandlers> audit_;
   std::unique_ptr<AccessServiceHandlers> caller_access_;
   Strand::TimerId flush_timer_ = 0;

@@ -91,11 +91,40 @@ void AddProjectCommands(CLI::App& app, Act* act) {
   auto print = std::make_shared<bool>(false);
   CLI::App* verify = audit->add_subcommand("verify", "Check that nothing is missing or changed");
   verify->add_flag("--print", *print, "show the records too");
+  auto file = std::make_shared<VerifyFileOptions>();
+  CLI::Option* path =
+      verify->add_option("--file", file->file, "a part's audit.chain instead of credentials' own")
+          ->type_name("FILE");
+  verify->add_option("--heads", file->heads, "signed heads of `audit heads --export`, offline")
+      ->type_name("FILE")
+      ->needs(path);
+  verify->add_option("--trust-bundle", file->trust_bundle, "with --heads: roots in PEM")
+      ->type_name("FILE");
   verify->footer(
-      "Exits with 0 if the chain is whole, else with 1.\nExamples:\n  capstan audit verify\n  "
-      "capstan audit verify --print\n");
-  verify->callback(
-      [=] { *act = [=](Invocation& invocation) { return VerifyAudit(*print, invocation); }; });
+      "Exits with 0 if the chain is whole, else with 1.\n"
+      "Examples:\n"
+      "  capstan audit verify\n"
+      "  capstan audit verify --print\n"
+      "  capstan audit verify --file ~/.capstan/scheduler/audit.chain\n"
+      "  capstan audit verify --file audit.chain --heads heads.bin --trust-bundle roots.pem\n");
+  verify->callback([=] {
+    *act = [=](Invocation& invocation) {
+      return file->file.empty() ? VerifyAudit(*print, invocation)
+                                : VerifyAuditFile(*file, invocation);
+    };
+  });
+
+  auto export_path = std::make_shared<std::string>();
+  CLI::App* heads = audit->add_subcommand("heads", "Show how far every part's chain is signed");
+  heads->add_option("--export", *export_path, "write the signed heads there, for audit verify")
+      ->type_name("FILE");
+  heads->footer(
+      "Examples:\n"
+      "  capstan audit heads -o wide\n"
+      "  capstan audit heads --export heads.bin && capstan access trust-bundle >roots.pem\n");
+  heads->callback([=] {
+    *act = [=](Invocation& invocation) { return ShowAuditHeads(*export_path, invocation); };
+  });
 
   auto list_options = std::make_shared<ListAuditOptions>();
   CLI::App* list = audit->add_subcommand("list", "List records, the newest by default");

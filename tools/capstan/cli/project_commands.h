@@ -42,6 +42,20 @@ absl::Status ShowAuditHead(Invocation& invocation);
 // Checks the whole hash chain of credentials against its head; fails if it is broken.
 absl::Status VerifyAudit(bool print_records, Invocation& invocation);
 
+struct VerifyFileOptions {
+  // A part's `audit.chain`.
+  std::string file;
+  // What ExportAuditHeads has written; empty: asked of credentials.
+  std::string heads;
+  // PEM, with `heads`.
+  std::string trust_bundle;
+};
+// Verifies a part's whole audit file against the heads that credentials has signed.
+absl::Status VerifyAuditFile(const VerifyFileOptions& options, Invocation& invocation);
+// The signed heads, verified; with a path they are also written there, for VerifyAuditFile
+// elsewhere.
+absl::Status ShowAuditHeads(const std::string& export_path, Invocation& invocation);
+
 }  // namespace capstan::cli
 
 #endif  // CAPSTAN_TOOLS_CAPSTAN_CLI_PROJECT_COMMANDS_H_

@@ -86,6 +86,7 @@ expect 3 "found 'frobnicate', expected one of cancel, create, get, list" access 
 expect 3 'expected one of auditRecords' access can-i get unicorns
 expect 3 'expected either an identity or --serial' access deny
 expect 3 'expected either an identity or --serial' access allow
+expect 2 'heads requires --file' audit verify --heads heads.bin
 expect 5 'capstan dev up' access whoami
 expect 2 '--limit: Value 0 not in range 1 to 100000' audit list --limit 0
 expect 0 'Examples' job submit --help

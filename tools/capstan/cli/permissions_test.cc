@@ -18,6 +18,7 @@
 #include "proto/capstan/scheduler/v1/node.pb.h"
 #include "proto/capstan/scheduler/v1/queue.pb.h"
 #include "proto/capstan/telemetry/v1/stream.pb.h"
+#include "proto/capstan/telemetry/v1/task_session.pb.h"
 #include "proto/capstan/type/v1/access.pb.h"
 
 namespace capstan::cli {
@@ -34,8 +35,9 @@ TEST(PermissionsTest, AVerbAndAResourceMakeOne) {
 TEST(PermissionsTest, WhatThereIsNotSaysWhatThereIs) {
   const auto verb = PermissionOf("frobnicate", "jobs");
   EXPECT_EQ(status::Reason(verb.status()), "NO_SUCH_PERMISSION");
-  EXPECT_TRUE(absl::StrContains(std::string(verb.status().message()),
-                                "found 'frobnicate', expected one of cancel, create, get, list"))
+  EXPECT_TRUE(
+      absl::StrContains(std::string(verb.status().message()),
+                        "found 'frobnicate', expected one of cancel, create, exec, get, list"))
       << verb.status();
   const auto resource = PermissionOf("get", "unicorns");
   EXPECT_TRUE(absl::StrContains(std::string(resource.status().message()), "expected one of audit"))
@@ -50,7 +52,8 @@ TEST(PermissionsTest, ProjectsAreWhereTheServicesLookForThem) {
         credentials::v1::Svid::descriptor(), credentials::v1::Project::descriptor(),
         dataloader::v1::Bundle::descriptor(), dataloader::v1::Dataset::descriptor(),
         scheduler::v1::CreateJobRequest::descriptor(), scheduler::v1::Node::descriptor(),
-        scheduler::v1::Queue::descriptor(), telemetry::v1::Record::descriptor()}) {
+        scheduler::v1::Queue::descriptor(), telemetry::v1::Record::descriptor(),
+        telemetry::v1::OpenTaskSessionRequest::descriptor()}) {
     for (int i = 0; i < message->file()->service_count(); ++i) {
       const auto* service = message->file()->service(i);
       for (int k = 0; k < service->method_count(); ++k) {

@@ -82,7 +82,7 @@ expect 3 'expected a folder' man --dir /proc/self/nothing
 expect 0 'job' __complete -- jo
 expect 0 ':none' __complete -- job get ''
 expect 3 'expected a verb and a resource' access can-i create
-expect 3 "found 'frobnicate', expected one of cancel, create, get, list" access can-i frobnicate jobs
+expect 3 "found 'frobnicate', expected one of cancel, create, exec, get, list" access can-i frobnicate jobs
 expect 3 'expected one of auditRecords' access can-i get unicorns
 expect 3 'expected either an identity or --serial' access deny
 expect 3 'expected either an identity or --serial' access allow

@@ -153,6 +153,8 @@ class TaskSessionTest : public ::testing::Test {
 TestPlatform* TaskSessionTest::platform_ = nullptr;
 
 TEST_F(TaskSessionTest, StreamsAreApartAndTheExitCodeIsTheCommands) {
+  // A Job is running a moment before its Node has told telemetry so.
+  ASSERT_TRUE(platform_->Await([] { return Exec({"true"}).exit_code == 0; }));
   const CommandResult result = Exec({"sh", "-c", "echo out; echo err >&2; exit 7"});
   EXPECT_EQ(result.exit_code, 7);
   EXPECT_EQ(result.out, "out\n");

@@ -230,8 +230,12 @@ TEST_F(PrometheusTest, TheListIsWholeAsSoonAsTelemetryIsBack) {
   ASSERT_TRUE(platform_->Await([&] { return listed() == kTargets - 1; }));
   // Written within five seconds of the last change.
   ASSERT_TRUE(platform_->Await([&] {
-    return Contents(platform_->data_dir() + "/telemetry/scrape_targets").find("node-0") !=
-           std::string::npos;
+    const std::string kept = Contents(platform_->data_dir() + "/telemetry/scrape_targets");
+    for (const char* part : {"credentials", "telemetry", "data_loader", "scheduler",
+                             "cluster_manager", "/executor/", "node-0"}) {
+      if (kept.find(part) == std::string::npos) return false;
+    }
+    return true;
   }));
   platform_->KillAndAwait("telemetry");
   size_t first = 0;

@@ -85,8 +85,8 @@ void SessionRelay::Open(const TaskSession& wanted, const auth::Caller& caller,
                             audit = deps_.audit, entry, session = *std::move(session), caller,
                             done = std::move(done)]() mutable {
     const absl::Status recorded = audit->Record(entry);
-    strand->Post([this, alive, session = std::move(session), caller = std::move(caller),
-                  done = std::move(done), recorded]() mutable {
+    strand->Post([this, alive, session = std::move(session), caller, done = std::move(done),
+                  recorded]() mutable {
       if (alive.expired()) return done(Stopping());
       Opened(session, caller, std::move(done), recorded);
     });

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Counts what a `bazel test` run really did, from its build event file.
 
-usage: test_summary.py EVENTS.json [--exit-code N] [--manual QUERY.xml]
+usage: test_summary.py EVENTS.json [--exit-code N] [--manual QUERY.xml] [--time-over]
+
+--time-over: the run was ended by its caller since its time was over. What it had not come to by then
+is not run, instead of failed; what had failed before still has.
 
 Prints every failed target, every target that was not run with the reason, and at the end one line
 `N passed, N failed`. A target counts as passed only if it ran (or its cached result was taken) and
@@ -54,7 +57,12 @@ def count_cases(path):
     return skipped, total
 
 
-def summarize(events, exit_code=0, cases=count_cases):
+# How Bazel marks what it left undone after SIGINT, and ends then.
+INTERRUPTED = "USER_INTERRUPTED"
+INTERRUPTED_EXIT_CODE = 8
+
+
+def summarize(events, exit_code=0, cases=count_cases, time_over=False):
     configured_tests = set()
     completed = {}  # label -> success
     statuses = {}  # label -> overall status
@@ -84,6 +92,8 @@ def summarize(events, exit_code=0, cases=count_cases):
                 if output.get("name") == "test.xml" and "uri" in output:
                     path = urllib.parse.unquote(urllib.parse.urlparse(output["uri"]).path)
                     xml_files.setdefault(event_id["testResult"]["label"], set()).add(path)
+        elif "testSummary" in event_id and "aborted" in event:
+            aborted[event_id["testSummary"]["label"]] = (event["aborted"].get("reason", ""), "")
         elif "aborted" in event:
             for key in ("unconfiguredLabel", "configuredLabel", "pattern"):
                 if key in event_id:
@@ -108,6 +118,8 @@ def summarize(events, exit_code=0, cases=count_cases):
                 result.skipped_cases[label] = (skipped, total)
         elif status is None and aborted.get(label, ("",))[0] == "SKIPPED":
             result.not_run[label] = aborted[label][1] or "not compatible with this configuration"
+        elif status is None and time_over and aborted.get(label, ("",))[0] == INTERRUPTED:
+            result.not_run[label] = "the time was over"
         elif completed.get(label) is False or (status is None and label not in completed):
             result.failed[label] = "does not build"
         elif status in (None, "NO_STATUS"):
@@ -123,9 +135,10 @@ def summarize(events, exit_code=0, cases=count_cases):
             continue
         if reason == "SKIPPED":
             result.not_run[label] = description or "not compatible with this configuration"
-        else:
+        elif not (time_over and reason == INTERRUPTED):
             result.failed[label] = (description or reason).splitlines()[0]
-    if exit_code != 0 and not result.failed:
+    ended_well = exit_code == 0 or (time_over and exit_code == INTERRUPTED_EXIT_CODE)
+    if not ended_well and not result.failed:
         result.failed["bazel"] = "ended with exit code %d" % exit_code
     return result
 
@@ -153,8 +166,11 @@ def main(argv):
     parser.add_argument("events")
     parser.add_argument("--exit-code", type=int, default=0)
     parser.add_argument("--manual")
+    parser.add_argument("--time-over", action="store_true")
     options = parser.parse_args(argv)
-    result = summarize(read_events(options.events), options.exit_code)
+    result = summarize(
+        read_events(options.events), options.exit_code, time_over=options.time_over
+    )
     not_run = dict(result.not_run)
     if options.manual:
         for label, reason in manual_tests(options.manual).items():

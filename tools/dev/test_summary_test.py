@@ -95,6 +95,31 @@ class SummarizeTest(unittest.TestCase):
         self.assertEqual(got.passed, ["//a:t"])
         self.assertEqual(got.skipped_cases, {"//a:t": (1, 2)})
 
+    def test_what_time_cut_off_is_not_run_only_if_the_caller_says_so(self):
+        interrupted = {"aborted": {"reason": "USER_INTERRUPTED"}}
+        events = [
+            configured("//a:done"), completed("//a:done", True), summary("//a:done", "PASSED"),
+            configured("//a:unbuilt"),
+            {"id": {"targetCompleted": {"label": "//a:unbuilt"}}, **interrupted},
+            configured("//a:built"), completed("//a:built", True),
+            {"id": {"testSummary": {"label": "//a:built"}}, **interrupted},
+            {"id": {"targetCompleted": {"label": "//a:library"}}, **interrupted},
+        ]
+        got = test_summary.summarize(events, 8, time_over=True)
+        self.assertEqual(got.passed, ["//a:done"])
+        self.assertEqual(got.failed, {})
+        self.assertEqual(sorted(got.not_run), ["//a:built", "//a:unbuilt"])
+        got = test_summary.summarize(events, 8)
+        self.assertEqual(sorted(got.failed), ["//a:built", "//a:library", "//a:unbuilt"])
+
+    def test_what_failed_before_the_time_was_over_still_failed(self):
+        events = [configured("//a:t"), completed("//a:t", True), summary("//a:t", "FAILED"),
+                  configured("//a:u"), completed("//a:u", False)]
+        got = test_summary.summarize(events, 8, time_over=True)
+        self.assertEqual(sorted(got.failed), ["//a:t", "//a:u"])
+        # Bazel ended by itself, and badly.
+        self.assertEqual(list(test_summary.summarize([], 1, time_over=True).failed), ["bazel"])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -3,7 +3,10 @@
 # gate, the findings of those that fail, and at the end `N passed, N failed`, in which each sanitizer
 # test counts by itself.
 #
-# usage: check.sh [gate...], by default all of them
+# usage: check.sh [--within SECONDS] [gate...], by default all of them
+#
+# --within: what compiles the tree is ended when the time is over; what was not come to by then is
+# named and counts neither way, and what had failed by then has failed.
 set -uo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
@@ -16,6 +19,28 @@ trap 'rm -rf "$WORK"' EXIT
 
 passed=0
 failed=0
+within=0
+if [[ "${1:-}" == --within ]]; then
+  within="${2:-}"
+  [[ "$within" =~ ^[1-9][0-9]*$ ]] || {
+    echo "--within: expected a number of seconds above 0, found '$within'" >&2
+    exit 2
+  }
+  shift 2
+fi
+# What `timeout` ends with when it has sent the signal.
+TIME_OVER=124
+
+# A build or test, ended in order at the time that --within sets.
+bounded() {
+  if ((within == 0)); then
+    "$BAZEL" "$@"
+  elif ((SECONDS >= within)); then
+    return "$TIME_OVER"
+  else
+    timeout --signal=INT "$((within - SECONDS))" "$BAZEL" "$@"
+  fi
+}
 
 files() {
   git ls-files -z --cached --others --exclude-standard -- "$@" |
@@ -100,25 +125,35 @@ gate_layering() {
     cat "$WORK/query.log"
     return 1
   fi
-  "$BAZEL" build --keep_going --config=clang --output_groups=compilation_outputs \
-    --target_pattern_file="$WORK/targets"
+  local status=0
+  bounded build --keep_going --config=clang --output_groups=compilation_outputs \
+    --target_pattern_file="$WORK/targets" || status=$?
+  # What was found before the time was over stays found.
+  if ((status == TIME_OVER)) && grep -qE ': (fatal )?error: ' "$WORK/log"; then return 1; fi
+  return "$status"
 }
 
 gate_clang_tidy() {
-  "$BAZEL" build --keep_going --config=tidy //... >"$WORK/tidy.log" 2>&1 && return 0
+  local status=0
+  bounded build --keep_going --config=tidy //... >"$WORK/tidy.log" 2>&1 || status=$?
+  ((status == 0)) && return 0
   # A header's finding comes once for each file that includes it.
   grep -E '^[^ ]+:[0-9]+:[0-9]+: (error|warning): ' "$WORK/tidy.log" |
     sed -E 's|^([^ ]*/execroot/capstan/)?(\./)?||' |
     sort -u | tee "$WORK/findings"
+  if ((status == TIME_OVER)) && [[ ! -s "$WORK/findings" ]]; then return "$TIME_OVER"; fi
   [[ -s "$WORK/findings" ]] || cat "$WORK/tidy.log"
   return 1
 }
 
 run_gate() {
-  local gate="$1" start="$SECONDS"
-  if "gate_$gate" >"$WORK/log" 2>&1 </dev/null; then
+  local gate="$1" start="$SECONDS" status=0
+  "gate_$gate" >"$WORK/log" 2>&1 </dev/null || status=$?
+  if ((status == 0)); then
     passed=$((passed + 1))
     echo "PASS $gate ($((SECONDS - start)) s)"
+  elif ((status == TIME_OVER)); then
+    echo "not run to the end: $gate (the time was over after $((SECONDS - start)) s)"
   else
     failed=$((failed + 1))
     head -n "$MAX_LINES" "$WORK/log"
@@ -128,15 +163,22 @@ run_gate() {
 
 # Runs the tests tagged with a sanitizer's name under it.
 run_sanitizer() {
-  local name="$1" status=0 start="$SECONDS" line
-  "$BAZEL" test --keep_going --config="$name" --test_tag_filters="$name" --build_tests_only \
+  local name="$1" status=0 start="$SECONDS" line time_over=()
+  bounded test --keep_going --config="$name" --test_tag_filters="$name" --build_tests_only \
     --build_event_json_file="$WORK/events.json" //... >"$WORK/log" 2>&1 </dev/null || status=$?
   if ((status == 4)); then
     echo "not run: $name (no test is tagged $name)"
     return
   fi
-  ((status == 0)) || head -n "$MAX_LINES" "$WORK/log"
-  python3 -B tools/dev/test_summary.py "$WORK/events.json" --exit-code "$status" >"$WORK/summary"
+  if ((status == TIME_OVER)); then
+    # `timeout` hides what Bazel ended with, which is then that it was interrupted.
+    status=8
+    time_over=(--time-over)
+  elif ((status != 0)); then
+    head -n "$MAX_LINES" "$WORK/log"
+  fi
+  python3 -B tools/dev/test_summary.py "$WORK/events.json" --exit-code "$status" \
+    "${time_over[@]}" >"$WORK/summary"
   grep -v -E '^[0-9]+ passed, [0-9]+ failed$' "$WORK/summary"
   line="$(tail -n 1 "$WORK/summary")"
   if [[ "$line" =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
@@ -150,7 +192,7 @@ run_sanitizer() {
 }
 
 # The quick ones first: what they find is what one wants to know before waiting.
-ALL=(format shellcheck forbidden_calls third_party docs monitoring edges layering clang_tidy asan tsan)
+ALL=(format shellcheck forbidden_calls third_party docs monitoring edges layering clang_tidy tsan asan)
 (($# > 0)) || set -- "${ALL[@]}"
 for gate in "$@"; do
   case "$gate" in

@@ -23,7 +23,7 @@ struct Row {
 constexpr PermissionScope kAny = PermissionScope::kAnyProject;
 
 // Sorted by permission.
-constexpr std::array<Row, 27> kTable = {{
+constexpr std::array<Row, 28> kTable = {{
     {"auditRecords.list", kAdmin | kOperator},
     {"bundles.create", kAdmin | kResearcher, kAny},
     {"bundles.get", kEveryone, kAny},
@@ -48,6 +48,7 @@ constexpr std::array<Row, 27> kTable = {{
     {"projects.list", kEveryone, kAny},
     {"queues.create", kAdmin | kOperator},
     {"queues.get", kEveryone, kAny},
+    {"queues.update", kAdmin | kOperator},
     {"roleBindings.create", kAdmin},
     {"roleBindings.delete", kAdmin},
     {"roleBindings.get", kAdmin | kOperator | kResearcher},

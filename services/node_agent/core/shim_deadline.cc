@@ -33,6 +33,10 @@ std::string StopSentence(capstan::type::v1::Stop::Reason reason) {
       return "The platform is being shut down.";
     case capstan::type::v1::Stop::REASON_DRAINED:
       return "The Node is being drained.";
+    case capstan::type::v1::Stop::REASON_PREEMPTED:
+      return "A Job of higher standing needs the room.";
+    case capstan::type::v1::Stop::REASON_TIME_LIMIT:
+      return "The Job has run for its time limit.";
     default:
       return "The Task was stopped.";
   }

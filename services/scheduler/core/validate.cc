@@ -86,6 +86,11 @@ void CheckResources(absl::string_view path, const Resources& resources,
   }
 }
 
+// What the API has and the scheduler does not carry out.
+void CheckNotYet(bool given, absl::string_view path, status::FieldErrors* errors) {
+  if (given) errors->Add(path, "is not carried out yet; leave it out");
+}
+
 void CheckArgv(absl::string_view path, const TaskGroup& group, bool bundle,
                status::FieldErrors* errors) {
   if (group.argv().empty()) {
@@ -154,6 +159,9 @@ void CheckGroups(const JobSpec& spec, absl::string_view path, status::FieldError
     }
     CheckRange(absl::StrCat(field, ".replicas"), group.replicas(), 1, kMaxTasks, errors);
     tasks += std::max(group.replicas(), 0);
+    CheckNotYet(group.min_replicas() != 0 && group.min_replicas() != group.replicas(),
+                absl::StrCat(field, ".min_replicas"), errors);
+    CheckNotYet(group.has_topology(), absl::StrCat(field, ".topology"), errors);
     CheckArgv(absl::StrCat(field, ".argv"), group, !spec.bundle().empty(), errors);
     CheckEnv(absl::StrCat(field, ".env"), group.env(), errors);
     CheckResources(absl::StrCat(field, ".resources"), group.resources(), errors);
@@ -266,6 +274,11 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const 
   CheckDuration(field("stop_grace"), ToDuration(spec.stop_grace()), absl::ZeroDuration(),
                 std::min(absl::Hours(1), std::max(fence_after / 2, absl::ZeroDuration())), errors);
 
+  CheckNotYet(spec.has_time_limit(), field("time_limit"), errors);
+  CheckNotYet(spec.has_checkpoint_period(), field("checkpoint_period"), errors);
+  CheckNotYet(spec.preemption() != JobSpec::PREEMPTION_UNSPECIFIED, field("preemption"), errors);
+  CheckNotYet(spec.has_topology(), field("topology"), errors);
+
   CheckDatasets(project, spec, path, errors);
   absl::string_view digest = spec.bundle();
   if (!digest.empty() && (!absl::ConsumePrefix(&digest, "sha256:") || !IsLowerHex(digest, 64))) {
@@ -308,6 +321,12 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const 
 
 void ValidateQueue(absl::string_view queue_id, const capstan::scheduler::v1::Queue& queue,
                    status::FieldErrors* errors) {
+  CheckNotYet(queue.cordon(), "queue.cordon", errors);
+  CheckNotYet(queue.hold(), "queue.hold", errors);
+  CheckNotYet(queue.drain(), "queue.drain", errors);
+  CheckNotYet(queue.has_min_runtime(), "queue.min_runtime", errors);
+  CheckNotYet(queue.allow_non_preemptible(), "queue.allow_non_preemptible", errors);
+  CheckNotYet(queue.has_usage_half_life(), "queue.usage_half_life", errors);
   if (!resource::IsValidId(queue_id)) {
     errors->Add("queue_id",
                 absl::StrCat("is `", queue_id, "`; expected [a-z]([a-z0-9-]{0,61}[a-z0-9])?"));

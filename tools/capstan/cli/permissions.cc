@@ -66,7 +66,7 @@ bool IsAskedInProject(absl::string_view permission) {
   static const auto* const outside = new std::set<absl::string_view>{
       "auditRecords.list", "clusters.get", "identities.deny", "joinTokens.create",
       "nodes.cordon",      "nodes.get",    "projects.create", "projects.list",
-      "queues.create",     "queues.get"};
+      "queues.create",     "queues.get",   "queues.update"};
   return outside->count(permission) == 0;
 }
 

@@ -1,0 +1,53 @@
+#include "tools/fleet_simulator/comparison.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace capstan::fleet_simulator {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(ComparisonTest, AMeanHasStudentsInterval) {
+  // t(0.975, 4) = 2.776; deviation 1.5811.
+  const Difference difference = MeanDifference({1, 2, 3, 4, 5});
+  EXPECT_DOUBLE_EQ(difference.mean, 3);
+  EXPECT_NEAR(difference.margin, 1.9632, 0.001);
+  EXPECT_TRUE(difference.clear());
+  EXPECT_FALSE(MeanDifference({-1, 1, -1, 1}).clear());
+  EXPECT_DOUBLE_EQ(MeanDifference({7}).margin, 0);
+  EXPECT_DOUBLE_EQ(MeanDifference({}).mean, 0);
+}
+
+TEST(ComparisonTest, SaysWhichPolicyIsClearlyWorse) {
+  PolicyOutcomes all{"all", {}};
+  PolicyOutcomes off{"off", {}};
+  for (int seed = 0; seed < 5; ++seed) {
+    Outcome outcome;
+    outcome.utilisation = 0.8 + 0.01 * seed;
+    outcome.waits.mean = absl::Hours(2);
+    all.outcomes.push_back(outcome);
+    outcome.utilisation -= 0.1 + 0.001 * seed;
+    outcome.waits.mean = absl::Hours(1) + absl::Minutes(seed);
+    off.outcomes.push_back(outcome);
+  }
+  const std::string table = ComparisonTable({all, off});
+  EXPECT_THAT(table, HasSubstr("(-10.20 ± 0.20 worse)"));
+  EXPECT_THAT(table, HasSubstr("better)"));
+  EXPECT_THAT(ComparisonJsonLines({all, off}, 7),
+              HasSubstr("{\"policy\":\"off\",\"seed\":7,\"measure\":\"mean wait\",\"unit\":\"h\","
+                        "\"value\":1}"));
+}
+
+TEST(ComparisonTest, PercentilesAreNearestRanks) {
+  std::vector<absl::Duration> waits;
+  for (int i = 100; i >= 1; --i) waits.push_back(absl::Seconds(i));
+  const Waits summary = Summarize(waits);
+  EXPECT_EQ(summary.p50, absl::Seconds(50));
+  EXPECT_EQ(summary.p90, absl::Seconds(90));
+  EXPECT_EQ(summary.p99, absl::Seconds(99));
+  EXPECT_EQ(summary.jobs, 100);
+}
+
+}  // namespace
+}  // namespace capstan::fleet_simulator

@@ -1,0 +1,56 @@
+// Months of a fleet's time in minutes: `fleet_simulator --help`.
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "tools/fleet_simulator/study.h"
+
+namespace capstan::fleet_simulator {
+namespace {
+
+int Main(int argc, char** argv) {
+  StudyOptions options;
+  int days = 14;
+  CLI::App app{
+      "Runs workloads through the scheduler's own quota tree and rounds, and compares policies.\n"
+      "Example: fleet_simulator --seeds 10 --days 14 --nodes 256 --plots /tmp/plots"};
+  app.add_option("--seeds", options.seeds, "Generated workloads")->check(CLI::Range(1, 1000));
+  app.add_option("--first-seed", options.first_seed, "Seed of the first")
+      ->check(CLI::Range(1, 1 << 30));
+  app.add_option("--days", days, "Over which Jobs are submitted")->check(CLI::Range(1, 3650));
+  app.add_option("--nodes", options.generator.fleet.nodes, "Nodes of the fleet")
+      ->check(CLI::Range(1, 10000));
+  app.add_option("--gpus-per-node", options.generator.fleet.gpus_per_node, "GPUs of each node")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--load", options.generator.load_percent,
+                 "GPU time asked for, in per cent of what there is")
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--trace", options.trace_file,
+                 "CSV with Jobs instead of generated ones; columns in README.md")
+      ->check(CLI::ExistingFile);
+  app.add_option("--policies", options.policies,
+                 "Of all, no-backfill, no-reclaim, no-preemption; the others are compared to the "
+                 "first")
+      ->delimiter(',');
+  app.add_option("--plots", options.plots_folder, "Writes SVG plots into this folder");
+  app.add_flag("--json", options.json, "A line of JSON for each figure instead of tables");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  options.generator.span = absl::Hours(24) * days;
+  const absl::Status status = RunStudy(options, stdout, stderr);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "fleet_simulator: %s\n", std::string(status.message()).c_str());
+  return status.code() == absl::StatusCode::kInvalidArgument ? 2 : 1;
+}
+
+}  // namespace
+}  // namespace capstan::fleet_simulator
+
+int main(int argc, char** argv) { return capstan::fleet_simulator::Main(argc, argv); }

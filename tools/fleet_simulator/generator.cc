@@ -42,9 +42,9 @@ int64_t Gpus(Random& random, int64_t fleet) {
 }
 
 absl::Duration Runtime(Random& random, int64_t gpus) {
-  const double median_minutes = 40 * std::pow(static_cast<double>(gpus), 0.35);
-  const double minutes = median_minutes * std::exp(1.4 * Normal(random));
-  return std::clamp(absl::Seconds(std::llround(minutes * 60)), absl::Minutes(1), absl::Hours(96));
+  const absl::Duration median = absl::Minutes(40) * std::pow(static_cast<double>(gpus), 0.35);
+  const absl::Duration drawn = median * std::exp(1.4 * Normal(random));
+  return std::clamp(absl::Trunc(drawn, absl::Seconds(1)), absl::Minutes(1), absl::Hours(96));
 }
 
 // By day three times as many as by night.

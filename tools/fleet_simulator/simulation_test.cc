@@ -13,12 +13,13 @@ Workload Empty(int nodes) {
   return workload;
 }
 
-WorkloadJob Job(int submitted_minutes, int tasks, int gpus, int runtime_minutes) {
+// Submission and run time in minutes.
+WorkloadJob Job(int64_t submitted, int tasks, int gpus, int64_t runtime) {
   WorkloadJob job;
-  job.submitted = absl::Minutes(submitted_minutes);
+  job.submitted = absl::Minutes(submitted);
   job.tasks = tasks;
   job.gpus_per_task = gpus;
-  job.runtime = absl::Minutes(runtime_minutes);
+  job.runtime = absl::Minutes(runtime);
   job.declared = job.runtime;
   return job;
 }

@@ -21,7 +21,8 @@ std::vector<double> ValuesOf(const PolicyOutcomes& policy, const Measure& measur
 }
 
 std::string DifferenceText(const Difference& difference, bool higher_is_better) {
-  std::string text = absl::StrFormat("%+.2f ± %.2f", difference.mean, difference.margin);
+  std::string text = absl::StrFormat("%+.2f", difference.mean);
+  if (std::isfinite(difference.margin)) absl::StrAppendFormat(&text, " ± %.2f", difference.margin);
   if (difference.clear()) {
     absl::StrAppend(&text, (difference.mean > 0) == higher_is_better ? " better" : " worse");
   }

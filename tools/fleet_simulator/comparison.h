@@ -1,6 +1,7 @@
 #ifndef CAPSTAN_TOOLS_FLEET_SIMULATOR_COMPARISON_H_
 #define CAPSTAN_TOOLS_FLEET_SIMULATOR_COMPARISON_H_
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,8 @@ namespace capstan::fleet_simulator {
 // A mean of paired differences with its 95 % interval, by Student's t.
 struct Difference {
   double mean = 0;
-  // Half the interval's width; 0 for fewer than two values.
-  double margin = 0;
+  // Half the interval's width; infinite for fewer than two values, which say nothing.
+  double margin = std::numeric_limits<double>::infinity();
 
   // Zero is not in the interval.
   bool clear() const { return mean - margin > 0 || mean + margin < 0; }

@@ -1,5 +1,7 @@
 #include "libs/process/check.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/stat.h>
 
 #include <string>
@@ -16,6 +18,23 @@ namespace {
 
 // As config.v1.Peer says.
 constexpr int kMaxReplicas = 16;
+
+constexpr int kMostLinesPerSecond = 10'000;
+
+bool IsLoopback(absl::string_view address) {
+  const std::string host(address.substr(0, address.rfind(':')));
+  in_addr parsed = {};
+  // Not `127.` alone, with which a name may begin.
+  return host == "localhost" || host == "[::1]" ||
+         (inet_pton(AF_INET, host.c_str(), &parsed) == 1 && ntohl(parsed.s_addr) >> 24 == 127);
+}
+
+void CheckRatio(absl::string_view field, double ratio, status::FieldErrors* errors) {
+  // NaN is in no range.
+  if (!(ratio >= 0 && ratio <= 1)) {
+    errors->Add(field, absl::StrCat("is ", ratio, "; expected 0 to 1"));
+  }
+}
 
 void CheckFile(absl::string_view field, const std::string& path, status::FieldErrors* errors) {
   struct stat found = {};
@@ -61,6 +80,8 @@ void CheckMonitoring(const config::v1::Process& config, status::FieldErrors* err
                 absl::StrCat("has ", monitoring.inventory().addresses_size(),
                              " entries; expected at most ", kMaxReplicas));
   }
+  CheckAccessLog("process.monitoring.access_log", monitoring.access_log(), errors);
+  CheckTraces("process.monitoring.traces", monitoring.traces(), errors);
   const std::string& listen = config.metrics_listen();
   const bool wildcard = absl::StartsWith(listen, "0.0.0.0:") || absl::StartsWith(listen, "[::]:");
   if (monitoring.has_inventory() && advertise.empty() && wildcard) {
@@ -128,6 +149,32 @@ void CheckDuration(absl::string_view field, bool present, const google::protobuf
   if (duration >= least && duration <= most) return;
   errors->Add(field, absl::StrCat("is ", absl::FormatDuration(duration), "; expected ",
                                   absl::FormatDuration(least), " to ", absl::FormatDuration(most)));
+}
+
+void CheckAccessLog(absl::string_view field, const config::v1::AccessLog& config,
+                    status::FieldErrors* errors) {
+  const int lines = config.max_lines_per_second();
+  if (lines < 0 || lines > kMostLinesPerSecond) {
+    errors->Add(absl::StrCat(field, ".max_lines_per_second"),
+                absl::StrCat("is ", lines, "; expected 1 to ", kMostLinesPerSecond));
+  }
+}
+
+void CheckTraces(absl::string_view field, const config::v1::Traces& config,
+                 status::FieldErrors* errors) {
+  if (config.has_ratio()) CheckRatio(absl::StrCat(field, ".ratio"), config.ratio(), errors);
+  CheckRatio(absl::StrCat(field, ".background_ratio"), config.background_ratio(), errors);
+  if (config.otlp_address().empty()) return;
+  const std::string address = absl::StrCat(field, ".otlp_address");
+  CheckAddress(address, config.otlp_address(), false, errors);
+  if (!config.ca_file().empty()) {
+    CheckFile(absl::StrCat(field, ".ca_file"), config.ca_file(), errors);
+  } else if (!IsLoopback(config.otlp_address())) {
+    errors->Add(absl::StrCat(field, ".ca_file"),
+                absl::StrCat("is needed, since '", config.otlp_address(),
+                             "' is not on this machine and spans name Jobs; expected the PEM file "
+                             "of the authority of its certificate"));
+  }
 }
 
 void CheckAbsolutePath(absl::string_view field, absl::string_view path,

@@ -8,6 +8,7 @@
 #include "google/protobuf/duration.pb.h"
 #include "libs/process/process.h"
 #include "libs/status/error.h"
+#include "proto/capstan/config/v1/observation.pb.h"
 #include "proto/capstan/config/v1/process.pb.h"
 
 namespace capstan::process {
@@ -34,6 +35,12 @@ void CheckAbsolutePath(absl::string_view field, absl::string_view path,
 // The same, of a folder that is there.
 void CheckExistingFolder(absl::string_view field, absl::string_view path,
                          status::FieldErrors* errors);
+
+// `field` is the path of the message, with which the errors begin.
+void CheckAccessLog(absl::string_view field, const config::v1::AccessLog& config,
+                    status::FieldErrors* errors);
+void CheckTraces(absl::string_view field, const config::v1::Traces& config,
+                 status::FieldErrors* errors);
 
 }  // namespace capstan::process
 

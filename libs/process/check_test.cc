@@ -56,6 +56,29 @@ TEST(CheckProcessTest, EveryFieldThatIsWrongIsNamed) {
        }},
       {"process.monitoring.inventory.addresses[0]",
        [](auto* c) { c->mutable_monitoring()->mutable_inventory()->add_addresses(""); }},
+      {"process.monitoring.access_log.max_lines_per_second",
+       [](auto* c) {
+         c->mutable_monitoring()->mutable_access_log()->set_max_lines_per_second(10001);
+       }},
+      {"process.monitoring.traces.otlp_address",
+       [](auto* c) {
+         c->mutable_monitoring()->mutable_traces()->set_otlp_address("localhost");
+         c->mutable_monitoring()->mutable_traces()->set_ca_file("/etc/passwd");
+       }},
+      // A name that only begins like a loopback address.
+      {"process.monitoring.traces.ca_file",
+       [](auto* c) {
+         c->mutable_monitoring()->mutable_traces()->set_otlp_address("127.example:4317");
+       }},
+      {"process.monitoring.traces.ca_file",
+       [](auto* c) {
+         c->mutable_monitoring()->mutable_traces()->set_otlp_address("127.0.0.1:4317");
+         c->mutable_monitoring()->mutable_traces()->set_ca_file("/no/such/file");
+       }},
+      {"process.monitoring.traces.ratio",
+       [](auto* c) { c->mutable_monitoring()->mutable_traces()->set_ratio(1.5); }},
+      {"process.monitoring.traces.background_ratio",
+       [](auto* c) { c->mutable_monitoring()->mutable_traces()->set_background_ratio(-1); }},
       {"process.log.file", [](auto* c) { c->mutable_log()->set_file("x.log"); }},
       {"process.store.sqlite.path",
        [](auto* c) { c->mutable_store()->mutable_sqlite()->set_path("x"); }},
@@ -64,6 +87,14 @@ TEST(CheckProcessTest, EveryFieldThatIsWrongIsNamed) {
     config::v1::Process config = Good();
     row.spoil(&config);
     EXPECT_EQ(Wrong(config), Fields({row.field}));
+  }
+}
+
+TEST(CheckProcessTest, SpansMayGoToThisMachineInPlaintext) {
+  for (const char* address : {"127.0.0.1:4317", "localhost:4317", "[::1]:4317"}) {
+    config::v1::Process config = Good();
+    config.mutable_monitoring()->mutable_traces()->set_otlp_address(address);
+    EXPECT_EQ(Wrong(config), Fields()) << address;
   }
 }
 

@@ -40,8 +40,10 @@
 #include "libs/process/stop_signal.h"
 #include "libs/process/target_reporter.h"
 #include "libs/random/random.h"
+#include "libs/rpc/access_log.h"
 #include "libs/rpc/call.h"
 #include "libs/rpc/credentials.h"
+#include "libs/rpc/observation.h"
 #include "libs/rpc/replicas.h"
 #include "libs/rpc/server.h"
 #include "libs/safe_path/safe_path.h"
@@ -49,6 +51,7 @@
 #include "libs/status/status_macros.h"
 #include "libs/store/metered_store.h"
 #include "libs/strand/thread_strand.h"
+#include "libs/trace/tracing.h"
 #include "proto/capstan/credentials/v1/audit_head.grpc.pb.h"
 #include "proto/capstan/credentials/v1/join_service.grpc.pb.h"
 #include "proto/capstan/credentials/v1/project.grpc.pb.h"
@@ -60,6 +63,9 @@ namespace {
 constexpr absl::Duration kFlushDenialsEvery = absl::Minutes(1);
 // For the signature of the last audit records when a process ends, and of others.
 constexpr absl::Duration kLastHead = absl::Seconds(2);
+// For the last spans.
+constexpr absl::Duration kLastSpans = absl::Seconds(2);
+constexpr int kAccessLinesPerSecond = 200;
 constexpr absl::Duration kHeadDeadline = absl::Seconds(10);
 // Beside the signals, which are all above it.
 constexpr int kIdentityExpired = 0;
@@ -177,6 +183,8 @@ struct Process::Parts {
   std::unique_ptr<metrics::Registry> own_registry;
   std::unique_ptr<OwnMetrics> own_metrics;
   std::random_device seeds;
+  std::shared_ptr<rpc::AccessLog> access_log;
+  std::unique_ptr<trace::Tracing> tracing;
   std::shared_ptr<rpc::Identity> identity;
   std::unique_ptr<audit::AuditLog> audit_log;
   std::unique_ptr<audit::MeteredSink> audit;
@@ -212,6 +220,9 @@ struct Process::Parts {
     if (strand != nullptr) strand->Stop();
     if (auth_strand != nullptr) auth_strand->Stop();
     if (refused != nullptr) refused->Close();
+    // gRPC may hold the last calls for longer.
+    rpc::SetObservation({});
+    if (access_log != nullptr) access_log->Close();
   }
 
   uint64_t NewSeed() { return uint64_t{seeds()} << 32 | seeds(); }
@@ -235,6 +246,8 @@ struct Process::Parts {
     auth_strand->RunAfter(kFlushDenialsEvery, [this] { FlushDenials(); });
   }
 
+  // Before any server or channel is made.
+  absl::Status Observe();
   absl::Status Join(const StartOptions& options);
   absl::Status StartAuth();
   void StartReporting();
@@ -262,6 +275,7 @@ Process::Process(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Process::~Process() {
   parts_->endpoint_server.reset();
   parts_->CloseAudit();
+  parts_->tracing->Close(kLastSpans);
   parts_->logger->Info("stopped");
 }
 
@@ -293,6 +307,11 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Open(const config::v1::Process
   parts->registry = std::make_unique<metrics::Registry>(kind.name);
   parts->own_registry = std::make_unique<metrics::Registry>("process");
   parts->own_metrics = std::make_unique<OwnMetrics>(clock, parts->own_registry.get());
+  const absl::Status observed = parts->Observe();
+  if (!observed.ok()) {
+    parts->logger->Error("cannot start", {{"error", observed}});
+    return observed;
+  }
   if (kind.joins) {
     const absl::Status joined = parts->Join(options);
     if (!joined.ok()) {
@@ -321,6 +340,32 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Open(const config::v1::Process
         std::make_unique<store::MeteredStore>(*std::move(store), clock, parts->own_registry.get());
   }
   return std::unique_ptr<Process>(new Process(std::move(parts)));
+}
+
+absl::Status Process::Parts::Observe() {
+  const config::v1::AccessLog& lines = config.monitoring().access_log();
+  if (lines.calls() == config::v1::AccessLog::CALLS_FAILED ||
+      lines.calls() == config::v1::AccessLog::CALLS_ALL) {
+    rpc::AccessLog::Options options;
+    options.failed_only = lines.calls() == config::v1::AccessLog::CALLS_FAILED;
+    options.max_lines_per_second =
+        lines.max_lines_per_second() > 0 ? lines.max_lines_per_second() : kAccessLinesPerSecond;
+    access_log = std::make_shared<rpc::AccessLog>(options, clock, logger->With("access"),
+                                                  own_registry.get());
+  }
+  CAPSTAN_ASSIGN_OR_RETURN(
+      tracing, trace::Tracing::Open(
+                   config.monitoring().traces(),
+                   {.clock = clock,
+                    .metrics = own_registry.get(),
+                    .log = logger.get(),
+                    .seed = NewSeed(),
+                    .resource = {{"service.namespace", "capstan"},
+                                 {"service.name", kind.name},
+                                 {"service.instance.id",
+                                  advertised.empty() ? config.metrics_listen() : advertised}}}));
+  rpc::SetObservation({.access_log = access_log, .tracer = tracing->tracer()});
+  return absl::OkStatus();
 }
 
 absl::Status Process::Parts::Join(const StartOptions& options) {
@@ -466,6 +511,7 @@ const Clock* Process::clock() const { return parts_->clock; }
 audit::AuditSink* Process::audit() { return parts_->audit.get(); }
 log::Logger* Process::logger() { return parts_->logger.get(); }
 metrics::Registry* Process::registry() { return parts_->registry.get(); }
+trace::Sink* Process::spans() { return parts_->tracing->tracer().get(); }
 Strand* Process::strand() { return parts_->strand.get(); }
 store::Store* Process::store() { return parts_->store.get(); }
 bool Process::owns_store() const { return !parts_->config.store().has_etcd(); }

@@ -23,6 +23,7 @@
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
 #include "libs/time/clock.h"
+#include "libs/trace/span.h"
 #include "proto/capstan/config/v1/process.pb.h"
 
 namespace capstan::process {
@@ -71,6 +72,8 @@ class Process {
   const Clock* clock() const;
   log::Logger* logger();
   metrics::Registry* registry();
+  // Where spans of what the process does go; never null.
+  trace::Sink* spans();
   // On which the store calls back; the engine's.
   Strand* strand();
   store::Store* store();

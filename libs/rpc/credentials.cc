@@ -14,6 +14,7 @@
 #include "libs/auth/spiffe_id.h"
 #include "libs/rpc/callback_threads.h"
 #include "libs/rpc/channel_settings.h"
+#include "libs/rpc/observation.h"
 #include "libs/rpc/x509.h"
 #include "libs/status/status_macros.h"
 
@@ -216,7 +217,8 @@ std::shared_ptr<grpc::Channel> Dial(const std::string& address,
   KeepCallbackThreads();
   grpc::ChannelArguments args = ChannelSettings();
   args.SetServiceConfigJSON("{}");
-  return grpc::CreateCustomChannel(address, credentials, args);
+  return grpc::experimental::CreateCustomChannelWithInterceptors(address, credentials, args,
+                                                                 MakeClientInterceptors());
 }
 
 std::shared_ptr<grpc::Channel> Dial(const std::string& address,

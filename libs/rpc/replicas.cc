@@ -14,6 +14,7 @@
 #include "libs/rpc/callback_threads.h"
 #include "libs/rpc/channel_settings.h"
 #include "libs/rpc/credentials.h"
+#include "libs/rpc/observation.h"
 #include "libs/rpc/server.h"
 #include "libs/status/error.h"
 
@@ -88,7 +89,8 @@ std::shared_ptr<grpc::Channel> DialLeader(const std::string& target,
   args.SetServiceConfigJSON(absl::StrCat(
       R"({"loadBalancingConfig":[{"round_robin":{}}],"healthCheckConfig":{"serviceName":")",
       kLeaderHealth, R"("}})"));
-  return grpc::CreateCustomChannel(target, credentials, args);
+  return grpc::experimental::CreateCustomChannelWithInterceptors(target, credentials, args,
+                                                                 MakeClientInterceptors());
 }
 
 }  // namespace capstan::rpc

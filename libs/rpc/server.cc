@@ -11,6 +11,7 @@
 #include "libs/auth/access_rules.h"
 #include "libs/rpc/callback_threads.h"
 #include "libs/rpc/limits.h"
+#include "libs/rpc/observation.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 
@@ -55,6 +56,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   SetArguments(builder, config);
+  if (auto interceptors = MakeServerInterceptors(); !interceptors.empty()) {
+    builder.experimental().SetInterceptorCreators(std::move(interceptors));
+  }
   std::unique_ptr<Server> server(new Server);
   if (config.credentials != nullptr) {
     builder.AddListeningPort(config.address, config.credentials, &server->port_);

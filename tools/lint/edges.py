@@ -19,6 +19,8 @@ CORE_LIBS = {
     "auth:spiffe_id", "content:eviction", "content:manifest", "crc32c", "digest", "random", "resource", "safe_path", "session", "status",
     # Points in time, not the system's clocks; requests and results, not a store that is open.
     "time:clock", "time:proto_time", "store:record", "store:store",
+    # Where a trace is and what a span was: values, not who records them.
+    "trace:context", "trace:span",
 }
 CORE_THIRD_PARTY = {"abseil", "protobuf", "xxhash"}
 # What a core must not reach through others either.

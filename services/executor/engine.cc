@@ -37,6 +37,7 @@ Engine::Engine(CoreConfig config, const Deps& deps, Random random)
       scheduler_(deps.scheduler),
       logger_(deps.logger),
       registry_(deps.registry),
+      spans_(deps.spans),
       random_(random),
       reconnect_(strand_, &random_, [this] { Dial(); },
                  {.initial = absl::Milliseconds(100), .max = absl::Seconds(3)}),
@@ -155,6 +156,10 @@ void Engine::CarryOut(Effect effect) {
     if (agent == agents_.end()) return;
     agent->second->Finish(end->status);
     agents_.erase(agent);
+  } else if (auto* told = std::get_if<TellSpan>(&effect)) {
+    if (spans_ == nullptr) return;
+    told->span.end = strand_->clock().Read().wall;
+    spans_->End(std::move(told->span));
   } else if (auto* alarm = std::get_if<Alarm>(&effect)) {
     logger_->Warning("alarm", {{"reason", alarm->reason}, {"cause", alarm->message}});
     if (registry_ != nullptr) {

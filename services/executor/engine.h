@@ -16,6 +16,7 @@
 #include "libs/session/channel.h"
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
+#include "libs/trace/span.h"
 #include "services/executor/core/executor_core.h"
 #include "services/executor/core/step.h"
 
@@ -32,6 +33,8 @@ class Engine {
     session::UpDialer* scheduler = nullptr;
     const log::Logger* logger = nullptr;
     metrics::Registry* registry = nullptr;
+    // May be null.
+    trace::Sink* spans = nullptr;
   };
 
   Engine(CoreConfig config, const Deps& deps, Random random);
@@ -66,6 +69,7 @@ class Engine {
   session::UpDialer* const scheduler_;
   const log::Logger* const logger_;
   metrics::Registry* const registry_;
+  trace::Sink* const spans_;
   Random random_;
   rpc::Reconnect reconnect_;
   bool stopped_ = false;

@@ -71,6 +71,7 @@ absl::Status Run(const config::v1::ExecutorConfig& config, const process::StartO
   deps.access = process->access();
   deps.logger = process->logger();
   deps.registry = process->registry();
+  deps.spans = process->spans();
   deps.scheduler = process->ChannelToLeader(config.scheduler(), "/svc/scheduler");
   deps.credentials = process->server_credentials();
   deps.seed = process->NewSeed();

@@ -54,7 +54,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
                                                          .store = deps.store,
                                                          .scheduler = parts.dialer.get(),
                                                          .logger = deps.logger,
-                                                         .registry = deps.registry},
+                                                         .registry = deps.registry,
+                                                         .spans = deps.spans},
                                             Random(deps.seed));
     parts.engine->Start([&ready] { ready.Notify(); });
   });

@@ -14,6 +14,7 @@
 #include "libs/metrics/registry.h"
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
+#include "libs/trace/span.h"
 
 namespace capstan::executor {
 
@@ -41,6 +42,8 @@ struct ServerDeps {
   const log::Logger* logger = nullptr;
   // May be null.
   metrics::Registry* registry = nullptr;
+  // Where spans of Tasks go; may be null.
+  trace::Sink* spans = nullptr;
   // To the scheduler.
   std::shared_ptr<grpc::Channel> scheduler;
   std::shared_ptr<grpc::ServerCredentials> credentials;

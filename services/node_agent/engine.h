@@ -18,6 +18,8 @@
 #include "libs/session/channel.h"
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
+#include "libs/trace/context.h"
+#include "libs/trace/span.h"
 #include "services/node_agent/core/agent_core.h"
 #include "services/node_agent/core/step.h"
 #include "services/node_agent/identity_keeper.h"
@@ -70,6 +72,8 @@ class Engine {
     NodeProbe* probe = nullptr;
     const log::Logger* logger = nullptr;
     metrics::Registry* registry = nullptr;
+    // May be null.
+    trace::Sink* spans = nullptr;
   };
 
   Engine(Options options, const Deps& deps, Random random);
@@ -95,6 +99,8 @@ class Engine {
   void Dial();
   void Probe();
   void CarryOut(Effect effect);
+  // What the Task is at now; absl::nullopt if it belongs to no trace.
+  absl::optional<trace::Context> TraceOf(const Effect& effect) const;
   void CommitTaskCheckpoint(const CommitCheckpoint& commit);
   void OnStepped(const AgentCore& core);
   void CheckDrained();

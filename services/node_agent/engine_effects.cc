@@ -2,13 +2,33 @@
 #include <utility>
 #include <variant>
 
+#include "absl/types/optional.h"
+#include "libs/trace/tracer.h"
+#include "services/node_agent/core/task_spans.h"
 #include "services/node_agent/engine.h"
 
 namespace capstan::node_agent {
 
 using session::TaskId;
 
+absl::optional<trace::Context> Engine::TraceOf(const Effect& effect) const {
+  const TaskId* id = std::visit(
+      [](const auto& one) -> const TaskId* {
+        if constexpr (requires { one.ticket; }) {
+          return &one.id;
+        } else {
+          return nullptr;
+        }
+      },
+      effect);
+  if (id == nullptr || core() == nullptr) return absl::nullopt;
+  const auto task = core()->tasks().find(*id);
+  if (task == core()->tasks().end()) return absl::nullopt;
+  return StageTrace(*id, task->second.order, task->second.record.stage());
+}
+
 void Engine::CarryOut(Effect effect) {
+  const trace::Scope scope(TraceOf(effect));
   const std::weak_ptr<char> alive = alive_;
   // An answer that brings a folder.
   const auto directory = [this, alive](const TaskId& id, Ticket ticket) {
@@ -25,6 +45,8 @@ void Engine::CarryOut(Effect effect) {
     if (!sent.ok()) up_->Finish(sent);
   } else if (auto* close = std::get_if<CloseUp>(&effect)) {
     if (up_ != nullptr && close->session == up_session_) up_->Finish(close->status);
+  } else if (auto* told = std::get_if<TellSpan>(&effect)) {
+    if (deps_.spans != nullptr) deps_.spans->End(std::move(told->span));
   } else if (auto* alarm = std::get_if<Alarm>(&effect)) {
     deps_.logger->Warning("alarm", {{"reason", alarm->reason}, {"cause", alarm->message}});
     if (deps_.registry == nullptr) return;

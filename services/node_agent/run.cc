@@ -133,6 +133,7 @@ absl::Status Run(const config::v1::NodeAgentConfig& config, const process::Start
   deps.store = process->store();
   deps.logger = process->logger();
   deps.registry = process->registry();
+  deps.spans = process->spans();
   deps.executor =
       process->ChannelTo(config.executor(), absl::StrCat("/executor/", config.cluster()));
   deps.data_loader = process->ChannelToLeader(config.data_loader(), "/svc/data_loader");

@@ -212,7 +212,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
             .task_ends = [&parts](const session::TaskId& id) { parts.sessions->TaskEnds(id); },
             .probe = parts.probe.get(),
             .logger = deps.logger,
-            .registry = deps.registry},
+            .registry = deps.registry,
+            .spans = deps.spans},
         Random(random.Next()));
     parts.engine->Start([&ready] { ready.Notify(); });
     if (parts.data_path != nullptr) parts.data_path->Start();

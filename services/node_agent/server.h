@@ -18,6 +18,7 @@
 #include "libs/metrics/registry.h"
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
+#include "libs/trace/span.h"
 #include "services/node_agent/adapters/peer_grpc_network.h"
 
 namespace capstan::node_agent {
@@ -84,6 +85,8 @@ struct ServerDeps {
   const log::Logger* logger = nullptr;
   // May be null.
   metrics::Registry* registry = nullptr;
+  // Where spans of Tasks go; may be null.
+  trace::Sink* spans = nullptr;
   std::shared_ptr<grpc::Channel> executor;
   std::shared_ptr<grpc::Channel> data_loader;
   std::shared_ptr<grpc::Channel> telemetry;

@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "libs/event_shipper/event_record.h"
 #include "libs/status/error.h"
+#include "libs/trace/tracer.h"
+#include "services/scheduler/core/job_spans.h"
 #include "services/scheduler/core/keys.h"
 
 namespace capstan::scheduler {
@@ -210,6 +212,11 @@ void Engine::CarryOut(const std::vector<Effect>& effects, int64_t revision) {
       Do(*release);
     } else if (const auto* archive = std::get_if<ArchiveJobs>(&effect)) {
       Do(*archive);
+    } else if (const auto* told = std::get_if<TellSpan>(&effect)) {
+      if (deps_.spans == nullptr) continue;
+      trace::Span span = told->span;
+      if (told->until_stored) span.end = deps_.strand->clock().Read().wall;
+      deps_.spans->End(std::move(span));
     } else if (const auto* suspected = std::get_if<ObserverSuspected>(&effect)) {
       metrics_.observer_suspected.Set(suspected->suspected ? 1 : 0);
       if (suspected->suspected) {
@@ -252,6 +259,8 @@ void Engine::Do(const CloseSession& effect) {
 }
 
 void Engine::Do(const EnsureData& effect) {
+  const JobEntry* job = core_->model().FindJob(effect.job_uid);
+  const trace::Scope scope(job == nullptr ? absl::nullopt : JobTrace(*job));
   deps_.data->Ensure(effect, InTerm([this](const Event& event) { Apply(event); }));
 }
 

@@ -19,6 +19,7 @@
 #include "libs/store/outbox.h"
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
+#include "libs/trace/span.h"
 #include "services/scheduler/core/core_config.h"
 #include "services/scheduler/core/events.h"
 #include "services/scheduler/core/scheduler_core.h"
@@ -54,6 +55,8 @@ struct EngineDeps {
       archive;
   const log::Logger* logger = nullptr;
   metrics::Registry* metrics = nullptr;
+  // May be null.
+  trace::Sink* spans = nullptr;
 };
 
 // The scheduler's strand: leads when it can, owns the core while it leads, persists what it decides

@@ -81,6 +81,7 @@ absl::Status Run(const config::v1::SchedulerConfig& config, const process::Start
   deps.audit = process->audit();
   deps.logger = process->logger();
   deps.metrics = process->registry();
+  deps.spans = process->spans();
   deps.credentials = process->server_credentials();
   deps.data_loader = process->ChannelToLeader(config.data_loader(), "/svc/data_loader");
   if (config.has_telemetry()) {

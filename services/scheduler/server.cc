@@ -101,6 +101,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
     }
     engine_deps.logger = deps.logger;
     engine_deps.metrics = deps.metrics;
+    engine_deps.spans = deps.spans;
     parts.engine = std::make_unique<Engine>(std::move(engine), engine_deps);
     parts.view->Start();
     parts.engine->Start();

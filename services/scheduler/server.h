@@ -15,6 +15,7 @@
 #include "libs/metrics/registry.h"
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
+#include "libs/trace/span.h"
 #include "services/scheduler/core/core_config.h"
 
 namespace capstan::scheduler {
@@ -44,6 +45,8 @@ struct ServerDeps {
   audit::AuditSink* audit = nullptr;
   const log::Logger* logger = nullptr;
   metrics::Registry* metrics = nullptr;
+  // Where spans of Jobs go; may be null.
+  trace::Sink* spans = nullptr;
   std::shared_ptr<grpc::ServerCredentials> credentials;
   std::shared_ptr<grpc::Channel> data_loader;
   // May be null: then events stay in the outbox.

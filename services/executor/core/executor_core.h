@@ -110,6 +110,9 @@ class ExecutorCore {
   void OnDesired(const capstan::type::v1::DesiredTasks& desired, Now now);
   void OnDesiredTask(const session::TaskId& id, const capstan::type::v1::DesiredTask& task,
                      Now now);
+  // Puts the executor's own part into the order's trace: what the agent does is its child.
+  void ContinueTrace(const session::TaskId& id, const TaskEntry& entry,
+                     capstan::type::v1::DesiredTask* wanted, Now now);
   void OnUpSyncComplete(const std::set<session::TaskId>& named);
   // The Job's uid, chosen and stored now if it has none; 0 if none is left.
   int64_t UidForJob(const std::string& job_uid);

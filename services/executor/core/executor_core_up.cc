@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "libs/session/fencing_token.h"
 #include "libs/status/error.h"
+#include "libs/trace/context.h"
+#include "libs/trace/span.h"
 #include "services/executor/core/executor_core.h"
 #include "services/executor/core/keys.h"
 
@@ -164,6 +166,37 @@ void ExecutorCore::OnDesired(const capstan::type::v1::DesiredTasks& desired, Now
   }
 }
 
+void ExecutorCore::ContinueTrace(const TaskId& id, const TaskEntry& entry, DesiredTask* wanted,
+                                 Now now) {
+  const auto order = trace::Parse(wanted->launch().traceparent());
+  if (!order.has_value()) return;
+  if (wanted->phase() == DesiredTask::PHASE_STOP && entry.desired.has_value()) {
+    // What is stopped stays where it was begun.
+    wanted->mutable_launch()->set_traceparent(entry.desired->launch().traceparent());
+    return;
+  }
+  const bool start = wanted->phase() == DesiredTask::PHASE_START;
+  // Follows from the Task and the order alone: an order that comes again is the same one.
+  const trace::Context own =
+      trace::Derive(*order, absl::StrCat(id.Path(), start ? "/order_start" : "/order_prepare"));
+  wanted->mutable_launch()->set_traceparent(trace::ToTraceparent(own));
+  if (!own.sampled || (entry.desired.has_value() && entry.desired->phase() == wanted->phase())) {
+    return;
+  }
+  trace::Span span;
+  span.context = own;
+  span.parent = order->span;
+  span.name = start ? "executor.order_start" : "executor.order_prepare";
+  span.begin = now.wall;
+  span.attributes = {{"capstan.job", wanted->launch().job()},
+                     {"capstan.job_uid", id.job_uid},
+                     {"capstan.generation", id.generation},
+                     {"capstan.task", absl::StrCat(id.group, "-", id.index)},
+                     {"capstan.cluster", config_.cluster},
+                     {"capstan.node", wanted->node()}};
+  after_.push_back(TellSpan{std::move(span)});
+}
+
 void ExecutorCore::OnDesiredTask(const TaskId& id, const DesiredTask& task, Now now) {
   const TaskEntry* known = tasks_.Find(id);
   TaskEntry entry = known == nullptr ? TaskEntry() : *known;
@@ -181,6 +214,7 @@ void ExecutorCore::OnDesiredTask(const TaskId& id, const DesiredTask& task, Now 
     if (!entry.reported()) persist_.Delete(ObservedKey(id));
   }
   DesiredTask wanted = task;
+  ContinueTrace(id, entry, &wanted, now);
   if (entry.desired.has_value()) {
     wanted.set_unix_uid(entry.desired->unix_uid());
     // Phases only rise, whoever speaks: what was started cannot become unstarted.

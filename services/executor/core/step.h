@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "libs/store/store.h"
+#include "libs/trace/span.h"
 #include "proto/capstan/type/v1/session.pb.h"
 
 namespace capstan::executor {
@@ -78,7 +79,12 @@ struct Alarm {
   std::string message;
 };
 
-using Effect = std::variant<SendUp, CloseUp, SendAgent, CloseAgent, Alarm>;
+// Tells of something that is over once the effect is carried out.
+struct TellSpan {
+  trace::Span span;
+};
+
+using Effect = std::variant<SendUp, CloseUp, SendAgent, CloseAgent, Alarm, TellSpan>;
 
 // What one event leads to. `puts` and `deletes` name no key twice and are to be committed in order,
 // each on its own being consistent with those before it; then, and after all earlier steps, `after`

@@ -243,6 +243,7 @@ class AgentBench {
   absl::optional<BootTime> confirmed_truth;
   std::deque<Call> pending;
   std::vector<std::string> asked;
+  std::vector<trace::Span> spans;
   std::map<TaskId, int> starts;
   std::map<TaskId, int> kills;
   std::set<TaskId> stops;
@@ -289,6 +290,8 @@ class AgentBench {
         before = task;
       }
       for (const auto& key : up->message.observations().gone()) gone.insert(TaskId::Of(key));
+    } else if (const auto* told = std::get_if<TellSpan>(&effect)) {
+      spans.push_back(told->span);
     } else if (const auto* open = std::get_if<OpenOutput>(&effect)) {
       Wait("OpenOutput", *open);
     } else if (const auto* bundle = std::get_if<PinBundle>(&effect)) {

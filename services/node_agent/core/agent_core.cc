@@ -10,8 +10,11 @@
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "libs/store/record.h"
+#include "libs/trace/context.h"
+#include "libs/trace/span.h"
 #include "services/node_agent/core/deadline.h"
 #include "services/node_agent/core/keys.h"
+#include "services/node_agent/core/task_spans.h"
 
 namespace capstan::node_agent {
 
@@ -69,6 +72,8 @@ absl::StatusOr<AgentCore> AgentCore::Load(CoreConfig config,
     }
     Entry& entry = it->second;
     entry.draft = entry.record;
+    entry.told_stage = entry.record.stage();
+    entry.stage_time_us = entry.record.stage_time_us();
     if (entry.record.stage() != TaskRecord::STAGE_ENDED) {
       for (const auto& [name, port] : entry.record.ports()) core.ports_.Take(it->first, port);
     }
@@ -102,6 +107,7 @@ std::map<std::string, std::string> AgentCore::Snapshot() const {
 }
 
 Step AgentCore::Apply(const Event& event, Now now) {
+  step_time_ = now.wall;
   if (const auto* discovered = std::get_if<Discovered>(&event)) {
     OnDiscovered(discovered->found, now);
   } else if (const auto* up = std::get_if<UpConnected>(&event)) {
@@ -377,7 +383,31 @@ void AgentCore::Persist(const TaskId& id, Entry& entry, bool changed) {
     entry.record.set_sequence(NextSequence());
     journal_[entry.record.sequence()] = JournalEntry{JournalEntry::Kind::kTask, id};
   }
+  TellStage(id, entry);
   persist_.Put(TaskKeyOf(id), entry.record);
+}
+
+void AgentCore::TellStage(const TaskId& id, Entry& entry) {
+  const auto order = trace::Parse(entry.order.launch().traceparent());
+  if (!order.has_value() || !order->sampled) return;
+  const TaskRecord::Stage stage = entry.record.stage();
+  if (stage != entry.told_stage) {
+    absl::optional<trace::Span> span = StageSpan(id, entry.order, entry.told_stage);
+    if (span.has_value() && entry.stage_time_us != 0) {
+      span->begin = absl::FromUnixMicros(entry.stage_time_us);
+      span->end = step_time_;
+      const TaskEnd& end = entry.record.end();
+      const bool ended = stage == TaskRecord::STAGE_ENDING || stage == TaskRecord::STAGE_ENDED;
+      span->failed = ended && (end.cause() != TaskEnd::CAUSE_EXITED || end.exit_code() != 0);
+      // Not the message, in which a program may say anything.
+      if (span->failed) span->error = TaskEnd::Cause_Name(end.cause());
+      after_.push_back(TellSpan{*std::move(span)});
+    }
+    entry.told_stage = stage;
+    entry.stage_time_us = absl::ToUnixMicros(step_time_);
+  }
+  // Also in a record that took a draft's place.
+  entry.record.set_stage_time_us(entry.stage_time_us);
 }
 
 int64_t AgentCore::NextSequence() {

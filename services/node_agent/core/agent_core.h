@@ -98,6 +98,10 @@ class AgentCore {
     BootTime deadline_given = BootTime::InfinitePast();
     // The deadline that the shim has said it keeps; absent before it has said one.
     absl::optional<BootTime> deadline_kept = absl::nullopt;
+    // Of a Task whose trace is recorded: the stage that was stored last, and since when it is at
+    // it.
+    TaskRecord::Stage told_stage = TaskRecord::STAGE_UNSPECIFIED;
+    int64_t stage_time_us = 0;
   };
 
   // For display and metrics.
@@ -191,6 +195,8 @@ class AgentCore {
   void BackOff(Entry& entry, Now now);
   // Stores the record; `changed` if what is reported has changed too.
   void Persist(const session::TaskId& id, Entry& entry, bool changed);
+  // Tells of the stage that the Task has left, if it has left one.
+  void TellStage(const session::TaskId& id, Entry& entry);
   int64_t NextSequence();
   void PersistSelf();
 
@@ -212,6 +218,7 @@ class AgentCore {
   // The step being made.
   session::PersistSet persist_;
   std::vector<Effect> after_;
+  absl::Time step_time_;
 };
 
 }  // namespace capstan::node_agent

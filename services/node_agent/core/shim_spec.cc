@@ -9,8 +9,10 @@
 #include "absl/strings/strip.h"
 #include "libs/session/lower_side.h"
 #include "libs/status/error.h"
+#include "libs/trace/context.h"
 #include "services/node_agent/core/deadline.h"
 #include "services/node_agent/core/step.h"
+#include "services/node_agent/core/task_spans.h"
 
 namespace capstan::node_agent {
 
@@ -122,6 +124,10 @@ std::map<std::string, std::string> TaskEnvironment(const session::TaskId& id,
   env["CAPSTAN_GENERATION"] = absl::StrCat(id.generation);
   env["CAPSTAN_TASK_GROUP"] = id.group;
   env["CAPSTAN_TASK_INDEX"] = absl::StrCat(id.index);
+  // The Task's own spans become children of `task.run`.
+  if (const auto trace = StageTrace(id, order, TaskRecord::STAGE_RUNNING); trace.has_value()) {
+    env[trace::kTraceparentVariable] = trace::ToTraceparent(*trace);
+  }
   env["CAPSTAN_METRICS_FILE"] = MetricsFile(task);
   env["CAPSTAN_SOCKET"] = SocketFile(task);
   if (!task.output_directory().empty()) env["CAPSTAN_OUTPUT_DIR"] = task.output_directory();

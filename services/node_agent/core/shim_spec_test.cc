@@ -52,6 +52,19 @@ TEST(ShimSpecTest, WithoutNamespacesItIsWhereItLies) {
   EXPECT_EQ(Variable(Build(isolation), "SPIFFE_ENDPOINT_SOCKET"), "unix:///data/workload/api.sock");
 }
 
+TEST(ShimSpecTest, ATaskContinuesTheTraceOfItsOrder) {
+  capstan::type::v1::DesiredTask order;
+  (*order.mutable_launch()->mutable_env())["TRACEPARENT"] = "of the Job's own";
+  const capstan::nodeagent::record::v1::Task task;
+  EXPECT_EQ(TaskEnvironment({"j", 1, "w", 0}, order, task).at("TRACEPARENT"), "of the Job's own");
+  order.mutable_launch()->set_traceparent(
+      "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+  const std::string traceparent = TaskEnvironment({"j", 1, "w", 0}, order, task).at("TRACEPARENT");
+  EXPECT_EQ(traceparent.substr(0, 36), "00-4bf92f3577b34da6a3ce929d0e0e4736-");
+  EXPECT_EQ(traceparent.substr(52), "-01");
+  EXPECT_NE(traceparent.substr(36, 16), "00f067aa0ba902b7");
+}
+
 TEST(ShimSpecTest, ANodeWithoutOneSetsNothing) {
   Isolation isolation;
   isolation.namespaces = true;

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "libs/session/task_id.h"
 #include "libs/store/store.h"
+#include "libs/trace/span.h"
 #include "proto/capstan/nodeagent/v1/shim.pb.h"
 #include "proto/capstan/type/v1/session.pb.h"
 #include "proto/capstan/type/v1/task.pb.h"
@@ -258,11 +259,16 @@ struct ShipLogs {
   capstan::nodeagent::v1::ShimSpec::Cgroup cgroup = {};
 };
 
+// Tells of a stage of a Task's life that is over.
+struct TellSpan {
+  trace::Span span;
+};
+
 using Effect =
     std::variant<SendUp, CloseUp, Alarm, OpenOutput, PinBundle, PinVersion, MakePlace, Furnish,
                  IssueIdentity, CheckPorts, StartTask, ControlTask, KillTask, CommitFinal,
                  CommitCheckpoint, RefuseCheckpoint, RemovePlace, ReleasePins, ServeSocket,
-                 CloseSocket, ShipLogs, KeepIdentity, DropIdentity>;
+                 CloseSocket, ShipLogs, KeepIdentity, DropIdentity, TellSpan>;
 
 // The folder in that of a Task's identity that holds its files: a link, which is replaced as a
 // whole.

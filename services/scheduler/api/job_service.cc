@@ -12,10 +12,12 @@
 #include "libs/resource/id.h"
 #include "libs/resource/name.h"
 #include "libs/rpc/finish.h"
+#include "libs/rpc/observation.h"
 #include "libs/rpc/server_stream.h"
 #include "libs/rpc/unary.h"
 #include "libs/session/lower_side.h"
 #include "libs/status/error.h"
+#include "libs/trace/context.h"
 #include "services/scheduler/api/watch_stream.h"
 #include "services/scheduler/core/explain.h"
 #include "services/scheduler/core/render.h"
@@ -143,6 +145,9 @@ grpc::ServerUnaryReactor* JobService::CreateJob(grpc::CallbackServerContext* con
         event.request_id = r.request_id();
         event.body_hash = BodyHash(r);
         event.validate_only = r.validate_only();
+        if (const auto trace = rpc::TraceOf(*call.context); trace.has_value()) {
+          event.traceparent = trace::ToTraceparent(*trace);
+        }
         event.spec = r.job().spec();
         ApplyDefaults(r.parent(), config_, &event.spec);
         deps_.strand->Post(

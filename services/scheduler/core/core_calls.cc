@@ -6,6 +6,7 @@
 #include "absl/strings/strip.h"
 #include "libs/status/error.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/job_spans.h"
 #include "services/scheduler/core/keys.h"
 #include "services/scheduler/core/render.h"
 #include "services/scheduler/core/scheduler_core.h"
@@ -204,6 +205,7 @@ void SchedulerCore::On(const CreateJob& event) {
   *job.spec.mutable_create_time() = ToProto(now_.wall);
   job.spec.set_submit_sequence(next_submit_sequence_);
   *job.spec.mutable_spec() = event.spec;
+  job.spec.set_traceparent(event.traceparent);
   job.state.set_schema_version(1);
   if (event.validate_only) {
     replies_.push_back(ReplyJob{event.call, RenderJob(job)});
@@ -218,6 +220,7 @@ void SchedulerCore::On(const CreateJob& event) {
     RememberRequest(key, event.body_hash, event.uid, &dirty.more_puts, &dirty.more_deletes);
   }
   job_replies_[event.call] = event.uid;
+  if (IsTraced(stored)) effects_.push_back(TellSpan{SubmitSpan(stored, now_.wall), true});
   if (stored.spec.spec().datasets().empty()) {
     Enqueue(&stored);
   } else {

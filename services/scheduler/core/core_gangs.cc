@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/gang_state.h"
+#include "services/scheduler/core/job_spans.h"
 #include "services/scheduler/core/keys.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/scheduler_core.h"
@@ -181,6 +182,8 @@ void SchedulerCore::Place(JobEntry* job, const std::vector<NodeCapacity>& nodes,
   SetState(job, Job::STATE_PREPARING, "PLACED",
            absl::StrCat("placed on ", job->gang->head.cluster(), " as generation ",
                         job->state.generation()));
+  *job->state.mutable_generation_time() = ToProto(now_.wall);
+  if (IsTraced(*job)) effects_.push_back(TellSpan{PlaceSpan(*job, now_.wall), true});
   usage_.Update(job->uid(), job);
   WatchGang(*job);
   resend_.insert(job->uid());
@@ -268,6 +271,10 @@ void SchedulerCore::EndGeneration(JobEntry* job, bool success) {
     }
     started_at_.erase(started);
   }
+  if (IsTraced(*job)) {
+    effects_.push_back(
+        TellSpan{GenerationSpan(*job, now_.wall, success ? "" : FailureInWords(*job))});
+  }
   if (job->state.cancel_requested()) {
     Finish(job, Job::STATE_CANCELLED, "CANCELLED", "cancelled; all its Tasks have ended");
     return;
@@ -317,6 +324,7 @@ void SchedulerCore::Finish(JobEntry* job, Job::State state, const std::string& r
   const bool awaited_data = job->state.reason() == "AWAITING_DATA";
   SetState(job, state, reason, message);
   *job->state.mutable_end_time() = ToProto(now_.wall);
+  if (IsTraced(*job)) effects_.push_back(TellSpan{JobSpan(*job)});
   finished_.emplace(ToTime(job->state.end_time()), job->uid());
   ArmRetirement();
   Dequeue(*job);

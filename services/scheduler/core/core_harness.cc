@@ -72,6 +72,10 @@ std::vector<Effect> CoreHarness::Apply(const Event& event) {
   Step step = core_->Apply(event, now_);
   for (const Write& write : step.persist) Commit(write);
   Check(!step.persist.empty());
+  for (TellSpan& told : Of<TellSpan>(step.after)) {
+    if (told.until_stored) told.span.end = now_.wall;
+    spans_.push_back(std::move(told.span));
+  }
   return std::move(step.after);
 }
 
@@ -155,6 +159,7 @@ std::vector<Effect> CoreHarness::Submit(const std::string& id, JobSpec spec) {
   create.job_id = id;
   create.uid = id;
   create.submitter = "person-1";
+  create.traceparent = traceparent_;
   ApplyDefaults("projects/p", config_, &spec);
   create.spec = std::move(spec);
   return Apply(create);

@@ -4,10 +4,12 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "libs/time/clock.h"
+#include "libs/trace/span.h"
 #include "services/scheduler/core/scheduler_core.h"
 
 namespace capstan::scheduler {
@@ -39,6 +41,10 @@ class CoreHarness {
   SchedulerCore& core() { return *core_; }
   const std::map<std::string, std::string>& records() const { return records_; }
   const std::vector<capstan::event::v1::JobEvent>& events() const { return events_; }
+  // Told so far.
+  const std::vector<trace::Span>& spans() const { return spans_; }
+  // Of the calls that submit from now on.
+  void set_traceparent(std::string traceparent) { traceparent_ = std::move(traceparent); }
   Now now() const { return now_; }
   const CoreConfig& config() const { return config_; }
   CallId next_call() { return ++last_call_; }
@@ -55,6 +61,8 @@ class CoreHarness {
   CallId last_call_ = 0;
   std::map<std::string, std::string> records_;
   std::vector<capstan::event::v1::JobEvent> events_;
+  std::vector<trace::Span> spans_;
+  std::string traceparent_;
   std::unique_ptr<SchedulerCore> core_;
 };
 

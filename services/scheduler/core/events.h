@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "libs/store/store.h"
 #include "libs/time/clock.h"
+#include "libs/trace/span.h"
 #include "proto/capstan/event/v1/job_event.pb.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
 #include "proto/capstan/scheduler/v1/node.pb.h"
@@ -42,6 +43,7 @@ struct CreateJob {
   std::string request_id;  // may be empty
   std::string body_hash;
   bool validate_only = false;
+  std::string traceparent;               // of the call; empty if it belongs to no trace
   capstan::scheduler::v1::JobSpec spec;  // validated, defaults filled in
 };
 struct CancelJob {
@@ -193,8 +195,16 @@ struct ObserverSuspected {
   bool suspected = false;
 };
 
-using Effect = std::variant<SendDown, CloseSession, ReplyJob, ReplyQueue, ReplyNode, ReplyEmpty,
-                            EnsureData, StopData, ReleasePins, ArchiveJobs, ObserverSuspected>;
+// Tells of something that took time; with `until_stored` it ends when the effect is carried out,
+// since what this step decided is stored then.
+struct TellSpan {
+  trace::Span span;
+  bool until_stored = false;
+};
+
+using Effect =
+    std::variant<SendDown, CloseSession, ReplyJob, ReplyQueue, ReplyNode, ReplyEmpty, EnsureData,
+                 StopData, ReleasePins, ArchiveJobs, ObserverSuspected, TellSpan>;
 
 // Changes that must be committed in one transaction, with the events that tell of them.
 struct Write {

@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/time/proto_time.h"
+#include "libs/trace/context.h"
+#include "services/scheduler/core/job_spans.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -67,6 +69,9 @@ void FillLaunch(const JobEntry& job, int group, int rank, TaskLaunch* launch) {
   launch->set_service_account(spec.service_account());
   launch->add_ports(kPeerPort);
   if (rank == 0) launch->add_ports(kMasterPort);
+  if (const auto trace = GenerationTrace(job); trace.has_value()) {
+    launch->set_traceparent(trace::ToTraceparent(*trace));
+  }
 }
 
 void FillRendezvous(const Gang& gang, int rank, const RendezvousTable& table,

@@ -5,10 +5,13 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "libs/time/proto_time.h"
+#include "libs/trace/span.h"
 #include "services/scheduler/core/gang_state.h"
+#include "services/scheduler/core/job_spans.h"
 #include "services/scheduler/core/keys.h"
 #include "services/scheduler/core/render.h"
 #include "services/scheduler/core/tight_placer.h"
@@ -87,9 +90,16 @@ void SchedulerCore::SetState(JobEntry* job, Job::State state, const std::string&
                              const std::string& message) {
   rec::JobStateRecord& record = job->state;
   if (record.state() == state && record.reason() == reason && record.message() == message) return;
+  const std::string phase = PhaseOf(*job);
+  absl::optional<trace::Span> past;
+  if (!phase.empty() && IsTraced(*job)) past = PhaseSpan(*job, now_.wall);
   record.set_state(state);
   record.set_reason(reason);
   record.set_message(message);
+  if (PhaseOf(*job) != phase) {
+    *record.mutable_phase_time() = ToProto(now_.wall);
+    if (past.has_value()) effects_.push_back(TellSpan{*std::move(past)});
+  }
   if (reason != "BACK_OFF") {
     record.clear_back_off();
     record.clear_retry_time();

@@ -9,11 +9,14 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/types/optional.h"
 #include "libs/random/random.h"
 #include "libs/time/system_clock.h"
+#include "libs/trace/context.h"
 #include "services/node_agent/shim/shim_command.h"
 #include "tools/capstan/admin/commands_admin.h"
 #include "tools/capstan/cli/command_exit.h"
+#include "tools/capstan/cli/command_trace.h"
 #include "tools/capstan/cli/commands.h"
 #include "tools/capstan/cli/exit_code.h"
 #include "tools/capstan/cli/invocation.h"
@@ -21,6 +24,20 @@
 #include "tools/capstan/cli/platform.h"
 #include "tools/capstan/dev/commands_dev.h"
 #include "tools/capstan/serve/commands_serve.h"
+
+namespace {
+
+// The words that chose the command, `job submit`.
+std::string CommandOf(const CLI::App& app) {
+  std::string words;
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    words += (words.empty() ? "" : " ") + at->get_name();
+  }
+  return words;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace capstan;  // NOLINT(google-build-using-namespace)
@@ -73,7 +90,15 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(cli::ExitCode::kUsage);
   }
   absl::Status status = cli::LoadColumnsFile(&invocation.output);
-  if (status.ok()) status = act(invocation);
+  if (status.ok()) {
+    // Processes of a platform, and those that start them, have traces of their own.
+    absl::optional<cli::CommandTrace> command_trace;
+    if (!app.got_subcommand("dev") && !app.got_subcommand("serve")) {
+      command_trace.emplace(CommandOf(app), getenv(trace::kTraceparentVariable), invocation);
+    }
+    status = act(invocation);
+    if (command_trace.has_value()) command_trace->End(status);
+  }
   std::cout.flush();
   if (const auto code = cli::CommandExitCode(status)) return *code;
   if (!status.ok()) std::cerr << cli::DescribeError(status);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Real servers for tests and for trying things out: builds them, starts them, stops them.
 
-usage: testenv.py build etcd|go_spiffe|prometheus|promtool [--output FILE]
+usage: testenv.py build etcd|go_spiffe|otel_collector|prometheus|promtool [--output FILE]
        testenv.py up etcd [--members 1|3] [--name NAME]
        testenv.py down [NAME]
        testenv.py status
@@ -38,9 +38,11 @@ RUN = os.path.join(CACHE, "run")
 # What is there: the package to build in the module <server>/go.mod, and the module with its version.
 SERVERS = {"etcd": ("go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3")}
 
-# Clients of others, for tests of what we serve: built in the same way.
-CLIENTS = {"go_spiffe": (".", "github.com/spiffe/go-spiffe/v2")}
-PROGRAMS = {**SERVERS, **CLIENTS}
+# Clients of others, for tests of what we serve, and servers that only tests start: built in the same
+# way.
+OTHERS = {"go_spiffe": (".", "github.com/spiffe/go-spiffe/v2"),
+          "otel_collector": (".", "go.opentelemetry.io/collector/otelcol")}
+PROGRAMS = {**SERVERS, **OTHERS}
 
 # Programs that Debian has: the package, the beginning of its version, the file in it.
 DEBIAN = {"prometheus": ("prometheus", "2.42.", "usr/bin/prometheus"),

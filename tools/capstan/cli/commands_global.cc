@@ -21,6 +21,9 @@ constexpr char kEnvironment[] =
     "Environment:\n"
     "  CAPSTAN_DATA_DIR   folder of the platform, as --data-dir\n"
     "  CAPSTAN_PROJECT    project of bare names, as --project\n"
+    "  TRACEPARENT        trace that the command and all it causes belongs to (W3C Trace\n"
+    "                     Context), e.g. 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01;\n"
+    "                     default: a new one\n"
     "  NO_COLOR           anything: no colour, also on terminals\n"
     "  XDG_STATE_HOME     the default data folder is capstan/dev below it\n";
 

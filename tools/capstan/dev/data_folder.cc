@@ -165,6 +165,10 @@ absl::StatusOr<cli::v1::Endpoints> KeepEndpoints(const std::string& data_dir,
   }
   CAPSTAN_RETURN_IF_ERROR(ports.Choose(host, may_replace, endpoints.mutable_join_address()));
   endpoints.set_person_socket(PersonSocket(data_dir));
+  endpoints.clear_traces();
+  if (config.monitoring().has_traces()) {
+    *endpoints.mutable_traces() = config.monitoring().traces();
+  }
   CAPSTAN_RETURN_IF_ERROR(StoreEndpoints(data_dir, endpoints));
   return endpoints;
 }

@@ -75,6 +75,18 @@ TEST(DataFolderTest, PortsAreChosenOnceAndKept) {
             first->parts().at("scheduler").address());
 }
 
+TEST(DataFolderTest, ClientsAreToldWhereSpansGo) {
+  const TemporaryFolder folder;
+  const std::string path = absl::StrCat(folder.path(), "/d");
+  ASSERT_TRUE(DataFolder::Own(path).ok());
+  cli::v1::PlatformConfig config;
+  config.mutable_monitoring()->mutable_traces()->set_otlp_address("127.0.0.1:4317");
+  ASSERT_TRUE(KeepEndpoints(path, config, /*may_replace=*/true).ok());
+  EXPECT_EQ(cli::ReadEndpoints(path)->traces().otlp_address(), "127.0.0.1:4317");
+  ASSERT_TRUE(KeepEndpoints(path, {}, /*may_replace=*/true).ok());
+  EXPECT_FALSE(cli::ReadEndpoints(path)->has_traces());
+}
+
 TEST(DataFolderTest, ReplicasComeAndGoWithTheConfiguration) {
   const TemporaryFolder folder;
   const std::string path = absl::StrCat(folder.path(), "/d");

@@ -83,6 +83,13 @@ class PartConfigs {
       *process.mutable_credentials() = PeerOf(kCredentials);
     }
     *process.mutable_monitoring()->mutable_inventory() = PeerOf("telemetry");
+    const cli::v1::PlatformConfig::Monitoring& monitoring = config_.monitoring();
+    if (monitoring.has_access_log()) {
+      *process.mutable_monitoring()->mutable_access_log() = monitoring.access_log();
+    }
+    if (monitoring.has_traces()) {
+      *process.mutable_monitoring()->mutable_traces() = monitoring.traces();
+    }
     process.mutable_log()->set_level(
         static_cast<config::v1::Log::Level>(static_cast<int>(config_.log_level())));
     process.mutable_log()->set_file(absl::StrCat(LogFolder(data_dir_), "/", part.name, ".log"));

@@ -13,6 +13,7 @@
 #include "google/protobuf/duration.pb.h"
 #include "libs/config/proto_reader.h"
 #include "libs/metrics/client_addresses.h"
+#include "libs/process/check.h"
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
@@ -115,6 +116,8 @@ void CheckMonitoring(const cli::v1::PlatformConfig::Monitoring& settings,
                                                                settings.target_readers().end()))
           .status();
   if (!readers.ok()) errors->Add("monitoring.target_readers", std::string(readers.message()));
+  process::CheckAccessLog("monitoring.access_log", settings.access_log(), errors);
+  process::CheckTraces("monitoring.traces", settings.traces(), errors);
 }
 
 }  // namespace

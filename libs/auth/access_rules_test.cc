@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/descriptor.h"
 #include "gtest/gtest.h"
@@ -26,6 +27,7 @@
 #include "proto/capstan/telemetry/v1/archive.pb.h"
 #include "proto/capstan/telemetry/v1/scrape_target.pb.h"
 #include "proto/capstan/telemetry/v1/stream.pb.h"
+#include "proto/capstan/telemetry/v1/subscription.pb.h"
 #include "proto/capstan/telemetry/v1/task_session.pb.h"
 
 namespace capstan::auth {
@@ -54,6 +56,7 @@ std::vector<const FileDescriptor*> Files() {
       telemetry::v1::ArchivedJob::descriptor()->file(),
       telemetry::v1::ReportScrapeTargetRequest::descriptor()->file(),
       telemetry::v1::Record::descriptor()->file(),
+      telemetry::v1::Subscription::descriptor()->file(),
       telemetry::v1::TaskSession::descriptor()->file(),
   };
 }
@@ -97,6 +100,23 @@ TEST(AccessRulesTest, WhoOnlyLooksDoesNotEnterTasks) {
   EXPECT_FALSE(RoleGives(RoleBinding::ROLE_VIEWER, "jobs.exec"));
   EXPECT_FALSE(RoleGives(RoleBinding::ROLE_OPERATOR, "jobs.exec"));
   EXPECT_EQ(ScopeOf("jobs.exec"), PermissionScope::kProject);
+}
+
+TEST(AccessRulesTest, WhoOnlyLooksDoesNotMoveCursors) {
+  using credentials::v1::RoleBinding;
+  for (const char* permission : {"subscriptions.create", "subscriptions.read"}) {
+    EXPECT_TRUE(RoleGives(RoleBinding::ROLE_RESEARCHER, permission));
+    EXPECT_FALSE(RoleGives(RoleBinding::ROLE_VIEWER, permission));
+    EXPECT_FALSE(RoleGives(RoleBinding::ROLE_OPERATOR, permission));
+    EXPECT_EQ(ScopeOf(permission), PermissionScope::kProject);
+  }
+  AccessRules rules;
+  for (const char* act : {"CreateSubscription", "DeleteSubscription", "SeekSubscription"}) {
+    const AccessRule* rule =
+        rules.Find(absl::StrCat("/capstan.telemetry.v1.SubscriptionService/", act));
+    ASSERT_NE(rule, nullptr) << act;
+    EXPECT_TRUE(rule->audited()) << act;
+  }
 }
 
 TEST(AccessRulesTest, AnonymousCallersReachNothingButIdentity) {

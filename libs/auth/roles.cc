@@ -23,7 +23,7 @@ struct Row {
 constexpr PermissionScope kAny = PermissionScope::kAnyProject;
 
 // Sorted by permission.
-constexpr std::array<Row, 28> kTable = {{
+constexpr std::array<Row, 30> kTable = {{
     {"auditRecords.list", kAdmin | kOperator},
     {"bundles.create", kAdmin | kResearcher, kAny},
     {"bundles.get", kEveryone, kAny},
@@ -52,6 +52,9 @@ constexpr std::array<Row, 28> kTable = {{
     {"roleBindings.create", kAdmin},
     {"roleBindings.delete", kAdmin},
     {"roleBindings.get", kAdmin | kOperator | kResearcher},
+    // To read by a subscription moves what others are shown: not for who only looks.
+    {"subscriptions.create", kAdmin | kResearcher},
+    {"subscriptions.read", kAdmin | kResearcher},
 }};
 
 const Row* Find(absl::string_view permission) {

@@ -90,6 +90,13 @@ void Engine::OpenReader(v1::ReadRecordsRequest request, std::unique_ptr<RecordSi
   Pump(id);
 }
 
+void Engine::FindExtent(std::string stream,
+                        absl::AnyInvocable<void(absl::StatusOr<StreamExtent>)> done) {
+  files_->FindExtent(std::move(stream), WhileAlive(std::move(done)));
+}
+
+void Engine::KeepNewest(std::set<std::string> streams) { files_->KeepNewest(std::move(streams)); }
+
 void Engine::Pump(int64_t id) {
   const auto it = readers_.find(id);
   if (it == readers_.end()) return;

@@ -15,6 +15,7 @@
 #include "libs/strand/strand.h"
 #include "proto/capstan/telemetry/v1/stream.pb.h"
 #include "services/telemetry/adapters/stream_files.h"
+#include "services/telemetry/core/subscription_book.h"
 #include "services/telemetry/ports/record_sink.h"
 #include "services/telemetry/ports/streams.h"
 
@@ -42,6 +43,9 @@ class Engine final : public Streams {
   void Append(std::string stream, std::vector<v1::Record> records,
               absl::AnyInvocable<void(absl::StatusOr<Appended>)> done) override;
   void OpenReader(v1::ReadRecordsRequest request, std::unique_ptr<RecordSink> sink) override;
+  void FindExtent(std::string stream,
+                  absl::AnyInvocable<void(absl::StatusOr<StreamExtent>)> done) override;
+  void KeepNewest(std::set<std::string> streams) override;
 
   // Ends all readers with UNAVAILABLE; no new ones are taken.
   void Stop();

@@ -68,6 +68,8 @@ absl::Status Run(const config::v1::TelemetryConfig& config, const process::Start
   if (config.keep_bytes() != 0) settings.keep_bytes = config.keep_bytes();
   if (config.has_keep_for()) settings.keep_for = ToDuration(config.keep_for());
   settings.archive_file = absl::StrCat(config.process().data_folder(), "/archive.sqlite");
+  settings.subscriptions_file =
+      absl::StrCat(config.process().data_folder(), "/subscriptions.sqlite");
   const config::v1::JobArchive& archive = config.archive();
   if (archive.has_keep_for()) settings.archive_keep_for = ToDuration(archive.keep_for());
   if (archive.max_jobs() > 0) settings.archive_max_jobs = archive.max_jobs();

@@ -13,13 +13,16 @@
 #include "proto/capstan/telemetry/v1/scrape_target.pb.h"
 #include "services/telemetry/adapters/http_sd.h"
 #include "services/telemetry/adapters/sqlite_job_archive.h"
+#include "services/telemetry/adapters/sqlite_subscription_store.h"
 #include "services/telemetry/adapters/stream_files.h"
 #include "services/telemetry/api/archive_service.h"
 #include "services/telemetry/api/scrape_target_service.h"
 #include "services/telemetry/api/stream_service.h"
+#include "services/telemetry/api/subscription_service.h"
 #include "services/telemetry/api/task_session_service.h"
 #include "services/telemetry/engine.h"
 #include "services/telemetry/session_relay.h"
+#include "services/telemetry/subscription_engine.h"
 #include "services/telemetry/target_inventory.h"
 
 namespace capstan::telemetry {
@@ -39,6 +42,9 @@ struct Server::Parts {
   std::unique_ptr<ScrapeTargetServiceHandler> target_service;
   // Waits for the audit trail's disk. Outlives what posts to it.
   std::unique_ptr<ThreadStrand> audit_strand;
+  std::unique_ptr<SqliteSubscriptionStore> subscription_store;
+  std::unique_ptr<SubscriptionEngine> subscriptions;
+  std::unique_ptr<SubscriptionServiceHandler> subscription_service;
   std::unique_ptr<SessionRelay> relay;
   std::unique_ptr<TaskSessionServiceHandler> session_service;
   std::unique_ptr<rpc::Server> server;
@@ -70,7 +76,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   parts.OnStrand([&] {
     parts.engine =
         std::make_unique<Engine>(Engine::Options(), parts.files.get(), deps.strand, deps.metrics);
-    parts.engine->Start();
   });
   parts.service =
       std::make_unique<StreamServiceHandler>(deps.access, parts.engine.get(), deps.strand);
@@ -122,6 +127,29 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
     rpc_config.services.push_back(
         rpc::Registered<v1::TaskSessionService>(parts.session_service.get()));
   }
+  if (deps.audit != nullptr && !config.subscriptions_file.empty()) {
+    CAPSTAN_ASSIGN_OR_RETURN(
+        parts.subscription_store,
+        SqliteSubscriptionStore::Open(config.subscriptions_file, &deps.strand->clock()));
+    CAPSTAN_ASSIGN_OR_RETURN(auto records, parts.subscription_store->Load());
+    parts.OnStrand([&] {
+      parts.subscriptions = std::make_unique<SubscriptionEngine>(
+          SubscriptionEngine::Options(),
+          SubscriptionEngine::Deps{.strand = deps.strand,
+                                   .streams = parts.engine.get(),
+                                   .store = parts.subscription_store.get(),
+                                   .audit_strand = parts.audit_strand.get(),
+                                   .audit = deps.audit,
+                                   .metrics = deps.metrics},
+          std::move(records));
+    });
+    parts.subscription_service = std::make_unique<SubscriptionServiceHandler>(
+        deps.access, parts.subscriptions.get(), deps.strand);
+    rpc_config.services.push_back(
+        rpc::Registered<v1::SubscriptionService>(parts.subscription_service.get()));
+  }
+  // Once it is known which Streams are read by subscriptions.
+  parts.OnStrand([&] { parts.engine->Start(); });
   CAPSTAN_ASSIGN_OR_RETURN(parts.server, rpc::Server::Start(rpc_config));
   return server;
 }
@@ -137,6 +165,7 @@ Server::~Server() {
   }
   parts_->OnStrand([this] {
     parts_->relay.reset();
+    parts_->subscriptions.reset();
     parts_->engine.reset();
   });
 }
@@ -167,6 +196,7 @@ void Server::Drain(absl::Duration grace) {
   if (parts_->server == nullptr) return;
   // Followers would use up the grace.
   parts_->OnStrand([this] {
+    if (parts_->subscriptions != nullptr) parts_->subscriptions->Stop();
     parts_->engine->Stop();
     if (parts_->relay != nullptr) parts_->relay->Stop();
   });

@@ -32,6 +32,9 @@ struct ServerConfig {
   std::string archive_file;
   absl::Duration archive_keep_for = absl::Hours(24 * 365);
   int64_t archive_max_jobs = 1'000'000;
+  // Where subscriptions and their cursors are kept. Empty, or without an audit trail: there are
+  // none, and their RPCs are unimplemented.
+  std::string subscriptions_file;
   // File with what there is to scrape.
   std::string targets_file;
   absl::Duration forget_targets_after = absl::Hours(1);
@@ -51,7 +54,7 @@ struct ServerDeps {
   const log::Logger* logger = nullptr;
   metrics::Registry* metrics = nullptr;
   std::shared_ptr<grpc::ServerCredentials> credentials;
-  // Where task sessions are recorded; without it there are none.
+  // Where task sessions and acts on subscriptions are recorded; without it there are none.
   audit::AuditSink* audit = nullptr;
   // Of the ids of task sessions, which are no secrets.
   uint64_t seed = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -108,6 +109,56 @@ void StreamFiles::Read(std::string stream, Position position, int64_t max_bytes,
   strand_->Post([shared, refusal] { (*shared)(refusal); });
 }
 
+void StreamFiles::FindExtent(std::string stream, Done<StreamExtent> done) {
+  auto shared = std::make_shared<Done<StreamExtent>>(std::move(done));
+  absl::Status refusal;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (closing_) {
+      refusal = ClosingError();
+    } else if (reads_.size() >= kMaxReads) {
+      refusal = BusyError("too many readers wait for the disk");
+    } else {
+      reads_.push_back([this, stream = std::move(stream), shared](bool closing) {
+        absl::StatusOr<StreamExtent> extent =
+            closing ? absl::StatusOr<StreamExtent>(ClosingError()) : ExtentOf(stream);
+        strand_->Post([shared, extent = std::move(extent)] { (*shared)(extent); });
+      });
+      return;
+    }
+  }
+  strand_->Post([shared, refusal] { (*shared)(refusal); });
+}
+
+absl::StatusOr<StreamExtent> StreamFiles::ExtentOf(const std::string& stream) {
+  {
+    absl::MutexLock lock(&open_mutex_);
+    const auto it = extents_.find(stream);
+    if (it != extents_.end()) return it->second;
+  }
+  CAPSTAN_ASSIGN_OR_RETURN(const std::shared_ptr<OpenStream> open, Find(stream, /*make=*/false));
+  if (open == nullptr) return StreamExtent();
+  // In this order: a drop in between must not put the beginning behind the end.
+  const int64_t next = open->log->next_offset();
+  return StreamExtent{std::min(open->log->first_offset(), next), next};
+}
+
+void StreamFiles::KeepNewest(std::set<std::string> streams) {
+  absl::MutexLock lock(&open_mutex_);
+  keep_newest_ = std::move(streams);
+  for (auto it = extents_.begin(); it != extents_.end();) {
+    it = keep_newest_.count(it->first) > 0 ? std::next(it) : extents_.erase(it);
+  }
+}
+
+void StreamFiles::Close(std::map<std::string, std::shared_ptr<OpenStream>>::iterator open) {
+  if (keep_newest_.count(open->first) > 0) {
+    const segment_log::SegmentLog& log = *open->second->log;
+    extents_[open->first] = {log.first_offset(), log.next_offset()};
+  }
+  open_.erase(open);
+}
+
 void StreamFiles::Retain() {
   absl::MutexLock lock(&mutex_);
   if (closing_ || retaining_) return;
@@ -139,7 +190,7 @@ absl::StatusOr<std::shared_ptr<StreamFiles::OpenStream>> StreamFiles::Find(
       }
     }
     if (oldest == open_.end()) break;
-    open_.erase(oldest);
+    Close(oldest);
   }
   auto opened = std::make_shared<OpenStream>();
   bool readable = true;
@@ -168,6 +219,7 @@ absl::StatusOr<std::shared_ptr<StreamFiles::OpenStream>> StreamFiles::Find(
                          absl::StrCat("records of ", stream, " can't be parsed"));
   }
   opened->last_used = ++uses_;
+  extents_.erase(stream);
   open_[stream] = opened;
   return opened;
 }
@@ -343,10 +395,15 @@ void StreamFiles::FindRetention() {
     folder.newest = std::max(folder.newest, time);
     ++folder.segments;
   }
+  std::set<std::string> keep_newest;
+  {
+    absl::MutexLock lock(&open_mutex_);
+    keep_newest = keep_newest_;
+  }
   absl::MutexLock lock(&mutex_);
   for (const auto& [stream, folder] : folders) {
     if (stream == kAuditStream || !IsStreamName(stream)) continue;
-    const bool whole = folder.newest < keep_since;
+    const bool whole = folder.newest < keep_since && keep_newest.count(stream) == 0;
     const bool part =
         folder.segments > 1 && (folder.bytes > options_.keep_bytes || folder.oldest < keep_since);
     if (whole || part) retentions_.push_back({stream, whole});
@@ -357,6 +414,7 @@ void StreamFiles::DoRetention(const Retention& retention) {
   const absl::Time keep_since = strand_->clock().Read().wall - options_.keep_for;
   if (retention.whole) {
     absl::MutexLock lock(&open_mutex_);
+    if (keep_newest_.count(retention.stream) > 0) return;
     const auto it = open_.find(retention.stream);
     // Someone reads it: next time.
     if (it != open_.end() && it->second.use_count() > 1) return;

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "libs/strand/strand.h"
 #include "proto/capstan/telemetry/v1/stream.pb.h"
 #include "services/telemetry/core/producer_index.h"
+#include "services/telemetry/core/subscription_book.h"
 #include "services/telemetry/ports/streams.h"
 
 namespace capstan::telemetry {
@@ -69,8 +71,13 @@ class StreamFiles {
   void Append(std::string stream, std::vector<v1::Record> records, Done<Appended> done);
   // Records until `max_bytes` is passed. A Stream that no one has appended to is empty.
   void Read(std::string stream, Position position, int64_t max_bytes, Done<Piece> done);
+  // Cheap for Streams that KeepNewest was told of, open or not.
+  void FindExtent(std::string stream, Done<StreamExtent> done);
   // Drops what is older or more than is kept; by itself in the background.
   void Retain();
+  // From now on the newest segment of these Streams stays whatever its age; of others no longer.
+  // From any thread.
+  void KeepNewest(std::set<std::string> streams);
 
  private:
   struct OpenStream {
@@ -99,6 +106,10 @@ class StreamFiles {
   void WriteGroup(std::deque<PendingAppend> group);
   absl::StatusOr<Appended> WriteOne(OpenStream& stream, std::vector<v1::Record> records);
   absl::StatusOr<Piece> ReadPiece(const std::string& stream, Position position, int64_t max_bytes);
+  absl::StatusOr<StreamExtent> ExtentOf(const std::string& stream);
+  // Closes a Stream of which all is on disk.
+  void Close(std::map<std::string, std::shared_ptr<OpenStream>>::iterator open)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(open_mutex_);
   void FindRetention();
   void DoRetention(const Retention& retention);
   // Null, without error, if it does not exist and is not to be made.
@@ -114,6 +125,9 @@ class StreamFiles {
   absl::Mutex open_mutex_;
   std::map<std::string, std::shared_ptr<OpenStream>> open_ ABSL_GUARDED_BY(open_mutex_);
   int64_t uses_ ABSL_GUARDED_BY(open_mutex_) = 0;
+  std::set<std::string> keep_newest_ ABSL_GUARDED_BY(open_mutex_);
+  // Of Streams of `keep_newest_` that are not open. Nothing changes a Stream but by opening it.
+  std::map<std::string, StreamExtent> extents_ ABSL_GUARDED_BY(open_mutex_);
 
   absl::Mutex mutex_;
   std::deque<PendingAppend> appends_ ABSL_GUARDED_BY(mutex_);

@@ -108,4 +108,9 @@ v1::Record GapRecordBefore(int64_t first_kept, int64_t dropped_records, int64_t 
   return record;
 }
 
+bool IsRetentionGap(const v1::Record& record) {
+  // What was appended has a producer.
+  return record.kind() == kGapKind && record.producer().empty();
+}
+
 }  // namespace capstan::telemetry

@@ -39,6 +39,8 @@ bool Matches(const v1::Record& record, const v1::ReadRecordsRequest& request);
 
 // The record that stands where retention has dropped some; `first_kept` is the offset after it.
 v1::Record GapRecordBefore(int64_t first_kept, int64_t dropped_records, int64_t dropped_bytes);
+// Whether it is such a record. A gap that a producer has reported is a record like others.
+bool IsRetentionGap(const v1::Record& record);
 
 }  // namespace capstan::telemetry
 

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "proto/capstan/telemetry/v1/stream.pb.h"
+#include "services/telemetry/core/subscription_book.h"
 #include "services/telemetry/ports/record_sink.h"
 
 namespace capstan::telemetry {
@@ -32,6 +34,12 @@ class Streams {
   // Serves a checked request until its end, or, if it follows, until the reader goes or the service
   // stops.
   virtual void OpenReader(v1::ReadRecordsRequest request, std::unique_ptr<RecordSink> sink) = 0;
+  // Which records are on disk. A Stream that no one has appended to begins and ends at 1.
+  virtual void FindExtent(std::string stream,
+                          absl::AnyInvocable<void(absl::StatusOr<StreamExtent>)> done) = 0;
+  // From now on retention leaves at least the newest segment of these Streams, so that their
+  // offsets go on; of others no longer.
+  virtual void KeepNewest(std::set<std::string> streams) = 0;
 };
 
 }  // namespace capstan::telemetry

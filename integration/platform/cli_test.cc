@@ -174,10 +174,11 @@ class CliTest : public ::testing::Test {
   void RunExample(const std::string& example, std::string* settings) {
     ++examples_;
     if (NeedsMoreThanTheScene(example)) return;
-    // The watch of a list goes on until it is interrupted, and so does a forwarded port.
+    // The watch of a list goes on until it is interrupted, and so do a forwarded port and a reader.
     const bool endless =
         (absl::StrContains(example, " list ") && absl::EndsWith(example, "--watch")) ||
-        absl::StrContains(example, " port-forward ");
+        absl::StrContains(example, " port-forward ") ||
+        absl::StrContains(example, " subscription read to-disk ");
     const CommandResult result =
         Bash(absl::StrCat(*settings, endless ? "timeout 2 " : "", example));
     EXPECT_EQ(result.exit_code, endless ? 124 : 0) << example << "\n" << result.out;

@@ -69,6 +69,7 @@ int main(int argc, char** argv) {
   cli::AddJobCommands(app, &act);
   cli::AddFleetCommands(app, &act);
   cli::AddDataCommands(app, &act);
+  cli::AddSubscriptionCommands(app, &act);
   cli::AddProjectCommands(app, &act);
   cli::AddAccessCommands(app, &act);
   admin::AddAdminCommands(app, &act);

@@ -21,6 +21,7 @@ void AddJobCommands(CLI::App& app, Act* act);
 void AddFleetCommands(CLI::App& app, Act* act);
 void AddProjectCommands(CLI::App& app, Act* act);
 void AddAccessCommands(CLI::App& app, Act* act);
+void AddSubscriptionCommands(CLI::App& app, Act* act);
 // `completion` and `man`, for all commands that `app` has by the time they run.
 void AddShellCommands(CLI::App& app, Act* act);
 

@@ -137,6 +137,8 @@ const std::vector<Candidate>* FixedValues(const std::string& type) {
         {"researcher", "submits and cancels Jobs, keeps data"},
         {"viewer", "sees Jobs and data"}}},
       {"FIGURE", Words({"rank", "cpu", "memory"})},
+      {"PLACE",
+       {{"oldest", "the oldest record that is kept"}, {"newest", "what comes from now on"}}},
       {"TOPIC", Words({"output", "exit-codes", "environment"})},
       {"SHELL", Words(CompletionShells())},
       {"VERB", Words(PermissionVerbs())},

@@ -15,6 +15,7 @@
 #include "proto/capstan/scheduler/v1/job_service.grpc.pb.h"
 #include "proto/capstan/scheduler/v1/node.grpc.pb.h"
 #include "proto/capstan/scheduler/v1/queue.grpc.pb.h"
+#include "proto/capstan/telemetry/v1/subscription.grpc.pb.h"
 #include "tools/capstan/cli/call.h"
 #include "tools/capstan/cli/human_format.h"
 #include "tools/capstan/cli/names.h"
@@ -40,7 +41,7 @@ Candidates List(const Invocation& invocation, absl::string_view part,
   const auto stub = Service::NewStub(channel);
   Request request;
   if constexpr (requires { request.set_parent(parent); }) request.set_parent(parent);
-  request.set_page_size(kMaxNames);
+  if constexpr (requires { request.set_page_size(kMaxNames); }) request.set_page_size(kMaxNames);
   CAPSTAN_ASSIGN_OR_RETURN(const Response response,
                            Call(stub.get(), method, request, Terms(invocation)));
   std::vector<Candidate> found;
@@ -154,6 +155,20 @@ Candidates Loads(const Invocation& invocation) {
       });
 }
 
+Candidates Subscriptions(const Invocation& invocation) {
+  using telemetry::v1::Subscription;
+  using telemetry::v1::SubscriptionService;
+  return List<SubscriptionService>(
+      invocation, "telemetry", &SubscriptionService::Stub::ListSubscriptions,
+      ProjectParent(invocation.project),
+      [](const auto& all) -> const auto& { return all.subscriptions(); },
+      [](const Subscription& subscription) {
+        return Candidate{LastSegment(subscription.name()),
+                         absl::StrCat(subscription.stream(), ", ", subscription.lag_records(),
+                                      " records behind")};
+      });
+}
+
 }  // namespace
 
 NameSource PlatformNames(const Invocation& invocation) {
@@ -165,7 +180,8 @@ NameSource PlatformNames(const Invocation& invocation) {
     }
     if (const auto it = options.find("project"); it != options.end()) bounded.project = it->second;
     Candidates found = std::vector<Candidate>();
-    if (type == "JOB") found = Jobs(bounded);
+    // Of a Stream the Job is what has to be typed.
+    if (type == "JOB" || type == "STREAM") found = Jobs(bounded);
     if (type == "QUEUE") found = Queues(bounded);
     if (type == "NODE") found = Nodes(bounded);
     if (type == "CLUSTER") found = Clusters(bounded);
@@ -173,6 +189,7 @@ NameSource PlatformNames(const Invocation& invocation) {
     if (type == "BINDING") found = Bindings(bounded, options.count("everywhere") > 0);
     if (type == "DATASET") found = Datasets(bounded);
     if (type == "LOAD") found = Loads(bounded);
+    if (type == "SUBSCRIPTION") found = Subscriptions(bounded);
     return found.ok() ? *std::move(found) : std::vector<Candidate>();
   };
 }

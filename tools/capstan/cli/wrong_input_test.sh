@@ -84,6 +84,14 @@ expect 0 ':none' __complete -- job get ''
 expect 3 'expected a verb and a resource' access can-i create
 expect 3 "found 'frobnicate', expected one of cancel, create, exec, get, list" access can-i frobnicate jobs
 expect 3 'expected one of auditRecords' access can-i get unicorns
+expect 0 'Needs the permission' subscription create --help
+expect 2 'stream is required' subscription create nightly
+expect 2 '--from' subscription create nightly digits --from tomorrow
+expect 2 'requires exactly 1 option' subscription seek nightly --oldest --newest
+expect 2 'requires exactly 1 option' subscription seek nightly
+expect 2 'offset: Value 0 not in range' subscription commit nightly 0
+expect 5 'capstan dev up' subscription read nightly
+expect 3 'expected one of create, read' access can-i frobnicate subscriptions
 expect 3 'expected either an identity or --serial' access deny
 expect 3 'expected either an identity or --serial' access allow
 expect 2 'heads requires --file' audit verify --heads heads.bin

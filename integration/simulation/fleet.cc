@@ -145,6 +145,14 @@ void Fleet::Cancel(const std::string& name) {
       });
 }
 
+int64_t Fleet::Preemptions() const {
+  const auto core = scheduler::SchedulerCore::Load(scheduler::CoreConfig(), store_.disk.Read());
+  int64_t preemptions = 0;
+  if (!core.ok()) return preemptions;
+  for (const auto& [uid, job] : (*core)->model().jobs) preemptions += job.state.preemptions();
+  return preemptions;
+}
+
 bool Fleet::Settled(int jobs, std::string* why) const {
   if (acknowledged_ < jobs) {
     *why = absl::StrCat(jobs - acknowledged_, " jobs are not acknowledged");

@@ -82,6 +82,8 @@ class Fleet {
   // Whether `jobs` Jobs are acknowledged, every acknowledged one is stored as final, and nothing is
   // left of any: no process, folder, record, uid or pin. If not, says why.
   bool Settled(int jobs, std::string* why) const;
+  // How often Jobs that are stored were ended for others.
+  int64_t Preemptions() const;
 
  private:
   // Someone at a terminal: never crashes.

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "integration/simulation/fleet.h"
+#include "libs/time/proto_time.h"
 
 namespace capstan::simulation {
 namespace {
@@ -48,6 +49,14 @@ void Scenario::PlanJobs() {
     job->request_id = world_.random().Uuid4();
     const auto replicas = static_cast<int32_t>(world_.random().Between(int64_t{1}, int64_t{5}));
     job->spec = Fleet::Spec(replicas, absl::Minutes(1));
+    if (config_.standing) {
+      job->spec.set_priority(
+          static_cast<int32_t>(world_.random().Between(int64_t{-1}, int64_t{1})));
+      if (world_.random().OneIn(5)) {
+        *job->spec.mutable_time_limit() =
+            ToProto(world_.random().Between(absl::Minutes(1), absl::Minutes(4)));
+      }
+    }
     Fleet::Done done = nullptr;
     if (world_.random().OneIn(8)) {
       done = [this](const Job& made) {
@@ -224,6 +233,7 @@ Outcome Scenario::Run() {
   outcome.log_hash = world_.log_hash();
   outcome.gangs = fleet_.witness().generations();
   outcome.commits = fleet_.witness().commits();
+  outcome.preemptions = fleet_.Preemptions();
   outcome.faults = world_.faults();
   outcome.time = world_.now();
   return outcome;

@@ -20,6 +20,8 @@ struct ScenarioConfig {
   // By then nothing may be left.
   absl::Duration settle = absl::Minutes(60);
   bool faults = true;
+  // Jobs differ in priority, so that some are ended for others, and some have a time limit.
+  bool standing = false;
   bool print_log = false;
   Mutants mutants;
 };
@@ -31,6 +33,8 @@ struct Outcome {
   int64_t steps = 0;
   int64_t gangs = 0;
   int64_t commits = 0;
+  // Times that a Job was ended for one of higher standing.
+  int64_t preemptions = 0;
   std::map<std::string, int> faults;
   absl::Duration time;
 };

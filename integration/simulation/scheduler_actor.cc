@@ -96,6 +96,8 @@ void SchedulerActor::KeepAlive() {
 
 void SchedulerActor::Lead(int64_t epoch) {
   scheduler::CoreConfig config;
+  // So that there is somebody to end for a Job of higher priority within a scenario.
+  config.min_runtime = absl::Seconds(30);
   if (mutants_->replaces_early) config.replace_margin = -absl::Seconds(30);
   auto core = scheduler::SchedulerCore::Load(config, store_->disk.Read());
   if (!core.ok()) return world().Violate(absl::StrCat(name(), ": ", core.status().ToString()));

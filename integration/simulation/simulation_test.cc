@@ -29,9 +29,9 @@ bool Counts(const Outcome& outcome) {
 }
 
 std::string Describe(const Outcome& outcome) {
-  std::string text =
-      absl::StrCat(outcome.steps, " steps, ", outcome.gangs, " gangs, ", outcome.commits,
-                   " checkpoints, ", absl::FormatDuration(outcome.time), ";");
+  std::string text = absl::StrCat(outcome.steps, " steps, ", outcome.gangs, " gangs, ",
+                                  outcome.commits, " checkpoints, ", outcome.preemptions,
+                                  " preemptions, ", absl::FormatDuration(outcome.time), ";");
   for (const auto& [kind, count] : outcome.faults) absl::StrAppend(&text, " ", kind, " ", count);
   return text;
 }
@@ -40,6 +40,7 @@ TEST(SimulationTest, InvariantsHoldInEverySeed) {
   ScenarioConfig config;
   if (absl::GetFlag(FLAGS_seed) >= 0) {
     config.seed = static_cast<uint64_t>(absl::GetFlag(FLAGS_seed));
+    config.standing = config.seed % 2 == 1;
     config.print_log = true;
     const Outcome outcome = RunScenario(config);
     std::cout << "seed " << config.seed << ": " << Describe(outcome) << "\n";
@@ -47,14 +48,17 @@ TEST(SimulationTest, InvariantsHoldInEverySeed) {
     return;
   }
   int64_t counted = 0;
+  int64_t preemptions = 0;
   int64_t run = 0;
   const int64_t wanted = absl::GetFlag(FLAGS_seeds);
   // Every seed must hold, also those that fire too little to count; three times as many is the
   // bound.
   for (; counted < wanted && run < 3 * wanted; ++run) {
     config.seed = static_cast<uint64_t>(absl::GetFlag(FLAGS_first_seed) + run);
+    config.standing = config.seed % 2 == 1;
     const Outcome outcome = RunScenario(config);
     const bool counts = Counts(outcome);
+    preemptions += outcome.preemptions;
     counted += counts ? 1 : 0;
     std::cout << "seed " << config.seed << (counts ? ": " : " (does not count): ")
               << Describe(outcome) << std::endl;
@@ -62,6 +66,7 @@ TEST(SimulationTest, InvariantsHoldInEverySeed) {
   }
   std::cout << counted << " of " << run << " seeds count" << std::endl;
   EXPECT_EQ(counted, wanted);
+  EXPECT_GT(preemptions, wanted / 2);
 }
 
 TEST(SimulationTest, ASeedMakesOneHistory) {

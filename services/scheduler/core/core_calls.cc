@@ -74,6 +74,7 @@ void SchedulerCore::On(const LeadershipGained& event) {
   for (auto& [uid, job] : model_.jobs) {
     next_submit_sequence_ = std::max(next_submit_sequence_, job.spec.submit_sequence() + 1);
     if (job.live()) {
+      live_.insert(uid);
       usage_.Update(uid, &job);
       queue_book_.SetLive(job);
       WatchGang(job);
@@ -82,14 +83,19 @@ void SchedulerCore::On(const LeadershipGained& event) {
     }
     if (job.final()) finished_.emplace(ToTime(job.state.end_time()), uid);
     if (job.state.state() != Job::STATE_QUEUED) continue;
+    if (job.state.has_estimated_start_time()) reserved_ = uid;
     if (job.state.reason() == "AWAITING_DATA") {
       AskForData(&job);
+    } else if (job.state.making_room_size() > 0) {
+      making_room_.insert(OrderOf(job));
+      queue_book_.SetLive(job);
     } else if (job.state.reason() == "BACK_OFF") {
       retry_at_[uid] = now_.boot + ToDuration(job.state.back_off());
     } else {
       Await(job);
     }
   }
+  ResumeMakingRoom();
   ArmRetirement();
 }
 
@@ -146,6 +152,13 @@ absl::Status SchedulerCore::CheckNewJob(const CreateJob& event, const std::strin
       std::find(projects.begin(), projects.end(), event.project) == projects.end()) {
     return FieldError("job.spec.queue",
                       absl::StrCat("`", event.spec.queue(), "` does not admit ", event.project));
+  }
+  if (event.spec.preemption() == capstan::scheduler::v1::JobSpec::PREEMPTION_NEVER &&
+      !queue->second.queue().allow_non_preemptible()) {
+    return FieldError("job.spec.preemption",
+                      absl::StrCat("is PREEMPTION_NEVER, and `", event.spec.queue(),
+                                   "` does not set allow_non_preemptible; leave it out, or choose "
+                                   "another Queue"));
   }
   if (HasQueuesBelow(model_, queue->first)) {
     return FieldError("job.spec.queue",
@@ -295,6 +308,8 @@ void SchedulerCore::On(const CreateQueue& event) {
   *queue.mutable_projects() = event.queue.projects();
   queue.set_parent(event.queue.parent());
   *queue.mutable_quotas() = event.queue.quotas();
+  if (event.queue.has_min_runtime()) *queue.mutable_min_runtime() = event.queue.min_runtime();
+  queue.set_allow_non_preemptible(event.queue.allow_non_preemptible());
   *queue.mutable_create_time() = ToProto(now_.wall);
   Write write;
   write.puts.push_back(PutQueue(event.queue_id, record));

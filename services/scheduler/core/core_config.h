@@ -28,6 +28,9 @@ struct CoreConfig {
   int freeze_min_executors = 3;
   int freeze_min_nodes = 10;
 
+  // A Job that has run for less is not ended for another, where no Queue says how long.
+  absl::Duration min_runtime = absl::Minutes(5);
+
   // Jobs that have not ended, of which a CreateJob beyond is shed.
   size_t max_jobs = 200'000;
   // Ended Jobs are kept for so long after their end, and at most so many (then the oldest go), but

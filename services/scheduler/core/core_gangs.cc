@@ -1,4 +1,4 @@
-// Rounds of placement, the life of gangs, their data, and what time does to them.
+// The life of gangs, their data, and what time does to them.
 #include <algorithm>
 #include <utility>
 
@@ -60,140 +60,25 @@ void SchedulerCore::Await(const JobEntry& job) {
 
 void SchedulerCore::Dequeue(const JobEntry& job) {
   waiting_.erase(OrderOf(job));
+  // The place kept for it is free for others.
+  if (making_room_.erase(OrderOf(job)) > 0) room_changed_ = true;
+  if (reserved_ == job.uid()) ForgetReservation();
   fresh_.erase(OrderOf(job));
   queue_book_.RemoveWaiting(job);
   retry_at_.erase(job.uid());
-}
-
-void SchedulerCore::Round() {
-  UpdateUsage();
-  if (waiting_.empty()) {
-    room_changed_ = false;
-    return;
-  }
-  if (!room_changed_ && fresh_.empty()) return;
-  std::set<NodeId> unreported;
-  for (const auto& [id, node] : model_.nodes) {
-    auto session = sessions_.find(id.cluster);
-    if (session == sessions_.end() || !session->second.synced ||
-        session->second.nodes_heard.count(id) == 0) {
-      unreported.insert(id);
-    }
-  }
-  std::vector<NodeStanding> standings = Standings(model_, usage_, draining_, unreported);
-  std::vector<NodeCapacity> nodes;
-  for (const NodeStanding& standing : standings) nodes.push_back(standing.capacity);
-
-  const Resources capacity = PrepareQueues(nodes);
-  const std::unique_ptr<PlacingRound> placing = placer_->Begin(nodes);
-  // In a round room only shrinks: what did not fit once does not fit again.
-  std::set<std::string> unfit;
-  std::vector<const JobEntry*> placed, left;
-  {
-    QueueOrder order = queue_book_.Order(/*fresh_only=*/!room_changed_, capacity);
-    while (order.has_next() && !StepFull()) {
-      const JobEntry* job = FindJob(queue_book_.UidOf(order.next_gang()));
-      if (TryNext(order, capacity, placing.get(), &standings, &nodes, &unfit)) {
-        placed.push_back(job);
-        order.Start();
-      } else {
-        left.push_back(job);
-        order.Skip();
-      }
-    }
-    // With work left over the flags stay set: NextDeadline asks for the rest.
-    if (!order.has_next()) room_changed_ = false;
-  }
-  for (const JobEntry* job : placed) {
-    Dequeue(*job);
-    queue_book_.SetLive(*job);
-  }
-  for (const JobEntry* job : left) {
-    fresh_.erase(OrderOf(*job));
-    queue_book_.SetTried(*job);
-  }
-}
-
-Resources SchedulerCore::PrepareQueues(const std::vector<NodeCapacity>& nodes) {
-  std::set<std::string> accelerators;
-  for (const auto& [id, node] : model_.nodes) {
-    for (const auto& [name, count] : node.observation().allocatable().accelerators()) {
-      accelerators.insert(name);
-    }
-  }
-  if (queues_changed_ || accelerators != queue_book_.accelerators()) {
-    queue_book_.SetTree(model_.queues, accelerators);
-    queues_changed_ = false;
-  }
-  std::vector<Amounts> free;
-  for (const NodeCapacity& node : nodes) {
-    if (node.eligible) free.push_back(node.free);
-  }
-  return queue_book_.Capacity(free);
-}
-
-bool SchedulerCore::TryNext(const QueueOrder& order, const Resources& capacity,
-                            PlacingRound* placing, std::vector<NodeStanding>* standings,
-                            std::vector<NodeCapacity>* nodes, std::set<std::string>* unfit) {
-  JobEntry* job = FindJob(queue_book_.UidOf(order.next_gang()));
-  if (const absl::optional<std::string> limit = queue_book_.Refusal(order, capacity)) {
-    if (job->state.reason() != "QUEUE_LIMIT" || job->state.message() != *limit) {
-      SetState(job, Job::STATE_QUEUED, "QUEUE_LIMIT", *limit);
-    }
-    return false;
-  }
-  const GangRequest request = GangRequest::From(*job);
-  const std::string shape = request.Shape();
-  absl::optional<GangPlacement> placement;
-  if (unfit->count(shape) == 0) placement = placing->Place(request);
-  if (!placement) {
-    unfit->insert(shape);
-    if (job->state.reason() != "INSUFFICIENT_RESOURCES") {
-      SetState(job, Job::STATE_QUEUED, "INSUFFICIENT_RESOURCES", RoomInWords(*job, *standings));
-    }
-    return false;
-  }
-  Place(job, *nodes, *placement);
-  for (size_t rank = 0; rank < placement->size(); ++rank) {
-    const int at = (*placement)[rank];
-    const int group = GroupOf(job->spec.spec(), static_cast<int>(rank)).first;
-    (*nodes)[at].free.Subtract(request.groups[group].each);
-    if ((*standings)[at].unisolated) (*nodes)[at].only_submitter = request.submitter;
-    (*standings)[at].capacity = (*nodes)[at];
-  }
-  return true;
-}
-
-void SchedulerCore::Place(JobEntry* job, const std::vector<NodeCapacity>& nodes,
-                          const GangPlacement& placement) {
-  std::vector<std::string> ids;
-  ids.reserve(placement.size());
-  for (int at : placement) ids.push_back(nodes[at].id.node);
-  DirtyJob& dirty = Touch(*job);
-  if (job->gang) dirty.dropped_generation = job->gang->head.generation();
-  BeginGeneration(nodes[placement.front()].id.cluster, std::move(ids), job);
-  dirty.placements = true;
-  dirty.gang = true;
-  dirty.task_chunks.clear();
-  for (size_t rank = 0; rank < placement.size(); rank += kTasksPerChunk) {
-    dirty.task_chunks.insert(TaskChunkOf(static_cast<int>(rank)));
-  }
-  job->state.clear_start_time();
-  SetState(job, Job::STATE_PREPARING, "PLACED",
-           absl::StrCat("placed on ", job->gang->head.cluster(), " as generation ",
-                        job->state.generation()));
-  *job->state.mutable_generation_time() = ToProto(now_.wall);
-  if (IsTraced(*job)) effects_.push_back(TellSpan{PlaceSpan(*job, now_.wall), true});
-  usage_.Update(job->uid(), job);
-  WatchGang(*job);
-  resend_.insert(job->uid());
 }
 
 void SchedulerCore::WatchGang(const JobEntry& job) {
   if (job.gang->head.phase() == GangHeadRecord::PHASE_PREPARING) {
     prepare_deadline_[job.uid()] = now_.boot + config_.prepare_timeout;
   } else if (job.gang->head.phase() == GangHeadRecord::PHASE_STARTED) {
-    started_at_[job.uid()] = now_.boot;
+    // What a leader before has counted, by the clock on the wall.
+    const absl::Duration ran =
+        std::max(now_.wall - ToTime(job.state.start_time()), absl::ZeroDuration());
+    const BootTime started = started_at_[job.uid()] = now_.boot - ran;
+    if (job.spec.spec().has_time_limit()) {
+      time_limits_.insert({started + ToDuration(job.spec.spec().time_limit()), job.uid()});
+    }
   }
 }
 
@@ -222,8 +107,12 @@ void SchedulerCore::StartGang(JobEntry* job) {
   job->gang->head.set_phase(GangHeadRecord::PHASE_STARTED);
   Touch(*job).gang = true;
   prepare_deadline_.erase(job->uid());
-  WatchGang(*job);
   *job->state.mutable_start_time() = ToProto(now_.wall);
+  WatchGang(*job);
+  // Whoever waits may have reason to look again once it is protected no more.
+  if (MayWant(*job)) {
+    protected_until_ = std::min(protected_until_, now_.boot + MinRuntime(*job));
+  }
   SetState(job, Job::STATE_RUNNING, "STARTED",
            absl::StrCat("runs as generation ", job->state.generation()));
   resend_.insert(job->uid());
@@ -234,6 +123,7 @@ void SchedulerCore::StopGang(JobEntry* job, Stop::Reason reason) {
   job->gang->head.set_stop_reason(reason);
   Touch(*job).gang = true;
   prepare_deadline_.erase(job->uid());
+  Unlimit(*job);
   switch (reason) {
     case Stop::REASON_CANCELLED:
       SetState(job, Job::STATE_STOPPING, "CANCELLED", "cancelled; its Tasks are being ended");
@@ -241,11 +131,25 @@ void SchedulerCore::StopGang(JobEntry* job, Stop::Reason reason) {
     case Stop::REASON_PREPARE_FAILED:
       SetState(job, Job::STATE_STOPPING, "PREPARE_FAILED", FailureInWords(*job));
       break;
+    case Stop::REASON_PREEMPTED:
+      SetState(job, Job::STATE_STOPPING, "PREEMPTED",
+               "a Job of higher standing needs its room; its Tasks are being ended");
+      break;
+    case Stop::REASON_TIME_LIMIT:
+      SetState(job, Job::STATE_STOPPING, "TIME_LIMIT",
+               "has run for its time limit; its Tasks are being ended");
+      break;
     default:
       SetState(job, Job::STATE_STOPPING, "TASK_FAILED", FailureInWords(*job));
       break;
   }
   resend_.insert(job->uid());
+}
+
+void SchedulerCore::Unlimit(const JobEntry& job) {
+  auto started = started_at_.find(job.uid());
+  if (started == started_at_.end() || !job.spec.spec().has_time_limit()) return;
+  time_limits_.erase({started->second + ToDuration(job.spec.spec().time_limit()), job.uid()});
 }
 
 void SchedulerCore::EndGeneration(JobEntry* job, bool success) {
@@ -255,6 +159,8 @@ void SchedulerCore::EndGeneration(JobEntry* job, bool success) {
   DirtyJob& dirty = Touch(*job);
   dirty.gang = true;
   prepare_deadline_.erase(uid);
+  Unlimit(*job);
+  live_.erase(uid);
   room_changed_ = true;
   if (job->spec.spec().datasets_size() > 0 || !job->spec.spec().bundle().empty()) {
     rec::PinReleaseRecord& release = model_.pin_releases[{uid, generation}];
@@ -279,8 +185,24 @@ void SchedulerCore::EndGeneration(JobEntry* job, bool success) {
     Finish(job, Job::STATE_CANCELLED, "CANCELLED", "cancelled; all its Tasks have ended");
     return;
   }
-  if (success) {
+  const Stop::Reason stopped = job->gang->head.stop_reason();
+  // What was stopped may have been done before it heard of it.
+  if (success || ((stopped == Stop::REASON_PREEMPTED || stopped == Stop::REASON_TIME_LIMIT) &&
+                  Succeeded(*job->gang))) {
     Finish(job, Job::STATE_SUCCEEDED, "SUCCEEDED", "every Task exited 0");
+    return;
+  }
+  if (stopped == Stop::REASON_PREEMPTED) {
+    job->state.set_preemptions(job->state.preemptions() + 1);
+    SetState(job, Job::STATE_QUEUED, "PREEMPTED",
+             "was ended for a Job of higher standing; waits to be placed again");
+    Await(*job);
+    return;
+  }
+  if (stopped == Stop::REASON_TIME_LIMIT) {
+    Finish(job, Job::STATE_FAILED, "TIME_LIMIT",
+           absl::StrCat("ran for its time limit of ",
+                        absl::FormatDuration(ToDuration(job->spec.spec().time_limit()))));
     return;
   }
   const RetryDecision retry = DecideRetry(*job);
@@ -437,6 +359,16 @@ void SchedulerCore::On(const Tick&) {
     JobEntry* job = FindJob(uid);
     StopGang(job, Stop::REASON_PREPARE_FAILED);
     Advance(job);
+  }
+  while (!time_limits_.empty() && time_limits_.begin()->first <= now_.boot) {
+    if (StepFull()) return;
+    JobEntry* job = FindJob(time_limits_.begin()->second);
+    StopGang(job, Stop::REASON_TIME_LIMIT);
+    Advance(job);
+  }
+  if (protected_until_ <= now_.boot) {
+    protected_until_ = BootTime::InfiniteFuture();
+    room_changed_ = true;
   }
   const std::map<std::string, BootTime> retry = retry_at_;
   for (const auto& [uid, at] : retry) {

@@ -79,6 +79,16 @@ std::vector<Effect> CoreHarness::Apply(const Event& event) {
   return std::move(step.after);
 }
 
+void CoreHarness::Deliver(const std::vector<Effect>& effects) {
+  inbox_.push_back(effects);
+  // What an executor says to it comes after what others have not been told yet.
+  if (inbox_.size() > 1) return;
+  while (!inbox_.empty()) {
+    for (FakeExecutor* executor : executors_) executor->Take(inbox_.front());
+    inbox_.pop_front();
+  }
+}
+
 std::vector<Effect> CoreHarness::CrashIn(const Event& event, size_t writes) {
   Step step = core_->Apply(event, now_);
   for (size_t i = 0; i < std::min(writes, step.persist.size()); ++i) Commit(step.persist[i]);
@@ -172,7 +182,11 @@ bool FakeExecutor::Task::alive(BootTime now) const {
 }
 
 FakeExecutor::FakeExecutor(std::string cluster, int nodes, int64_t cpu_millis, CoreHarness* harness)
-    : cluster_(std::move(cluster)), nodes_(nodes), cpu_millis_(cpu_millis), harness_(harness) {}
+    : cluster_(std::move(cluster)), nodes_(nodes), cpu_millis_(cpu_millis), harness_(harness) {
+  harness_->executors().push_back(this);
+}
+
+FakeExecutor::~FakeExecutor() { std::erase(harness_->executors(), this); }
 
 std::string FakeExecutor::NodeName(int index) const { return absl::StrCat("n", index); }
 
@@ -194,7 +208,7 @@ void FakeExecutor::Connect() {
   hello.session = session_;
   hello.hello.set_cluster(cluster_);
   hello.hello.set_incarnation(1);
-  Take(harness_->Apply(hello));
+  harness_->Deliver(harness_->Apply(hello));
   if (connected()) Observe(Keys(), /*nodes=*/true, /*sync_complete=*/true);
 }
 
@@ -202,7 +216,7 @@ void FakeExecutor::Disconnect() {
   if (session_ == 0) return;
   SessionClosed closed;
   closed.session = std::exchange(session_, 0);
-  harness_->Apply(closed);
+  harness_->Deliver(harness_->Apply(closed));
 }
 
 void FakeExecutor::Renew() {
@@ -212,7 +226,7 @@ void FakeExecutor::Renew() {
   renewal.sequence = ++renewals_;
   renewal.leader_until = harness_->now().boot + absl::Seconds(1);
   renewals_sent_[renewal.sequence] = harness_->now().boot;
-  Take(harness_->Apply(renewal));
+  harness_->Deliver(harness_->Apply(renewal));
 }
 
 std::vector<std::string> FakeExecutor::Keys() const {
@@ -279,7 +293,7 @@ void FakeExecutor::Observe(const std::vector<std::string>& keys, bool nodes, boo
     if (observed.state() == TaskObservation::STATE_UNSPECIFIED) continue;
     *event.observations.add_tasks() = observed;
   }
-  Take(harness_->Apply(event));
+  harness_->Deliver(harness_->Apply(event));
 }
 
 void FakeExecutor::Report(const std::string& key) { Observe({key}, false, false); }
@@ -330,7 +344,7 @@ void FakeExecutor::ReportNode(int index, bool silent) {
   event.session = session_;
   event.observations.set_journal_sequence(++sequence_);
   *event.observations.add_nodes() = NodeReport(index);
-  Take(harness_->Apply(event));
+  harness_->Deliver(harness_->Apply(event));
   if (silent || session_ == 0) return;
   // What it missed while it did not hear the Node.
   std::vector<std::string> keys;

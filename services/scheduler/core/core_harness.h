@@ -1,6 +1,7 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_CORE_HARNESS_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_CORE_HARNESS_H_
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,6 +14,8 @@
 #include "services/scheduler/core/scheduler_core.h"
 
 namespace capstan::scheduler {
+
+class FakeExecutor;
 
 // For tests: a core, a store that is a map, and a clock that is a number. After every step it
 // checks what must always hold: the core's durable state is exactly what the store holds, a core
@@ -38,6 +41,8 @@ class CoreHarness {
   std::vector<Effect> Submit(const std::string& id, capstan::scheduler::v1::JobSpec spec);
   const JobEntry& job(const std::string& uid) const { return core_->model().jobs.at(uid); }
 
+  const std::map<std::string, JobEntry>& jobs() const { return core_->model().jobs; }
+
   SchedulerCore& core() { return *core_; }
   const std::map<std::string, std::string>& records() const { return records_; }
   const std::vector<capstan::event::v1::JobEvent>& events() const { return events_; }
@@ -48,6 +53,10 @@ class CoreHarness {
   Now now() const { return now_; }
   const CoreConfig& config() const { return config_; }
   CallId next_call() { return ++last_call_; }
+
+  // Executors that are there: what a step led to by one's word may concern another.
+  std::vector<FakeExecutor*>& executors() { return executors_; }
+  void Deliver(const std::vector<Effect>& effects);
 
  private:
   void Commit(const Write& write);
@@ -64,6 +73,8 @@ class CoreHarness {
   std::vector<trace::Span> spans_;
   std::string traceparent_;
   std::unique_ptr<SchedulerCore> core_;
+  std::vector<FakeExecutor*> executors_;
+  std::deque<std::vector<Effect>> inbox_;
 };
 
 // The effects of one kind, in order.
@@ -80,6 +91,9 @@ std::vector<T> Of(const std::vector<Effect>& effects) {
 // test says so; what could not be sent is in the next full report.
 class FakeExecutor {
  public:
+  ~FakeExecutor();
+  FakeExecutor(const FakeExecutor&) = delete;
+  FakeExecutor& operator=(const FakeExecutor&) = delete;
   struct Task {
     capstan::type::v1::DesiredTask desired;
     capstan::type::v1::TaskObservation observed;

@@ -41,6 +41,10 @@ std::string NodesOf(int count, int total, absl::string_view one, absl::string_vi
                       count == 1 ? one : many);
 }
 
+std::string TimeInWords(absl::Time time) {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone());
+}
+
 // Amount of a resource in `amounts`.
 int64_t AmountOf(const Amounts& amounts, const std::string& resource) {
   if (resource == "cpu") return amounts.cpu_millis;
@@ -273,17 +277,30 @@ void ExplainQueued(const JobEntry& job, const std::vector<NodeStanding>& nodes,
     return;
   }
   if (job.state.reason() == "BACK_OFF") {
-    response->set_summary(
-        absl::StrCat(job.state.message(), "; waits until ",
-                     absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", ToTime(job.state.retry_time()),
-                                      absl::UTCTimeZone())));
+    response->set_summary(absl::StrCat(job.state.message(), "; waits until ",
+                                       TimeInWords(ToTime(job.state.retry_time()))));
     return;
   }
-  if (job.state.reason() == "QUEUE_LIMIT") {
+  if (job.state.reason() == "QUEUE_LIMIT" || job.state.reason() == "MAKING_ROOM") {
     response->set_summary(job.state.message());
     return;
   }
   ExplainRoom(job, nodes, response);
+  std::string summary = response->summary();
+  if (job.state.reason() == "RESERVED") summary = job.state.message();
+  if (job.state.reason() == "PREEMPTED") {
+    summary = absl::StrCat("was ended for a Job of higher standing; ", summary);
+  }
+  if (job.state.has_estimated_start_time()) {
+    *response->mutable_estimated_start_time() = job.state.estimated_start_time();
+    response->set_estimate_assumed(job.state.estimate_assumed());
+    absl::StrAppend(&summary, "; room is kept for it, and it can start by ",
+                    TimeInWords(ToTime(job.state.estimated_start_time())),
+                    job.state.estimate_assumed()
+                        ? ", if Jobs without a time_limit run for a day at most"
+                        : " at the latest");
+  }
+  response->set_summary(summary);
 }
 
 }  // namespace
@@ -360,8 +377,12 @@ ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
     case Job::STATE_QUEUED:
       ExplainQueued(job, nodes, &response);
       for (const auto& [uid, other] : model.jobs) {
-        if (WaitsForRoom(other) && uid != job.uid() && GoesBefore(other, job)) {
-          response.set_jobs_ahead(response.jobs_ahead() + 1);
+        if (!WaitsForRoom(other) || uid == job.uid()) continue;
+        if (GoesBefore(other, job)) response.set_jobs_ahead(response.jobs_ahead() + 1);
+        if (job.state.reason() == "RESERVED" && other.state.has_estimated_start_time()) {
+          response.set_summary(
+              absl::StrCat(response.summary(), ", by ",
+                           TimeInWords(ToTime(other.state.estimated_start_time()))));
         }
       }
       break;

@@ -93,6 +93,17 @@ bool Succeeded(const TaskEnd& end) {
   return end.cause() == TaskEnd::CAUSE_EXITED && end.exit_code() == 0;
 }
 
+bool Succeeded(const Gang& gang) {
+  return std::all_of(gang.tasks.begin(), gang.tasks.end(), [](const rec::TaskRecord& task) {
+    return task.state() == TaskObservation::STATE_ENDED && Succeeded(task.end());
+  });
+}
+
+bool IsMakingWay(const Gang& gang) {
+  return gang.head.phase() == GangHeadRecord::PHASE_STOPPING &&
+         gang.head.stop_reason() == Stop::REASON_PREEMPTED;
+}
+
 GangMove NextMove(const Gang& gang) {
   if (!gang.live()) return GangMove::kNone;
   bool all_ended = true;

@@ -37,6 +37,10 @@ enum class GangMove {
 };
 
 bool Succeeded(const capstan::type::v1::TaskEnd& end);
+// Every Task of it.
+bool Succeeded(const Gang& gang);
+// Told to end so that another Job can start.
+bool IsMakingWay(const Gang& gang);
 GangMove NextMove(const Gang& gang);
 
 // Gives the Job its next generation, in PREPARE. `nodes` by rank. The former generation must be

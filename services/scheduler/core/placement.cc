@@ -3,25 +3,32 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "libs/time/proto_time.h"
 
 namespace capstan::scheduler {
 
 GangRequest GangRequest::From(const JobEntry& job) {
   GangRequest request;
   for (const auto& group : job.spec.spec().task_groups()) {
-    request.groups.push_back({group.replicas(), Amounts::From(group.resources())});
+    request.groups.push_back(
+        {group.replicas(), Amounts::From(group.resources()), group.topology()});
   }
   request.clusters.insert(job.spec.spec().clusters().begin(), job.spec.spec().clusters().end());
   if (!job.state.data_cluster().empty()) request.clusters = {job.state.data_cluster()};
   request.submitter = job.spec.submitter();
+  request.topology = job.spec.spec().topology();
+  if (job.spec.spec().has_time_limit()) {
+    request.duration = kPrepareAllowance + LongestRun(job.spec.spec());
+  }
   return request;
 }
 
 std::string GangRequest::Shape() const {
-  std::string shape = submitter;
+  std::string shape = absl::StrCat(submitter, "|", topology.required(), "/", topology.preferred());
   for (const std::string& cluster : clusters) absl::StrAppend(&shape, "|", cluster);
   for (const Group& group : groups) {
-    absl::StrAppend(&shape, ";", group.replicas, ",", group.each.cpu_millis, ",",
+    absl::StrAppend(&shape, ";", group.replicas, ",", group.topology.required(), "/",
+                    group.topology.preferred(), ",", group.each.cpu_millis, ",",
                     group.each.memory_bytes);
     for (const auto& [name, count] : group.each.accelerators) {
       absl::StrAppend(&shape, ",", name, "=", count);
@@ -43,6 +50,11 @@ NodeTopology NodeTopology::From(const google::protobuf::Map<std::string, std::st
   topology.nvlink_domain = value("capstan.dev/nvlink-domain");
   if (topology.nvlink_domain.empty()) topology.nvlink_domain = value("nvidia.com/gpu.clique");
   return topology;
+}
+
+absl::Duration LongestRun(const capstan::scheduler::v1::JobSpec& spec) {
+  if (!spec.has_time_limit()) return absl::InfiniteDuration();
+  return ToDuration(spec.time_limit()) + ToDuration(spec.stop_grace());
 }
 
 bool Admits(const NodeCapacity& node, const GangRequest& gang) {

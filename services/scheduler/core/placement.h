@@ -1,9 +1,18 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_PLACEMENT_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_PLACEMENT_H_
 
+#include "absl/time/time.h"
+#include "proto/capstan/scheduler/v1/job.pb.h"
 #include "services/scheduler/core/placer.h"
 
 namespace capstan::scheduler {
+
+// What a gang is taken to spend in PREPARE, where its end is foreseen.
+inline constexpr absl::Duration kPrepareAllowance = absl::Minutes(1);
+
+// From START of a generation until its last Task has ended, at most: its time limit and the grace
+// of the stop. Infinite without a limit.
+absl::Duration LongestRun(const capstan::scheduler::v1::JobSpec& spec);
 
 // Whether the Node may take Tasks of the gang, capacity aside.
 bool Admits(const NodeCapacity& node, const GangRequest& gang);

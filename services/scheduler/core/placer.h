@@ -1,13 +1,17 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_PLACER_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_PLACER_H_
 
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "google/protobuf/map.h"
+#include "proto/capstan/scheduler/v1/job.pb.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/usage.h"
 
@@ -40,17 +44,39 @@ struct NodeCapacity {
   NodeTopology topology;
 };
 
+// A gang that holds a place when a round begins.
+struct HeldGang {
+  std::string uid;
+  // What its live Tasks take: positions of Nodes, each once.
+  std::vector<std::pair<int, Amounts>> shares;
+  int32_t priority = 0;
+  // May be ended for another gang.
+  bool preemptible = false;
+  // Told to end: its place is free soon.
+  bool ending = false;
+  // Until it has gone, by what was declared or, if so marked, by a guess.
+  absl::Duration left;
+  bool left_is_assumed = false;
+  // Of its work, what ends with it.
+  absl::Duration unsaved;
+};
+
 // A gang to be placed.
 struct GangRequest {
   struct Group {
     int replicas = 0;
     Amounts each;
+    capstan::scheduler::v1::Topology topology = {};
   };
   // In rank order.
   std::vector<Group> groups;
   // Clusters allowed; empty means any.
   std::set<std::string> clusters;
   std::string submitter;
+  // Of the whole gang.
+  capstan::scheduler::v1::Topology topology;
+  // Holds its place for at most so long; infinite if nothing was declared. No part of the Shape.
+  absl::Duration duration = absl::InfiniteDuration();
 
   static GangRequest From(const JobEntry& job);
   // Equal for gangs that fit the same Nodes.
@@ -60,14 +86,56 @@ struct GangRequest {
 // Where each rank goes: positions in the given Nodes, all of one Cluster.
 using GangPlacement = std::vector<int>;
 
+// Whose gangs may end for one that waits: the word of the queues. Gangs are named by their position
+// among those held.
+class VictimRules {
+ public:
+  virtual ~VictimRules() = default;
+
+  // Whether it may end, if no other does.
+  virtual bool MayEvict(int held) const = 0;
+  // Of those that may, best first: some that all may together, and hence any of them.
+  virtual std::vector<int> Together(const std::vector<int>& held) const = 0;
+  // Counts it as ended, or as not after all.
+  virtual void SetEnded(int held, bool ended) = 0;
+  // Whether the queues let the waiting gang start once those counted as ended have gone.
+  virtual bool MayStart() const = 0;
+};
+
+// When a gang can start at the latest, from now.
+struct StartEstimate {
+  absl::Duration wait;
+  // It rests on guesses of when gangs end.
+  bool assumed = false;
+};
+
 // One round of placing: what is placed takes room from what comes after. For one thread.
 class PlacingRound {
  public:
   virtual ~PlacingRound() = default;
 
   // All or none. absl::nullopt if the gang does not fit now, and then no gang of its Shape fits in
-  // this round any more.
+  // this round any more; unless it IsBound, which holds of others of its Shape that are bound.
   virtual absl::optional<GangPlacement> Place(const GangRequest& gang) = 0;
+
+  // Finds the earliest time at which the gang fits for sure and keeps its place there: from now on
+  // a gang that is not over by then is *bound*, and takes only what this one leaves. absl::nullopt
+  // if it would not even fit once all that is held has gone. At most once in a round.
+  virtual absl::optional<StartEstimate> Reserve(const GangRequest& gang) = 0;
+  virtual bool IsBound(const GangRequest& gang) const = 0;
+  // Whether the gang would fit if it were not bound.
+  virtual bool FitsUnbound(const GangRequest& gang) = 0;
+
+  // Whether the gang fits once all that is told to end has gone.
+  virtual bool FitsAfterEnding(const GangRequest& gang) = 0;
+  // If so, takes its place at once: nobody else is placed there, though it is not free yet.
+  virtual bool HoldAfterEnding(const GangRequest& gang) = 0;
+
+  // The cheapest set found, minimal by inclusion, of gangs without which the gang fits: positions
+  // among those held, ascending. If there is one, its members count as told to end and the gang's
+  // place is held as by HoldAfterEnding. Empty if there is none.
+  virtual std::vector<int> FindVictims(const GangRequest& gang, int32_t priority,
+                                       VictimRules* rules) = 0;
 };
 
 // Decides where gangs go. Pure: equal arguments and calls give equal answers.
@@ -75,8 +143,12 @@ class Placer {
  public:
   virtual ~Placer() = default;
 
-  // `nodes` is sorted by id.
-  virtual std::unique_ptr<PlacingRound> Begin(const std::vector<NodeCapacity>& nodes) const = 0;
+  // `nodes` is sorted by id. What is held is not part of what they have free.
+  virtual std::unique_ptr<PlacingRound> Begin(const std::vector<NodeCapacity>& nodes,
+                                              const std::vector<HeldGang>& held) const = 0;
+  std::unique_ptr<PlacingRound> Begin(const std::vector<NodeCapacity>& nodes) const {
+    return Begin(nodes, {});
+  }
 };
 
 }  // namespace capstan::scheduler

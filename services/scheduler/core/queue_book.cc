@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "libs/status/error.h"
+#include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/quota/admission.h"
 #include "services/scheduler/core/quota/validation.h"
 
@@ -83,9 +84,18 @@ bool HasLiveJobs(const Model& model, const std::string& queue) {
   });
 }
 
+Amounts AmountsOf(const JobEntry& job) {
+  Amounts amounts;
+  for (const auto& group : job.spec.spec().task_groups()) {
+    amounts.Add(Amounts::From(group.resources()), group.replicas());
+  }
+  return amounts;
+}
+
 Amounts LiveAmounts(const JobEntry& job) {
   Amounts amounts;
-  if (!job.live()) return amounts;
+  if (job.state.making_room_size() > 0) return AmountsOf(job);
+  if (!job.live() || IsMakingWay(*job.gang)) return amounts;
   int rank = 0;
   for (const auto& group : job.spec.spec().task_groups()) {
     int64_t live = 0;
@@ -200,9 +210,7 @@ void QueueBook::AddWaiting(const JobEntry& job) {
   gang.uid = job.uid();
   gang.queue = QueueIdOf(job.spec.spec().queue());
   gang.priority = job.spec.spec().priority();
-  for (const auto& group : job.spec.spec().task_groups()) {
-    gang.amounts.Add(Amounts::From(group.resources()), group.replicas());
-  }
+  gang.amounts = AmountsOf(job);
   const int64_t sequence = job.spec.submit_sequence();
   Insert(sequence, gangs_[sequence] = std::move(gang));
 }
@@ -227,9 +235,15 @@ void QueueBook::RemoveWaiting(const JobEntry& job) {
   gangs_.erase(it);
 }
 
+Resources QueueBook::Sum(const std::vector<Amounts>& amounts) const {
+  Resources sum;
+  for (const Amounts& one : amounts) sum += ToResources(one);
+  return sum;
+}
+
 Resources QueueBook::Capacity(const std::vector<Amounts>& free) const {
   Resources capacity = usage_.used(QueueTree::kRoot);
-  for (const Amounts& amounts : free) capacity += ToResources(amounts);
+  capacity += Sum(free);
   for (int r = 0; r < kMaxResources; ++r) capacity[r] = std::min(capacity[r], kMaxAmount);
   return capacity;
 }
@@ -245,8 +259,43 @@ const std::string& QueueBook::UidOf(const QueuedGang& gang) const {
 
 absl::optional<std::string> QueueBook::Refusal(const QueueOrder& order,
                                                const Resources& capacity) const {
-  const absl::optional<QuotaRefusal> refusal =
-      CheckStart(order.usage(), capacity, order.next_leaf(), order.next_request());
+  return Refusal(order.usage(), capacity, order.next_leaf(), order.next_request());
+}
+
+absl::optional<std::string> QueueBook::Refusal(const JobEntry& job,
+                                               const Resources& capacity) const {
+  const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
+  if (leaf < 0) return absl::nullopt;
+  return Refusal(usage_, capacity, leaf, ToResources(AmountsOf(job)));
+}
+
+QueueVictims QueueBook::VictimsFor(const QueueOrder& order, const Resources& capacity,
+                                   const Resources& free,
+                                   const std::vector<std::pair<std::string, int32_t>>& held,
+                                   const std::set<std::string>& ended) const {
+  TreeUsage usage = order.usage();
+  std::vector<QueueVictims::Gang> gangs;
+  for (const auto& [uid, priority] : held) {
+    QueueVictims::Gang& gang = gangs.emplace_back();
+    gang.priority = priority;
+    auto live = live_.find(uid);
+    if (live == live_.end()) continue;
+    const int leaf = LeafOf(live->second.queue);
+    gang.amounts = ToResources(live->second.amounts);
+    if (leaf >= 0 && ended.count(uid) > 0) {
+      usage.Remove(leaf, gang.amounts);
+    } else {
+      gang.leaf = leaf;
+    }
+  }
+  const QueueVictims::Gang claimant = {order.next_leaf(), order.next_gang().priority,
+                                       order.next_request()};
+  return QueueVictims(usage, capacity, free, claimant, std::move(gangs));
+}
+
+absl::optional<std::string> QueueBook::Refusal(const TreeUsage& usage, const Resources& capacity,
+                                               int leaf, const Resources& request) const {
+  const absl::optional<QuotaRefusal> refusal = CheckStart(usage, capacity, leaf, request);
   if (!refusal.has_value() || refusal->reason == QuotaRefusal::Reason::kCapacity ||
       refusal->reason == QuotaRefusal::Reason::kUnknownResource) {
     return absl::nullopt;
@@ -254,7 +303,7 @@ absl::optional<std::string> QueueBook::Refusal(const QueueOrder& order,
   const int r = refusal->resource;
   if (r < 0) return Describe(tree_, *refusal);
   return absl::StrCat(tree_.Describe(refusal->node), " may have ", refusal->limit, " of ",
-                      tree_.resources().name(r), "; the Job needs ", order.next_request()[r],
+                      tree_.resources().name(r), "; the Job needs ", request[r],
                       " beside what runs there or is kept for others");
 }
 

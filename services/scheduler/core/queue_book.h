@@ -5,11 +5,13 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
 #include "services/scheduler/core/model.h"
+#include "services/scheduler/core/queue_victims.h"
 #include "services/scheduler/core/quota/gang_queues.h"
 #include "services/scheduler/core/quota/queue_order.h"
 #include "services/scheduler/core/quota/queue_spec.h"
@@ -37,7 +39,8 @@ class QueueBook {
 
   const std::set<std::string>& accelerators() const { return accelerators_; }
 
-  // What the Job's live Tasks use.
+  // What the Job's live Tasks use; or will, if a place is held for it. What makes room for another
+  // uses nothing any more.
   void SetLive(const JobEntry& job);
   // The Job waits for room; it is fresh until it was tried.
   void AddWaiting(const JobEntry& job);
@@ -55,6 +58,16 @@ class QueueBook {
   // not its question. The words do not name what is in use: they are stored with every Job that
   // waits for the limit, and would have to be written anew with each start and end.
   absl::optional<std::string> Refusal(const QueueOrder& order, const Resources& capacity) const;
+  // The same of a Job that waits, with use as it was last told.
+  absl::optional<std::string> Refusal(const JobEntry& job, const Resources& capacity) const;
+
+  // All amounts together.
+  Resources Sum(const std::vector<Amounts>& amounts) const;
+  // Who may end for the order's next gang, of the Jobs with these uids and priorities. Those in
+  // `ended` were chosen for others in this round: what they use counts no more.
+  QueueVictims VictimsFor(const QueueOrder& order, const Resources& capacity, const Resources& free,
+                          const std::vector<std::pair<std::string, int32_t>>& held,
+                          const std::set<std::string>& ended) const;
 
  private:
   struct Gang {
@@ -73,6 +86,8 @@ class QueueBook {
   Resources ToResources(const Amounts& amounts) const;
   // -1 if the tree has no such leaf.
   int LeafOf(const std::string& queue) const;
+  absl::optional<std::string> Refusal(const TreeUsage& usage, const Resources& capacity, int leaf,
+                                      const Resources& request) const;
   QueuedGang QueuedOf(int64_t sequence, const Gang& gang) const;
   void Insert(int64_t sequence, Gang& gang);
 

@@ -32,6 +32,11 @@ Job RenderJob(const JobEntry& entry) {
   if (state.has_end_time()) *job.mutable_end_time() = state.end_time();
   *job.mutable_update_time() = state.update_time();
   if (state.has_retry_time()) *job.mutable_retry_time() = state.retry_time();
+  if (state.has_estimated_start_time()) {
+    *job.mutable_estimated_start_time() = state.estimated_start_time();
+    job.set_estimate_assumed(state.estimate_assumed());
+  }
+  job.set_preemptions(state.preemptions());
   if (state.state() == Job::STATE_QUEUED && state.reason() == "AWAITING_DATA") {
     DataProgress& progress = *job.mutable_data_progress();
     absl::Duration eta = absl::ZeroDuration();

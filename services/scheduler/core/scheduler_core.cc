@@ -64,11 +64,12 @@ Step SchedulerCore::Apply(const Event& event, Now now) {
 absl::optional<BootTime> SchedulerCore::NextDeadline() const {
   if (!leading_) return absl::nullopt;
   // A round that was cut short.
-  if ((room_changed_ && !waiting_.empty()) || !fresh_.empty()) return BootTime::InfinitePast();
+  if ((room_changed_ && waiting_jobs() > 0) || !fresh_.empty()) return BootTime::InfinitePast();
   BootTime next = leases_.NextExpiry();
   for (const auto& [uid, at] : retry_at_) next = std::min(next, at);
   for (const auto& [uid, at] : prepare_deadline_) next = std::min(next, at);
-  next = std::min({next, NextGiveUp(), retire_at_});
+  if (!time_limits_.empty()) next = std::min(next, time_limits_.begin()->first);
+  next = std::min({next, NextGiveUp(), retire_at_, protected_until_});
   if (next == BootTime::InfiniteFuture()) return absl::nullopt;
   return next;
 }
@@ -103,6 +104,11 @@ void SchedulerCore::SetState(JobEntry* job, Job::State state, const std::string&
   if (reason != "BACK_OFF") {
     record.clear_back_off();
     record.clear_retry_time();
+  }
+  if (reason != "MAKING_ROOM") record.clear_making_room();
+  if (state != Job::STATE_QUEUED) {
+    record.clear_estimated_start_time();
+    record.clear_estimate_assumed();
   }
   JobEvent& event = Touch(*job).events.emplace_back();
   event.set_job(job->spec.name());
@@ -139,7 +145,6 @@ void SchedulerCore::TellTask(const JobEntry& job, int rank) {
 void SchedulerCore::UpdateUsage() {
   for (const auto& [uid, dirty] : dirty_jobs_) {
     const JobEntry* job = FindJob(uid);
-    if (!job->gang) continue;
     usage_.Update(uid, job);
     queue_book_.SetLive(*job);
   }
@@ -177,10 +182,14 @@ void SchedulerCore::Flush() {
     other_writes_.push_back(std::move(write));
   }
   dirty_nodes_.clear();
-  for (auto& [uid, dirty] : dirty_jobs_) {
-    JobEntry* job = FindJob(uid);
-    other_writes_.push_back(WriteOf(job, dirty));
+  for (const std::string& uid : decisions_) {
+    other_writes_.push_back(WriteOf(FindJob(uid), dirty_jobs_[uid]));
   }
+  for (auto& [uid, dirty] : dirty_jobs_) {
+    if (std::find(decisions_.begin(), decisions_.end(), uid) != decisions_.end()) continue;
+    other_writes_.push_back(WriteOf(FindJob(uid), dirty));
+  }
+  decisions_.clear();
   UpdateUsage();
   dirty_jobs_.clear();
   // Last, since a journal position says that all before it is stored.

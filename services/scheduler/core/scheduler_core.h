@@ -59,7 +59,7 @@ class SchedulerCore {
   // State ahead of the store by what is not committed yet: for tests and metrics, not for readers.
   const Model& model() const { return model_; }
   const LeaseTable& leases() const { return leases_; }
-  size_t waiting_jobs() const { return waiting_.size(); }
+  size_t waiting_jobs() const { return waiting_.size() + making_room_.size(); }
 
  private:
   struct Session {
@@ -128,14 +128,6 @@ class SchedulerCore {
   void On(const DataFailed& event);
   void On(const PinsReleased& event);
   void On(const Tick& event);
-  void Round();
-  void Place(JobEntry* job, const std::vector<NodeCapacity>& nodes, const GangPlacement& placement);
-  // What the Round needs of Nodes and Queues; the capacity that shares are of.
-  Resources PrepareQueues(const std::vector<NodeCapacity>& nodes);
-  // Tries the order's next gang; true if it was placed on the Nodes, which then have less room.
-  bool TryNext(const QueueOrder& order, const Resources& capacity, PlacingRound* placing,
-               std::vector<NodeStanding>* standings, std::vector<NodeCapacity>* nodes,
-               std::set<std::string>* unfit);
   void Await(const JobEntry& job);
   void Enqueue(JobEntry* job);
   void Dequeue(const JobEntry& job);
@@ -146,6 +138,7 @@ class SchedulerCore {
   // Carries the gang as far as its state allows.
   void Advance(JobEntry* job);
   void StartGang(JobEntry* job);
+  void Unlimit(const JobEntry& job);
   void StopGang(JobEntry* job, capstan::type::v1::Stop::Reason reason);
   void EndGeneration(JobEntry* job, bool success);
   void Finish(JobEntry* job, capstan::scheduler::v1::Job::State state, const std::string& reason,
@@ -154,6 +147,38 @@ class SchedulerCore {
   BootTime NextGiveUp() const;
   bool MayGiveUp(const NodeId& node, const rec::NodeRecord& record) const;
   void WatchGang(const JobEntry& job);
+
+  // Rounds of placement: core_round.cc.
+  struct RoundWork;
+  enum class Tried { kLeft, kPlaced, kMakesRoom };
+  void Round();
+  void BeginRound(RoundWork* work);
+  // Every gang that holds a place.
+  std::vector<HeldGang> HeldGangs(const RoundWork& work) const;
+  // Places those that others were ended for, or goes on keeping their places.
+  void PlaceMadeRoomFor(RoundWork* work);
+  // Places the one that room is kept for, or goes on keeping it.
+  void KeepReservation(RoundWork* work);
+  void TryInOrder(RoundWork* work);
+  // Tries the order's next gang.
+  Tried TryNext(const QueueOrder& order, RoundWork* work);
+  bool TryMakeRoom(const QueueOrder& order, JobEntry* job, const GangRequest& request,
+                   RoundWork* work);
+  void TryReserve(JobEntry* job, const GangRequest& request, RoundWork* work);
+  void ForgetReservation();
+  void PlaceIn(JobEntry* job, const GangRequest& request, const GangPlacement& placement,
+               RoundWork* work);
+  void Place(JobEntry* job, const std::vector<NodeCapacity>& nodes, const GangPlacement& placement);
+  // Someone of its Queue that waits has higher priority.
+  bool IsOutranked(const JobEntry& job) const;
+  // Someone waits for whom the Job might be ended, as far as Queue and priority go.
+  bool MayWant(const JobEntry& job) const;
+  // For how long the gang has run.
+  absl::Duration RanFor(const JobEntry& job) const;
+  // How long a Job of its Queue must run before it may be ended for another.
+  absl::Duration MinRuntime(const JobEntry& job) const;
+  // What a leader before had begun.
+  void ResumeMakingRoom();
 
   // Ended Jobs on their way out: core_retention.cc.
   void On(const JobsArchived& event);
@@ -201,9 +226,17 @@ class SchedulerCore {
   std::set<OrderKey> waiting_;
   std::set<OrderKey> fresh_;
   bool room_changed_ = false;
-  std::map<std::string, BootTime> retry_at_;               // by uid: BACK_OFF
-  std::map<std::string, BootTime> prepare_deadline_;       // by uid
-  std::map<std::string, BootTime> started_at_;             // by uid
+  std::map<std::string, BootTime> retry_at_;                // by uid: BACK_OFF
+  std::map<std::string, BootTime> prepare_deadline_;        // by uid
+  std::map<std::string, BootTime> started_at_;              // by uid
+  std::set<std::pair<BootTime, std::string>> time_limits_;  // uids of what runs and has one
+  std::set<std::string> live_;                              // uids of Jobs with a gang that is
+  // Jobs that others are ended for; no part of waiting_.
+  std::set<OrderKey> making_room_;
+  // The waiting Job that room is kept for, or "".
+  std::string reserved_;
+  // The next time at which someone who may not be ended yet might be.
+  BootTime protected_until_ = BootTime::InfiniteFuture();
   std::set<std::pair<absl::Time, std::string>> finished_;  // by end; uids
   std::set<std::string> archiving_;  // uids that the archive was asked to take
   BootTime retire_at_ = BootTime::InfiniteFuture();
@@ -212,6 +245,8 @@ class SchedulerCore {
   // Of the step in hand.
   Now now_;
   std::map<std::string, DirtyJob> dirty_jobs_;
+  // Of those, the ones to be written before the others.
+  std::vector<std::string> decisions_;
   std::set<NodeId> dirty_nodes_;
   std::set<std::string> dirty_clusters_;
   std::vector<Write> other_writes_;

@@ -25,7 +25,7 @@ constexpr int kNodes = 3;
 
 class World {
  public:
-  explicit World(uint64_t seed) : random_(seed), harness_(CoreConfig()) {
+  explicit World(uint64_t seed) : random_(seed), harness_(Config(seed)) {
     for (const char* cluster : {"east", "west"}) {
       executors_.push_back(std::make_unique<FakeExecutor>(cluster, kNodes, 4000, &harness_));
       executors_.back()->Connect();
@@ -41,9 +41,21 @@ class World {
   }
 
   int generations() const { return generations_; }
+  int preemptions() const {
+    int preemptions = 0;
+    for (const auto& [uid, job] : harness_.jobs()) preemptions += job.state.preemptions();
+    return preemptions;
+  }
   const std::map<std::string, int>& faults() const { return faults_; }
 
  private:
+  // In half of the worlds anybody may be ended for others at any time.
+  static CoreConfig Config(uint64_t seed) {
+    CoreConfig config;
+    config.min_runtime = seed % 2 == 0 ? absl::ZeroDuration() : absl::Seconds(20);
+    return config;
+  }
+
   FakeExecutor& AnyExecutor() { return *executors_[random_.Below(executors_.size())]; }
 
   JobSpec AnySpec() {
@@ -53,6 +65,8 @@ class World {
     *spec.mutable_fence_after() = ToProto(absl::Minutes(random_.Between(1, 2)));
     spec.mutable_retry()->set_max_restarts(5);
     if (random_.OneIn(4)) spec.add_clusters(random_.OneIn(2) ? "east" : "west");
+    if (random_.OneIn(4))
+      *spec.mutable_time_limit() = ToProto(absl::Minutes(random_.Between(1, 3)));
     if (random_.OneIn(3)) {
       *spec.add_task_groups() = CoreHarness::Spec(1, 300).task_groups(0);
       spec.mutable_task_groups(1)->set_name("server");
@@ -213,16 +227,19 @@ class World {
 TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   std::map<std::string, int> faults;
   int generations = 0;
+  int preemptions = 0;
   for (uint64_t seed = 1; seed <= 16; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     World world(seed);
     world.Run();
     generations += world.generations();
+    preemptions += world.preemptions();
     for (const auto& [fault, count] : world.faults()) faults[fault] += count;
     if (HasFailure()) return;
   }
   // The test has to have tested something.
   EXPECT_GT(generations, 150);
+  EXPECT_GT(preemptions, 20);
   EXPECT_GT(faults["crash"], 20);
   EXPECT_GT(faults["disconnect"], 20);
   EXPECT_GT(faults["silent node"], 20);

@@ -1,76 +1,363 @@
 #include "services/scheduler/core/tight_placer.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
+#include "services/scheduler/core/round/backfill.h"
 #include "services/scheduler/core/round/fleet.h"
 #include "services/scheduler/core/round/gang_placer.h"
+#include "services/scheduler/core/round/preemption.h"
 #include "services/scheduler/core/round/workspace.h"
 
 namespace capstan::scheduler {
 namespace {
 
+using capstan::scheduler::v1::Topology;
 using round::Fleet;
+using round::GangIndex;
 using round::GangShape;
 using round::Level;
+using round::Plane;
+using round::TaskRun;
 
 // Names that a Node's own labels cannot have.
 constexpr char kClusterLabel[] = "/cluster";
 constexpr char kSubmitterTaint[] = "/submitter";
 
+// All times of a round are counted from its own.
+constexpr absl::Time kNow = absl::UnixEpoch();
+
+absl::optional<Level> LevelOf(Topology::Level level) {
+  switch (level) {
+    case Topology::LEVEL_REGION:
+      return Level::kRegion;
+    case Topology::LEVEL_ZONE:
+      return Level::kZone;
+    case Topology::LEVEL_ROW:
+      return Level::kRow;
+    case Topology::LEVEL_RACK:
+      return Level::kRack;
+    case Topology::LEVEL_NVLINK_DOMAIN:
+      return Level::kNvlinkDomain;
+    case Topology::LEVEL_NODE:
+      return Level::kHost;
+    default:
+      return absl::nullopt;
+  }
+}
+
+// `preferred` only where it is deeper than what is required.
+void SetLevels(const Topology& topology, absl::optional<Level> preferred, GangShape::Group* group) {
+  group->required = LevelOf(topology.required());
+  if (const auto asked = LevelOf(topology.preferred())) preferred = asked;
+  if (preferred.has_value() && preferred > group->required) group->preferred = preferred;
+}
+
+bool HasLess(const Amounts& free) {
+  if (free.cpu_millis < 0 || free.memory_bytes < 0) return true;
+  return std::any_of(free.accelerators.begin(), free.accelerators.end(),
+                     [](const auto& entry) { return entry.second < 0; });
+}
+
+// The queues' rules in the engine's words.
+class HeldRules final : public round::EvictionRules {
+ public:
+  HeldRules(const Fleet& fleet, const std::vector<absl::optional<GangIndex>>& gangs,
+            VictimRules* rules)
+      : fleet_(fleet), gangs_(gangs), rules_(rules) {}
+
+  bool MayEvict(GangIndex victim) const override { return rules_->MayEvict(HeldOf(victim)); }
+  std::vector<GangIndex> Together(std::vector<GangIndex> candidates) const override {
+    std::vector<int> held;
+    for (GangIndex gang : candidates) held.push_back(HeldOf(gang));
+    candidates.clear();
+    for (int one : rules_->Together(held)) candidates.push_back(*gangs_[one]);
+    return candidates;
+  }
+  void SetEnded(GangIndex victim, bool ended) override { rules_->SetEnded(HeldOf(victim), ended); }
+  bool MayStart() const override { return rules_->MayStart(); }
+
+ private:
+  int HeldOf(GangIndex gang) const { return static_cast<int>(fleet_.gang(gang).key); }
+
+  const Fleet& fleet_;
+  const std::vector<absl::optional<GangIndex>>& gangs_;
+  VictimRules* const rules_;
+};
+
 class TightRound final : public PlacingRound {
  public:
-  explicit TightRound(const std::vector<NodeCapacity>& nodes) {
-    std::set<std::string> accelerators;
-    for (const NodeCapacity& node : nodes) {
-      for (const auto& [name, count] : node.free.accelerators) accelerators.insert(name);
+  TightRound(const std::vector<NodeCapacity>& nodes, const std::vector<HeldGang>& held) {
+    InternAccelerators(nodes, held);
+    std::vector<bool> movable;
+    for (const HeldGang& gang : held) {
+      movable.push_back(
+          std::none_of(gang.shares.begin(), gang.shares.end(),
+                       [&nodes](const auto& share) { return HasLess(nodes[share.first].free); }));
     }
-    for (const std::string& name : accelerators) {
-      if (!fleet_.dimensions().Intern(name).ok()) break;
+    std::vector<Amounts> allocatable;
+    for (const NodeCapacity& node : nodes) allocatable.push_back(node.free);
+    for (size_t i = 0; i < held.size(); ++i) {
+      if (!movable[i]) continue;
+      for (const auto& [node, amounts] : held[i].shares) allocatable[node].Add(amounts);
     }
-    for (const NodeCapacity& node : nodes) {
-      const round::NodeIndex index = fleet_.AddNode(TraitsOf(node, node.only_submitter));
-      fleet_.SetSchedulable(index, node.eligible);
-      unisolated_.push_back(node.unisolated && !node.only_submitter);
+    for (size_t n = 0; n < nodes.size(); ++n) {
+      fleet_.SetSchedulable(fleet_.AddNode(TraitsOf(nodes[n], allocatable[n])), true);
+      unisolated_.push_back(nodes[n].unisolated && !nodes[n].only_submitter);
     }
-    workspace_.Load(fleet_.Freeze());
+    for (size_t i = 0; i < held.size(); ++i) {
+      held_.push_back(movable[i] ? AddHeld(held[i], i) : absl::nullopt);
+    }
+    for (size_t n = 0; n < nodes.size(); ++n) {
+      fleet_.SetSchedulable(static_cast<round::NodeIndex>(n), nodes[n].eligible);
+    }
   }
 
   absl::optional<GangPlacement> Place(const GangRequest& gang) override {
     const absl::optional<round::ShapeId> id = ShapeOf(gang);
     if (!id.has_value()) return absl::nullopt;
-    workspace_.Load(fleet_.Freeze());
-    const GangShape& shape = fleet_.shape(*id);
-    const auto runs = round::GangPlacer(&workspace_, 0).Place(shape, round::Plane::kNow);
+    const Plane plane = PlaneOf(gang);
+    const auto runs = Try(*id, plane);
     if (!runs.has_value()) return absl::nullopt;
     round::Gang entry;
     entry.shape = *id;
-    if (!fleet_.Start(fleet_.AddGang(entry), *runs, absl::InfinitePast()).ok()) {
+    const GangIndex index = fleet_.AddGang(entry);
+    if (!fleet_.Start(index, *runs, kNow).ok()) {
+      is_loaded_ = false;
       return absl::nullopt;
     }
+    if (plane == Plane::kBeyondReservation) Lower(fleet_.shape(*id), *runs);
+    departures_.push_back(DepartureIn(gang.duration, index));
     GangPlacement placement;
-    for (const round::TaskRun& run : *runs) {
+    for (const TaskRun& run : *runs) {
       placement.insert(placement.end(), static_cast<size_t>(run.count), static_cast<int>(run.node));
       if (unisolated_[run.node]) TakeForOne(run.node, gang.submitter);
     }
     return placement;
   }
 
+  absl::optional<StartEstimate> Reserve(const GangRequest& gang) override {
+    const absl::optional<round::ShapeId> id = ShapeOf(gang);
+    if (reservation_.has_value() || !id.has_value()) return absl::nullopt;
+    const GangIndex index = AddPending(*id, 0);
+    Load();
+    round::GangPlacer placer(&workspace_, 0);
+    std::vector<round::Departure> departures = departures_;
+    for (round::Departure& departure : departures) {
+      const round::Gang& entry = fleet_.gang(departure.gang);
+      departure.shape = workspace_.snapshot().shapes[entry.shape].get();
+      departure.runs = entry.runs;
+    }
+    reservation_ = round::Reserve(workspace_, placer, index, std::move(departures), kNow);
+    fleet_.RemoveGang(index);
+    is_loaded_ = false;
+    if (!reservation_.has_value()) return absl::nullopt;
+    for (const auto& [node, left] : reservation_->bounds) bounds_[node] = left;
+    return StartEstimate{reservation_->start - kNow, reservation_->assumed};
+  }
+
+  bool IsBound(const GangRequest& gang) const override {
+    return PlaneOf(gang) == Plane::kBeyondReservation;
+  }
+
+  bool FitsUnbound(const GangRequest& gang) override {
+    const absl::optional<round::ShapeId> id = ShapeOf(gang);
+    if (!id.has_value()) return false;
+    const size_t mark = LoadFor(*id);
+    const bool fits =
+        round::GangPlacer(&workspace_, 0).Place(fleet_.shape(*id), Plane::kNow).has_value();
+    workspace_.UndoTo(mark);
+    return fits;
+  }
+
+  bool FitsAfterEnding(const GangRequest& gang) override {
+    const absl::optional<round::ShapeId> id = ShapeOf(gang);
+    return id.has_value() && PlaceAfterEnding(*id).has_value();
+  }
+
+  bool HoldAfterEnding(const GangRequest& gang) override {
+    const absl::optional<round::ShapeId> id = ShapeOf(gang);
+    if (!id.has_value()) return false;
+    auto runs = PlaceAfterEnding(*id);
+    if (!runs.has_value()) return false;
+    return Hold(AddPending(*id, 0), gang, *std::move(runs), ending_);
+  }
+
+  std::vector<int> FindVictims(const GangRequest& gang, int32_t priority,
+                               VictimRules* rules) override {
+    const absl::optional<round::ShapeId> id = ShapeOf(gang);
+    if (!id.has_value()) return {};
+    const GangIndex index = AddPending(*id, priority);
+    Load();
+    round::GangPlacer placer(&workspace_, 0);
+    HeldRules held_rules(fleet_, held_, rules);
+    const auto found =
+        round::FindVictims(workspace_, placer, held_rules, {}, {}, index, kNow, Plane::kNow);
+    if (!found.has_value() || !Hold(index, gang, found->runs, found->victims)) {
+      fleet_.RemoveGang(index);
+      is_loaded_ = false;
+      return {};
+    }
+    std::vector<int> victims;
+    for (GangIndex victim : found->victims) {
+      victims.push_back(static_cast<int>(fleet_.gang(victim).key));
+      ending_.push_back(victim);
+    }
+    std::sort(victims.begin(), victims.end());
+    return victims;
+  }
+
  private:
-  round::NodeTraits TraitsOf(const NodeCapacity& node,
-                             const absl::optional<std::string>& only_submitter) const {
+  void InternAccelerators(const std::vector<NodeCapacity>& nodes,
+                          const std::vector<HeldGang>& held) {
+    std::set<std::string> accelerators;
+    for (const NodeCapacity& node : nodes) {
+      for (const auto& [name, count] : node.free.accelerators) accelerators.insert(name);
+    }
+    for (const HeldGang& gang : held) {
+      for (const auto& [node, amounts] : gang.shares) {
+        for (const auto& [name, count] : amounts.accelerators) accelerators.insert(name);
+      }
+    }
+    for (const std::string& name : accelerators) {
+      if (!fleet_.dimensions().Intern(name).ok()) break;
+    }
+  }
+
+  // Brings the workspace up to the fleet, and to what is kept for the reservation.
+  void Load() {
+    workspace_.Load(fleet_.Freeze());
+    is_loaded_ = true;
+    for (const auto& [node, left] : bounds_) {
+      const int position = workspace_.rows().position(node);
+      if (position >= 0) workspace_.SetBound(position, left);
+    }
+  }
+
+  // The same, where anything is missing for the shape; where to undo to.
+  size_t LoadFor(round::ShapeId id) {
+    const size_t classes = is_loaded_ ? workspace_.snapshot().classes.size() : 0;
+    const GangShape& shape = fleet_.shape(id);
+    const bool known = std::all_of(shape.groups.begin(), shape.groups.end(),
+                                   [classes](const auto& g) { return g.task_class < classes; });
+    if (!known) Load();
+    return workspace_.Mark();
+  }
+
+  absl::optional<std::vector<TaskRun>> Try(round::ShapeId id, Plane plane) {
+    LoadFor(id);
+    return round::GangPlacer(&workspace_, 0).Place(fleet_.shape(id), plane);
+  }
+
+  absl::optional<std::vector<TaskRun>> PlaceAfterEnding(round::ShapeId id) {
+    const size_t mark = LoadFor(id);
+    for (GangIndex gang : ending_) {
+      workspace_.Give(fleet_.shape(fleet_.gang(gang).shape), *fleet_.gang(gang).runs, 1);
+    }
+    auto runs = round::GangPlacer(&workspace_, 0).Place(fleet_.shape(id), Plane::kNow);
+    workspace_.UndoTo(mark);
+    return runs;
+  }
+
+  bool Hold(GangIndex index, const GangRequest& gang, std::vector<TaskRun> runs,
+            const std::vector<GangIndex>& victims) {
+    is_loaded_ = false;
+    if (!fleet_.Nominate(index, std::move(runs), victims).ok()) return false;
+    departures_.push_back(DepartureIn(gang.duration, index));
+    return true;
+  }
+
+  GangIndex AddPending(round::ShapeId id, int32_t priority) {
+    round::Gang entry;
+    entry.shape = id;
+    entry.priority = priority;
+    return fleet_.AddGang(entry);
+  }
+
+  // Shape and runs are filled in when it is used.
+  static round::Departure DepartureIn(absl::Duration left, GangIndex gang) {
+    round::Departure departure;
+    departure.assumed = left == absl::InfiniteDuration();
+    departure.end = kNow + (departure.assumed ? kAssumedDuration : left);
+    departure.gang = gang;
+    return departure;
+  }
+
+  // Groups of equal shares; absl::nullopt if it does not fit what the Nodes were said to have.
+  absl::optional<GangIndex> AddHeld(const HeldGang& gang, size_t key) {
+    std::vector<std::pair<Amounts, std::vector<int>>> groups;
+    for (const auto& [node, amounts] : gang.shares) {
+      const auto same = std::find_if(groups.begin(), groups.end(),
+                                     [&a = amounts](const auto& g) { return g.first == a; });
+      if (same == groups.end()) {
+        groups.push_back({amounts, {node}});
+      } else {
+        same->second.push_back(node);
+      }
+    }
+    if (groups.empty()) return absl::nullopt;
+    GangShape shape;
+    std::vector<TaskRun> runs;
+    if (groups.size() > 1) shape.groups.emplace_back();
+    for (const auto& [amounts, nodes] : groups) {
+      GangShape::Group leaf;
+      leaf.parent = groups.size() > 1 ? 0 : -1;
+      leaf.task_class = fleet_.InternClass({}, RequestOf(amounts));
+      leaf.min = leaf.max = static_cast<int>(nodes.size());
+      for (int node : nodes) {
+        runs.push_back(
+            {static_cast<round::NodeIndex>(node), static_cast<int32_t>(shape.groups.size()), 1});
+      }
+      shape.groups.push_back(leaf);
+    }
+    const auto id = fleet_.InternShape(std::move(shape));
+    if (!id.ok()) return absl::nullopt;
+    round::Gang entry;
+    entry.key = key;
+    entry.shape = *id;
+    entry.priority = gang.priority;
+    entry.preemptible = gang.preemptible && !gang.ending;
+    const GangIndex index = fleet_.AddGang(entry);
+    if (!fleet_.Start(index, std::move(runs), kNow - gang.unsaved).ok()) {
+      fleet_.RemoveGang(index);
+      return absl::nullopt;
+    }
+    if (gang.ending) ending_.push_back(index);
+    departures_.push_back(DepartureIn(gang.left, index));
+    departures_.back().assumed = gang.left_is_assumed;
+    return index;
+  }
+
+  Plane PlaneOf(const GangRequest& gang) const {
+    if (!reservation_.has_value()) return Plane::kNow;
+    return kNow + gang.duration <= reservation_->start ? Plane::kNow : Plane::kBeyondReservation;
+  }
+
+  // What is placed beyond the reservation lowers what may still be.
+  void Lower(const GangShape& shape, const std::vector<TaskRun>& runs) {
+    for (const TaskRun& run : runs) {
+      const auto bound = bounds_.find(run.node);
+      if (bound == bounds_.end()) continue;
+      const round::ClassId id = shape.groups[run.group].task_class;
+      round::AddTo(bound->second, workspace_.task_class(id).request, -int64_t{run.count});
+    }
+  }
+
+  round::NodeTraits TraitsOf(const NodeCapacity& node, const Amounts& allocatable) const {
     round::NodeTraits traits;
     traits.path = {node.id.cluster,   node.topology.region, node.topology.zone,
                    node.topology.row, node.topology.rack,   node.topology.nvlink_domain,
                    node.id.node};
     traits.labels = {{kClusterLabel, node.id.cluster}};
-    if (only_submitter.has_value()) traits.taints = {{kSubmitterTaint, *only_submitter}};
-    traits.allocatable[round::kCpuMillis] = node.free.cpu_millis;
-    traits.allocatable[round::kMemoryBytes] = node.free.memory_bytes;
-    for (const auto& [name, count] : node.free.accelerators) {
+    if (node.only_submitter.has_value()) {
+      traits.taints = {{kSubmitterTaint, *node.only_submitter}};
+    }
+    traits.allocatable[round::kCpuMillis] = allocatable.cpu_millis;
+    traits.allocatable[round::kMemoryBytes] = allocatable.memory_bytes;
+    for (const auto& [name, count] : allocatable.accelerators) {
       const int dimension = fleet_.dimensions().Find(name);
       if (dimension >= 0) traits.allocatable[dimension] = count;
     }
@@ -82,6 +369,18 @@ class TightRound final : public PlacingRound {
     traits.taints = {{kSubmitterTaint, submitter}};
     fleet_.ReplaceNode(node, std::move(traits));
     unisolated_[node] = false;
+    is_loaded_ = false;
+  }
+
+  // Without what no Node of the fleet has.
+  round::Request RequestOf(const Amounts& amounts) const {
+    round::Request request = {{round::kCpuMillis, amounts.cpu_millis},
+                              {round::kMemoryBytes, amounts.memory_bytes}};
+    for (const auto& [name, count] : amounts.accelerators) {
+      const int dimension = fleet_.dimensions().Find(name);
+      if (dimension >= 0) request.push_back({static_cast<round::Dimension>(dimension), count});
+    }
+    return request;
   }
 
   // absl::nullopt if it asks for what no Node has.
@@ -93,25 +392,25 @@ class TightRound final : public PlacingRound {
     }
     GangShape shape;
     shape.groups.emplace_back();
-    shape.groups[0].preferred = Level::kNvlinkDomain;
+    SetLevels(gang.topology, Level::kNvlinkDomain, &shape.groups[0]);
     for (const GangRequest::Group& group : gang.groups) {
-      round::Request request = {{round::kCpuMillis, group.each.cpu_millis},
-                                {round::kMemoryBytes, group.each.memory_bytes}};
       for (const auto& [name, count] : group.each.accelerators) {
-        const int dimension = fleet_.dimensions().Find(name);
-        if (dimension < 0) return absl::nullopt;
-        request.push_back({static_cast<round::Dimension>(dimension), count});
+        if (fleet_.dimensions().Find(name) < 0) return absl::nullopt;
       }
       GangShape::Group leaf;
       leaf.parent = 0;
-      leaf.task_class = fleet_.InternClass(constraints, std::move(request));
+      SetLevels(group.topology, absl::nullopt, &leaf);
+      leaf.task_class = fleet_.InternClass(constraints, RequestOf(group.each));
       leaf.min = leaf.max = group.replicas;
       shape.groups.push_back(leaf);
     }
     // One group is the root itself, which then may be spread domain by domain.
     if (gang.groups.size() == 1) {
-      shape.groups[1].parent = -1;
-      shape.groups[1].preferred = shape.groups[0].preferred;
+      GangShape::Group& leaf = shape.groups[1];
+      leaf.parent = -1;
+      leaf.required = std::max(leaf.required, shape.groups[0].required);
+      if (!leaf.preferred.has_value()) leaf.preferred = shape.groups[0].preferred;
+      if (leaf.preferred <= leaf.required) leaf.preferred.reset();
       shape.groups.erase(shape.groups.begin());
     }
     const auto id = fleet_.InternShape(std::move(shape));
@@ -119,16 +418,29 @@ class TightRound final : public PlacingRound {
     return *id;
   }
 
+  // What a gang that declares nothing is taken to run for.
+  static constexpr absl::Duration kAssumedDuration = absl::Hours(24);
+
   Fleet fleet_;
   round::Workspace workspace_;
+  // False if the workspace lacks anything that the fleet has.
+  bool is_loaded_ = false;
   // By node: becomes its first submitter's.
   std::vector<bool> unisolated_;
+  // By position among those held; without those that stay where they are, come what may.
+  std::vector<absl::optional<GangIndex>> held_;
+  std::vector<GangIndex> ending_;
+  // Of all that holds a place.
+  std::vector<round::Departure> departures_;
+  absl::optional<round::Reservation> reservation_;
+  absl::flat_hash_map<round::NodeIndex, round::ResourceVector> bounds_;
 };
 
 }  // namespace
 
-std::unique_ptr<PlacingRound> TightPlacer::Begin(const std::vector<NodeCapacity>& nodes) const {
-  return std::make_unique<TightRound>(nodes);
+std::unique_ptr<PlacingRound> TightPlacer::Begin(const std::vector<NodeCapacity>& nodes,
+                                                 const std::vector<HeldGang>& held) const {
+  return std::make_unique<TightRound>(nodes, held);
 }
 
 }  // namespace capstan::scheduler

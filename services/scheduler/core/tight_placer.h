@@ -16,10 +16,15 @@ namespace capstan::scheduler {
 // only fits in a cleverer way is not found. Beyond 30 kinds of accelerator in the fleet the rest,
 // in order of names, counts as not there.
 //
-// Begin is O(nodes · log), a placement O(nodes / 32 + gang).
+// A gang with a place on a Node that has less than nothing free is no victim, and is not counted on
+// to go: Nodes that shrank are settled by what ends there.
+//
+// Begin is O(nodes · log + shares held), a placement O(nodes / 32 + gang).
 class TightPlacer final : public Placer {
  public:
-  std::unique_ptr<PlacingRound> Begin(const std::vector<NodeCapacity>& nodes) const override;
+  using Placer::Begin;
+  std::unique_ptr<PlacingRound> Begin(const std::vector<NodeCapacity>& nodes,
+                                      const std::vector<HeldGang>& held) const override;
 };
 
 }  // namespace capstan::scheduler

@@ -1,7 +1,6 @@
 #include "services/scheduler/core/usage.h"
 
 #include <algorithm>
-#include <vector>
 
 namespace capstan::scheduler {
 
@@ -82,6 +81,14 @@ const NodeUsage::Entry& NodeUsage::Get(const NodeId& node) const {
   static const Entry* const kEmpty = new Entry();
   auto it = nodes_.find(node);
   return it == nodes_.end() ? *kEmpty : it->second;
+}
+
+std::vector<std::pair<NodeId, Amounts>> NodeUsage::SharesOf(const std::string& uid) const {
+  std::vector<std::pair<NodeId, Amounts>> amounts;
+  auto it = shares_.find(uid);
+  if (it == shares_.end()) return amounts;
+  for (const auto& [node, share] : it->second) amounts.emplace_back(node, share.amounts);
+  return amounts;
 }
 
 std::set<NodeId> NodeUsage::NodesOf(const std::string& uid) const {

@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "proto/capstan/type/v1/task.pb.h"
 #include "services/scheduler/core/model.h"
@@ -43,6 +45,8 @@ class NodeUsage {
   void Update(const std::string& uid, const JobEntry* job);
   // Of a Node without live Tasks: an empty entry.
   const Entry& Get(const NodeId& node) const;
+  // What the Job's live Tasks take, by Node.
+  std::vector<std::pair<NodeId, Amounts>> SharesOf(const std::string& uid) const;
   // Nodes on which the Job has live Tasks.
   std::set<NodeId> NodesOf(const std::string& uid) const;
 

@@ -274,9 +274,19 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const 
   CheckDuration(field("stop_grace"), ToDuration(spec.stop_grace()), absl::ZeroDuration(),
                 std::min(absl::Hours(1), std::max(fence_after / 2, absl::ZeroDuration())), errors);
 
-  CheckNotYet(spec.has_time_limit(), field("time_limit"), errors);
-  CheckNotYet(spec.has_checkpoint_period(), field("checkpoint_period"), errors);
-  CheckNotYet(spec.preemption() != JobSpec::PREEMPTION_UNSPECIFIED, field("preemption"), errors);
+  if (spec.has_time_limit()) {
+    CheckDuration(field("time_limit"), ToDuration(spec.time_limit()), absl::Seconds(1),
+                  kMaxTimeLimit, errors);
+  }
+  if (spec.has_checkpoint_period()) {
+    CheckDuration(field("checkpoint_period"), ToDuration(spec.checkpoint_period()),
+                  absl::Seconds(1), kMaxCheckpointPeriod, errors);
+  }
+  if (!JobSpec::Preemption_IsValid(spec.preemption())) {
+    errors->Add(field("preemption"), absl::StrCat("is ", spec.preemption(),
+                                                  "; expected PREEMPTION_ALLOWED or "
+                                                  "PREEMPTION_NEVER"));
+  }
   CheckNotYet(spec.has_topology(), field("topology"), errors);
 
   CheckDatasets(project, spec, path, errors);
@@ -324,8 +334,10 @@ void ValidateQueue(absl::string_view queue_id, const capstan::scheduler::v1::Que
   CheckNotYet(queue.cordon(), "queue.cordon", errors);
   CheckNotYet(queue.hold(), "queue.hold", errors);
   CheckNotYet(queue.drain(), "queue.drain", errors);
-  CheckNotYet(queue.has_min_runtime(), "queue.min_runtime", errors);
-  CheckNotYet(queue.allow_non_preemptible(), "queue.allow_non_preemptible", errors);
+  if (queue.has_min_runtime()) {
+    CheckDuration("queue.min_runtime", ToDuration(queue.min_runtime()), absl::ZeroDuration(),
+                  kMaxMinRuntime, errors);
+  }
   CheckNotYet(queue.has_usage_half_life(), "queue.usage_half_life", errors);
   if (!resource::IsValidId(queue_id)) {
     errors->Add("queue_id",

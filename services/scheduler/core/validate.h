@@ -3,6 +3,7 @@
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_VALIDATE_H_
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "libs/status/error.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
 #include "proto/capstan/scheduler/v1/queue.pb.h"
@@ -18,6 +19,9 @@ inline constexpr int kMaxClusters = 64;
 inline constexpr int kMaxLabels = 64;
 inline constexpr int kMaxPriority = 1'000;
 inline constexpr int kMaxRestarts = 1'000;
+inline constexpr absl::Duration kMaxTimeLimit = absl::Hours(24 * 366);
+inline constexpr absl::Duration kMaxCheckpointPeriod = absl::Hours(24 * 30);
+inline constexpr absl::Duration kMaxMinRuntime = absl::Hours(24 * 7);
 inline constexpr int64_t kMaxCpuMillis = 1'024'000;
 inline constexpr int64_t kMinMemoryBytes = 1 << 20;
 inline constexpr int64_t kMaxMemoryBytes = int64_t{1} << 50;

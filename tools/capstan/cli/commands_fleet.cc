@@ -2,6 +2,7 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "libs/resource/quantity.h"
 #include "tools/capstan/cli/commands.h"
 #include "tools/capstan/cli/fleet_commands.h"
 
@@ -83,6 +84,19 @@ void AddQueueCommands(CLI::App& app, Act* act) {
   create->add_option("--lending-limit", queue_options->lending_limits,
                      "how much of it others may use while it is idle (repeatable); default as its "
                      "parent");
+  create
+      ->add_option("--min-runtime",
+                   "how long a Job runs before it may be ended for another, e.g. 10m; default as "
+                   "its parent")
+      ->type_name("DURATION")
+      ->check([queue_options](const std::string& text) {
+        const auto parsed = resource::ParseDuration(text);
+        if (!parsed.ok()) return std::string(parsed.status().message());
+        queue_options->min_runtime = *parsed;
+        return std::string();
+      });
+  create->add_flag("--allow-non-preemptible", queue_options->allow_non_preemptible,
+                   "take Jobs with `preemption: PREEMPTION_NEVER`");
   create->footer(
       "Examples:\n"
       "  capstan queue create research --weight 300 --guarantee nvidia.com/h100=64\n"

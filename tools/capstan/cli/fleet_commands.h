@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "tools/capstan/cli/invocation.h"
 
 namespace capstan::cli {
@@ -31,6 +33,9 @@ struct CreateQueueOptions {
   std::vector<std::string> guarantees;
   std::vector<std::string> borrowing_limits;
   std::vector<std::string> lending_limits;
+  // Unset: as the parent's.
+  absl::optional<absl::Duration> min_runtime;
+  bool allow_non_preemptible = false;
 };
 absl::Status CreateQueue(const CreateQueueOptions& options, Invocation& invocation);
 absl::Status ListQueues(Invocation& invocation);

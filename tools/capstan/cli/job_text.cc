@@ -61,6 +61,14 @@ std::string DataLine(const DataProgress& data) {
   return absl::StrCat(line, ")");
 }
 
+// `<14m`, with `?` behind it if the estimate is a guess; empty if there is none.
+std::string StartsIn(const Job& job, absl::Time now) {
+  if (!job.has_estimated_start_time()) return "";
+  const absl::Duration wait =
+      std::max(ToTime(job.estimated_start_time()) - now, absl::ZeroDuration());
+  return absl::StrCat("<", HumanDuration(wait), job.estimate_assumed() ? "?" : "");
+}
+
 // `2 RUNNING, 2 PREPARING`.
 std::string TaskCounts(const Job& job) {
   std::map<TaskObservation::State, int> counts;
@@ -107,6 +115,7 @@ std::vector<Column<Job>> JobColumns(absl::Time now) {
       {"GEN", [](const Job& job) { return absl::StrCat(job.generation()); }},
       {"RESTARTS", [](const Job& job) { return absl::StrCat(job.counted_restarts()); }},
       {"AGE", [now](const Job& job) { return HumanAge(ToTime(job.create_time()), now); }},
+      {"STARTS IN", [now](const Job& job) { return StartsIn(job, now); }},
       {"PRIORITY", [](const Job& job) { return absl::StrCat(job.spec().priority()); },
        /*wide=*/true},
       {"RAN",
@@ -145,6 +154,11 @@ std::string DescribeJob(const Job& job, absl::Time now, const Terminal& terminal
   if (job.has_retry_time() && job.reason() == "BACK_OFF") {
     AddField(&out, "Next try in", HumanDuration(ToTime(job.retry_time()) - now));
   }
+  if (job.preemptions() > 0) AddField(&out, "Preempted", absl::StrCat(job.preemptions(), " times"));
+  if (job.spec().has_time_limit()) {
+    AddField(&out, "Time limit", HumanDuration(ToDuration(job.spec().time_limit())));
+  }
+  AddField(&out, "Starts in", StartsIn(job, now));
   if (job.has_data_progress()) AddField(&out, "Data", DataLine(job.data_progress()));
   AddField(&out, "Bundle", job.spec().bundle());
   for (const TaskGroup& group : job.spec().task_groups()) {

@@ -74,6 +74,8 @@ absl::Status CreateQueue(const CreateQueueOptions& options, Invocation& invocati
   if (!options.parent.empty()) {
     wanted.set_parent(absl::StrCat("queues/", absl::StripPrefix(options.parent, "queues/")));
   }
+  if (options.min_runtime) *wanted.mutable_min_runtime() = ToProto(*options.min_runtime);
+  wanted.set_allow_non_preemptible(options.allow_non_preemptible);
   for (const std::string& project : options.projects) {
     wanted.add_projects(ProjectParent(project));
   }

@@ -111,6 +111,11 @@ std::string DescribeQueue(const Queue& queue, absl::Time now, const Terminal& te
   add("Parent:    ", queue.parent().empty() ? "none" : queue.parent());
   add("Weight:    ", absl::StrCat(queue.weight()));
   add("Projects:  ", queue.projects().empty() ? "all" : absl::StrJoin(queue.projects(), ", "));
+  if (queue.has_min_runtime()) {
+    add("Protects:  ", absl::StrCat("Jobs that have run for less than ",
+                                    HumanDuration(ToDuration(queue.min_runtime()))));
+  }
+  if (queue.allow_non_preemptible()) add("Takes:     ", "Jobs that are never ended for others");
   add("Age:       ", HumanAge(ToTime(queue.create_time()), now));
   if (queue.quotas().empty()) return out;
   TextTable table({"RESOURCE", "GUARANTEE", "MAY BORROW", "LENDS"});

@@ -14,17 +14,17 @@ void Move(Workspace& workspace, const std::vector<Departure>& departures, size_t
   }
 }
 
-void Bound(Workspace& workspace, const std::vector<TaskRun>& runs, size_t mark) {
+void Bound(Workspace& workspace, size_t mark, Reservation& reservation) {
   const NodeRows& rows = workspace.rows();
-  std::vector<std::pair<int, ResourceVector>> bounds;
-  for (const TaskRun& run : runs) {
-    const int position = rows.position(run.node);
+  for (const TaskRun& run : reservation.runs) {
     ResourceVector left{};
-    std::copy_n(rows.free(position), rows.width(), left.begin());
-    bounds.emplace_back(position, left);
+    std::copy_n(rows.free(rows.position(run.node)), rows.width(), left.begin());
+    reservation.bounds.emplace_back(run.node, left);
   }
   workspace.UndoTo(mark);
-  for (const auto& [position, left] : bounds) workspace.SetBound(position, left);
+  for (const auto& [node, left] : reservation.bounds) {
+    workspace.SetBound(rows.position(node), left);
+  }
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ absl::optional<Reservation> Reserve(Workspace& workspace, GangPlacer& placer, Ga
   reservation.start = high > 0 ? std::max(now, departures[high - 1].end) : now;
   for (size_t i = 0; i < high; ++i) reservation.assumed |= departures[i].assumed;
   reservation.runs = *placer.Place(shape, Plane::kNow);
-  Bound(workspace, reservation.runs, mark);
+  Bound(workspace, mark, reservation);
   return reservation;
 }
 

@@ -2,6 +2,7 @@
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_BACKFILL_H_
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -19,6 +20,8 @@ struct Reservation {
   // Whether the end of a gang that declared none, or has overrun, was assumed to get there.
   bool assumed = false;
   std::vector<TaskRun> runs;
+  // What Plane::kBeyondReservation is bounded to on its nodes.
+  std::vector<std::pair<NodeIndex, ResourceVector>> bounds;
 };
 
 // What a gang that holds a place leaves, and when.

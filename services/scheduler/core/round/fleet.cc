@@ -282,7 +282,8 @@ absl::Status Fleet::Nominate(GangIndex gang, std::vector<TaskRun> runs,
     return absl::FailedPreconditionError("the gang does not wait any more");
   }
   for (GangIndex victim : victims) {
-    if (victim >= gangs_.size() || gangs_[victim].state != GangState::kRunning) {
+    if (victim >= gangs_.size() || (gangs_[victim].state != GangState::kRunning &&
+                                    gangs_[victim].state != GangState::kEnding)) {
       return absl::FailedPreconditionError("a victim does not run any more");
     }
   }

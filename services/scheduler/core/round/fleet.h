@@ -165,8 +165,8 @@ class Fleet {
   // The place is taken at once. FAILED_PRECONDITION if the gang does not wait, runs are not whole
   // or a node has not the room any more.
   absl::Status Start(GangIndex gang, std::vector<TaskRun> runs, absl::Time now);
-  // Takes the place though victims still hold it, and tells them to go. FAILED_PRECONDITION if
-  // there would not be room enough once they have gone.
+  // Takes the place though victims still hold it, and tells them to go, if they are not told
+  // already. FAILED_PRECONDITION if there would not be room enough once they have gone.
   absl::Status Nominate(GangIndex gang, std::vector<TaskRun> runs,
                         const std::vector<GangIndex>& victims);
   // Runs a nominated gang whose place has become free: FAILED_PRECONDITION before that.

@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
+
 namespace capstan::scheduler::round {
 namespace {
 
@@ -15,8 +17,6 @@ struct Candidate {
   int64_t cost = 0;
   const GangShape* shape = nullptr;
   std::shared_ptr<const std::vector<TaskRun>> runs;
-  // All that it holds.
-  Request held;
   // Tasks of the preemptor that its end alone makes room for in the domain at hand.
   int64_t gain = 0;
   // Whether what it holds counts as free.
@@ -32,16 +32,61 @@ bool IsCountable(const GangShape& shape) {
   return true;
 }
 
+// The rules of the round's budgets.
+class BudgetRules final : public EvictionRules {
+ public:
+  BudgetRules(const Snapshot& snapshot, const Budgets& budgets, const PreemptionLimits& limits,
+              GangIndex preemptor, absl::Time now)
+      : snapshot_(snapshot), budgets_(budgets), limits_(limits), preemptor_(preemptor), now_(now) {}
+
+  bool MayEvict(GangIndex victim) const override {
+    return round::MayEvict(snapshot_, budgets_, limits_, preemptor_, victim, now_);
+  }
+  std::vector<GangIndex> Together(std::vector<GangIndex> candidates) const override {
+    return candidates;
+  }
+  void SetEnded(GangIndex victim, bool ended) override {
+    budgets_.Charge(snapshot_.gangs[victim].queue, HeldBy(victim), ended ? -1 : 1);
+  }
+  bool MayStart() const override {
+    const Gang& gang = snapshot_.gangs[preemptor_];
+    return !budgets_.Refuses(gang.queue, snapshot_.shapes[gang.shape]->demand).has_value();
+  }
+
+ private:
+  const Request& HeldBy(GangIndex victim) {
+    const auto [found, is_new] = held_.try_emplace(victim);
+    if (!is_new) return found->second;
+    const Gang& gang = snapshot_.gangs[victim];
+    ResourceVector held{};
+    for (const TaskRun& run : *gang.runs) {
+      const ClassId id = snapshot_.shapes[gang.shape]->groups[run.group].task_class;
+      AddTo(held, snapshot_.classes[id].request, run.count);
+    }
+    for (int d = 0; d < kMaxDimensions; ++d) {
+      if (held[d] > 0) found->second.push_back({static_cast<Dimension>(d), held[d]});
+    }
+    return found->second;
+  }
+
+  const Snapshot& snapshot_;
+  Budgets budgets_;
+  const PreemptionLimits& limits_;
+  const GangIndex preemptor_;
+  const absl::Time now_;
+  absl::flat_hash_map<GangIndex, Request> held_;
+};
+
 class VictimSearch {
  public:
-  VictimSearch(Workspace& workspace, GangPlacer& placer, const Budgets& budgets,
+  VictimSearch(Workspace& workspace, GangPlacer& placer, EvictionRules& rules,
                const PreemptionLimits& limits, GangIndex preemptor, absl::Time now)
       : workspace_(workspace),
         placer_(placer),
+        rules_(rules),
         limits_(limits),
         preemptor_(preemptor),
         now_(now),
-        budgets_(budgets),
         queue_(workspace.snapshot().gangs[preemptor].queue),
         shape_(*workspace.snapshot().shapes[workspace.snapshot().gangs[preemptor].shape]),
         countable_(IsCountable(shape_)),
@@ -56,6 +101,8 @@ class VictimSearch {
   std::vector<std::vector<size_t>> CandidatesByDomain(Level level) const;
   void SearchDomain(Range domain, std::vector<size_t> candidates);
   void TryAlone(const std::vector<size_t>& candidates);
+  // Those that the rules let end together, the cheapest first.
+  std::vector<size_t> Together(std::vector<size_t> candidates) const;
   // Takes back, in this order, whoever is not needed, until none can be.
   void Reprieve(const std::vector<size_t>& order);
   // Adds (1) or removes (-1) what a candidate holds to what is free.
@@ -67,10 +114,10 @@ class VictimSearch {
 
   Workspace& workspace_;
   GangPlacer& placer_;
+  EvictionRules& rules_;
   const PreemptionLimits& limits_;
   const GangIndex preemptor_;
   const absl::Time now_;
-  Budgets budgets_;
   const QueueId queue_;
   const GangShape& shape_;
   const bool countable_;
@@ -89,10 +136,11 @@ void VictimSearch::Collect(const absl::flat_hash_set<GangIndex>& excluded) {
   const Snapshot& snapshot = workspace_.snapshot();
   for (size_t h = 0; h < snapshot.holders.size(); ++h) {
     const GangIndex gang = snapshot.holders[h];
-    if (excluded.contains(gang) || !MayEvict(snapshot, budgets_, limits_, preemptor_, gang, now_)) {
+    const Gang& entry = snapshot.gangs[gang];
+    if (entry.state != GangState::kRunning || !entry.preemptible || excluded.contains(gang) ||
+        !rules_.MayEvict(gang)) {
       continue;
     }
-    const Gang& entry = snapshot.gangs[gang];
     Candidate candidate;
     candidate.gang = gang;
     candidate.queue = entry.queue;
@@ -100,14 +148,6 @@ void VictimSearch::Collect(const absl::flat_hash_set<GangIndex>& excluded) {
     candidate.cost = LostWork(snapshot, gang, now_);
     candidate.shape = snapshot.shapes[entry.shape].get();
     candidate.runs = entry.runs;
-    ResourceVector held{};
-    for (const TaskRun& run : *entry.runs) {
-      AddTo(held, workspace_.task_class(candidate.shape->groups[run.group].task_class).request,
-            run.count);
-    }
-    for (int d = 0; d < kMaxDimensions; ++d) {
-      if (held[d] > 0) candidate.held.push_back({static_cast<Dimension>(d), held[d]});
-    }
     candidates_.push_back(std::move(candidate));
   }
   std::sort(candidates_.begin(), candidates_.end(),
@@ -128,7 +168,7 @@ std::vector<std::vector<size_t>> VictimSearch::CandidatesByDomain(Level level) c
     }
   }
   // A queue's limit may be what is in the way, and then its gangs count wherever they are.
-  if (budgets_.Refuses(queue_, shape_.demand).has_value()) {
+  if (!rules_.MayStart()) {
     for (std::vector<size_t>& candidates : by_domain) {
       for (size_t c = 0; c < candidates_.size(); ++c) {
         if (candidates_[c].queue == queue_) candidates.push_back(c);
@@ -144,7 +184,7 @@ std::vector<std::vector<size_t>> VictimSearch::CandidatesByDomain(Level level) c
 
 void VictimSearch::Move(Candidate& candidate, int sign) {
   candidate.is_out = sign > 0;
-  budgets_.Charge(candidate.queue, candidate.held, -sign);
+  rules_.SetEnded(candidate.gang, candidate.is_out);
   if (!countable_) {
     workspace_.Give(*candidate.shape, *candidate.runs, sign);
     return;
@@ -164,7 +204,7 @@ void VictimSearch::Move(Candidate& candidate, int sign) {
 }
 
 bool VictimSearch::Fits() {
-  if (budgets_.Refuses(queue_, shape_.demand).has_value()) return false;
+  if (!rules_.MayStart()) return false;
   if (countable_) return total_ >= shape_.min_tasks;
   if (!placer_.MayFit(shape_, 0, domain_, plane_)) return false;
   tried_tasks_ += shape_.min_tasks;
@@ -202,6 +242,26 @@ void VictimSearch::TryAlone(const std::vector<size_t>& candidates) {
   }
 }
 
+std::vector<size_t> VictimSearch::Together(std::vector<size_t> candidates) const {
+  std::sort(candidates.begin(), candidates.end(), [this](size_t a, size_t b) {
+    const Candidate& x = candidates_[a];
+    const Candidate& y = candidates_[b];
+    return std::tie(x.priority, x.cost, a) < std::tie(y.priority, y.cost, b);
+  });
+  std::vector<GangIndex> gangs;
+  for (size_t c : candidates) gangs.push_back(candidates_[c].gang);
+  gangs = rules_.Together(std::move(gangs));
+  std::sort(gangs.begin(), gangs.end());
+  candidates.clear();
+  for (GangIndex gang : gangs) {
+    const auto found = std::lower_bound(
+        candidates_.begin(), candidates_.end(), gang,
+        [](const Candidate& candidate, GangIndex wanted) { return candidate.gang < wanted; });
+    candidates.push_back(static_cast<size_t>(found - candidates_.begin()));
+  }
+  return candidates;
+}
+
 void VictimSearch::Reprieve(const std::vector<size_t>& order) {
   Victims victims = order;
   bool changed = true;
@@ -232,6 +292,7 @@ void VictimSearch::SearchDomain(Range domain, std::vector<size_t> candidates) {
     total_ = workspace_.Index(class_, plane_).TotalIn(domain);
     TryAlone(candidates);
   }
+  candidates = Together(std::move(candidates));
   const auto release_all = [this, &candidates] {
     for (size_t c : candidates) {
       if (!candidates_[c].is_out) Move(candidates_[c], 1);
@@ -337,7 +398,15 @@ absl::optional<Preemption> FindVictims(Workspace& workspace, GangPlacer& placer,
                                        const Budgets& budgets, const PreemptionLimits& limits,
                                        const absl::flat_hash_set<GangIndex>& excluded,
                                        GangIndex preemptor, absl::Time now, Plane plane) {
-  return VictimSearch(workspace, placer, budgets, limits, preemptor, now).Run(excluded, plane);
+  BudgetRules rules(workspace.snapshot(), budgets, limits, preemptor, now);
+  return FindVictims(workspace, placer, rules, limits, excluded, preemptor, now, plane);
+}
+
+absl::optional<Preemption> FindVictims(Workspace& workspace, GangPlacer& placer,
+                                       EvictionRules& rules, const PreemptionLimits& limits,
+                                       const absl::flat_hash_set<GangIndex>& excluded,
+                                       GangIndex preemptor, absl::Time now, Plane plane) {
+  return VictimSearch(workspace, placer, rules, limits, preemptor, now).Run(excluded, plane);
 }
 
 }  // namespace capstan::scheduler::round

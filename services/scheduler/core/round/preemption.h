@@ -43,6 +43,23 @@ int64_t LostWork(const Snapshot& snapshot, GangIndex gang, absl::Time now);
 bool MayEvict(const Snapshot& snapshot, const Budgets& budgets, const PreemptionLimits& limits,
               GangIndex preemptor, GangIndex victim, absl::Time now);
 
+// What queues say while victims are looked for: who may end for the preemptor, and whether that
+// leaves it the quota it needs.
+class EvictionRules {
+ public:
+  virtual ~EvictionRules() = default;
+
+  // Whether the gang may end for it, if nobody else does.
+  virtual bool MayEvict(GangIndex victim) const = 0;
+  // Of gangs of which each may, best first: some that all may together, and hence any of them.
+  virtual std::vector<GangIndex> Together(std::vector<GangIndex> candidates) const = 0;
+  // Counts the gang as ended, or as not after all.
+  virtual void SetEnded(GangIndex victim, bool ended) = 0;
+  // Whether the preemptor's queues let it start, with those gone that count as ended. Once it may,
+  // it also may with more of them gone.
+  virtual bool MayStart() const = 0;
+};
+
 // The cheapest set of victims found that makes room, and quota, for the gang: lowest highest
 // priority, then least lost work, then fewest. Minimal by inclusion: for gangs whose groups are of
 // one class under one level by monotony, for others by trying each victim. absl::nullopt if there
@@ -51,6 +68,12 @@ bool MayEvict(const Snapshot& snapshot, const Budgets& budgets, const Preemption
 // O(runs of all candidates · log) for the former.
 absl::optional<Preemption> FindVictims(Workspace& workspace, GangPlacer& placer,
                                        const Budgets& budgets, const PreemptionLimits& limits,
+                                       const absl::flat_hash_set<GangIndex>& excluded,
+                                       GangIndex preemptor, absl::Time now, Plane plane);
+
+// As above, by other rules than budgets: of the running, preemptible gangs that are not excluded.
+absl::optional<Preemption> FindVictims(Workspace& workspace, GangPlacer& placer,
+                                       EvictionRules& rules, const PreemptionLimits& limits,
                                        const absl::flat_hash_set<GangIndex>& excluded,
                                        GangIndex preemptor, absl::Time now, Plane plane);
 

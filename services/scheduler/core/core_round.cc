@@ -1,0 +1,437 @@
+// Rounds of placement: who starts, for whom others end, and for whom room is kept.
+#include <algorithm>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "libs/time/proto_time.h"
+#include "services/scheduler/core/gang_state.h"
+#include "services/scheduler/core/job_spans.h"
+#include "services/scheduler/core/placement.h"
+#include "services/scheduler/core/queue_victims.h"
+#include "services/scheduler/core/scheduler_core.h"
+
+namespace capstan::scheduler {
+
+using capstan::scheduler::v1::Job;
+using capstan::scheduler::v1::JobSpec;
+using capstan::type::v1::Stop;
+using rec::GangHeadRecord;
+
+namespace {
+
+// Bounds of one round: what is left is tried in the next.
+constexpr int kMaxVictimSearches = 8;
+constexpr int kMaxVictimQuestions = 64;
+constexpr int kMaxReserveAttempts = 4;
+// The decision is one record.
+constexpr size_t kMaxVictims = 512;
+// What a Job that declares no time limit is taken to run for.
+constexpr absl::Duration kAssumedRun = absl::Hours(24);
+// An estimate that differs by less is not written anew.
+constexpr absl::Duration kEstimateStep = absl::Seconds(10);
+
+constexpr char kReserved[] =
+    "fits, but might delay a Job that room is kept for; with a time_limit that ends before that "
+    "one "
+    "starts it could run";
+
+}  // namespace
+
+struct SchedulerCore::RoundWork {
+  std::vector<NodeStanding> standings;
+  std::vector<NodeCapacity> nodes;
+  // What shares are of, and what of it is free.
+  Resources capacity;
+  Resources free;
+  std::vector<HeldGang> held;
+  std::unique_ptr<PlacingRound> placing;
+  // Shapes that do not fit, and those that do not fit if they are bound. In a round room only
+  // shrinks: what did not fit once does not fit again.
+  std::set<std::string> unfit;
+  std::set<std::string> unfit_bound;
+  // Shape, Queue and priority of those that nobody may end for, or too few.
+  std::set<std::tuple<std::string, std::string, int32_t>> vain;
+  int victim_searches = 0;
+  int victim_questions = 0;
+  int reserve_attempts = 0;
+  // Uids of those that were told to end.
+  std::set<std::string> victims;
+};
+
+absl::Duration SchedulerCore::RanFor(const JobEntry& job) const {
+  auto started = started_at_.find(job.uid());
+  return started == started_at_.end() ? absl::ZeroDuration() : now_.boot - started->second;
+}
+
+absl::Duration SchedulerCore::MinRuntime(const JobEntry& job) const {
+  std::string id(absl::StripPrefix(job.spec.spec().queue(), "queues/"));
+  for (auto queue = model_.queues.find(id); queue != model_.queues.end();
+       queue = model_.queues.find(id)) {
+    if (queue->second.queue().has_min_runtime()) {
+      return ToDuration(queue->second.queue().min_runtime());
+    }
+    id = std::string(absl::StripPrefix(queue->second.queue().parent(), "queues/"));
+  }
+  return config_.min_runtime;
+}
+
+std::vector<HeldGang> SchedulerCore::HeldGangs(const RoundWork& work) const {
+  std::vector<HeldGang> all;
+  for (const std::string& uid : live_) {
+    const JobEntry& job = *model_.FindJob(uid);
+    const JobSpec& spec = job.spec.spec();
+    HeldGang gang;
+    gang.uid = uid;
+    gang.priority = spec.priority();
+    bool any_silent = false;
+    for (auto& [id, amounts] : usage_.SharesOf(uid)) {
+      const auto node = std::lower_bound(
+          work.nodes.begin(), work.nodes.end(), id,
+          [](const NodeCapacity& capacity, const NodeId& wanted) { return capacity.id < wanted; });
+      if (node == work.nodes.end() || node->id != id) continue;
+      const auto at = node - work.nodes.begin();
+      any_silent = any_silent || work.standings[at].silent;
+      gang.shares.emplace_back(static_cast<int>(at), std::move(amounts));
+    }
+    const absl::Duration ran = RanFor(job);
+    const absl::Duration grace = ToDuration(spec.stop_grace());
+    gang.ending = job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING;
+    // The end on a silent Node may be long in coming.
+    gang.preemptible =
+        spec.preemption() != JobSpec::PREEMPTION_NEVER && !any_silent && ran >= MinRuntime(job);
+    gang.left_is_assumed = !spec.has_time_limit();
+    if (gang.ending) {
+      gang.left = grace;
+      gang.left_is_assumed = any_silent;
+    } else {
+      const bool preparing = job.gang->head.phase() == GangHeadRecord::PHASE_PREPARING;
+      gang.left = (spec.has_time_limit() ? LongestRun(spec) : kAssumedRun) +
+                  (preparing ? kPrepareAllowance : absl::ZeroDuration()) - ran;
+      if (gang.left <= absl::ZeroDuration()) {
+        gang.left = std::max(ran, absl::Seconds(1));
+        gang.left_is_assumed = true;
+      }
+    }
+    gang.unsaved =
+        spec.has_checkpoint_period() ? std::min(ran, ToDuration(spec.checkpoint_period())) : ran;
+    all.push_back(std::move(gang));
+  }
+  return all;
+}
+
+void SchedulerCore::Round() {
+  UpdateUsage();
+  if (waiting_jobs() == 0) {
+    room_changed_ = false;
+    return;
+  }
+  if (!room_changed_ && fresh_.empty()) return;
+  RoundWork work;
+  BeginRound(&work);
+  PlaceMadeRoomFor(&work);
+  KeepReservation(&work);
+  TryInOrder(&work);
+}
+
+void SchedulerCore::BeginRound(RoundWork* work) {
+  std::set<NodeId> unreported;
+  std::set<std::string> accelerators;
+  for (const auto& [id, node] : model_.nodes) {
+    auto session = sessions_.find(id.cluster);
+    if (session == sessions_.end() || !session->second.synced ||
+        session->second.nodes_heard.count(id) == 0) {
+      unreported.insert(id);
+    }
+    for (const auto& [name, count] : node.observation().allocatable().accelerators()) {
+      accelerators.insert(name);
+    }
+  }
+  if (queues_changed_ || accelerators != queue_book_.accelerators()) {
+    queue_book_.SetTree(model_.queues, accelerators);
+    queues_changed_ = false;
+  }
+  work->standings = Standings(model_, usage_, draining_, unreported);
+  std::vector<Amounts> free;
+  for (const NodeStanding& standing : work->standings) {
+    work->nodes.push_back(standing.capacity);
+    if (standing.capacity.eligible) free.push_back(standing.capacity.free);
+  }
+  work->free = queue_book_.Sum(free);
+  work->capacity = queue_book_.Capacity(free);
+  work->held = HeldGangs(*work);
+  work->placing = placer_->Begin(work->nodes, work->held);
+}
+
+void SchedulerCore::PlaceMadeRoomFor(RoundWork* work) {
+  const std::set<OrderKey> all = making_room_;
+  for (const OrderKey& key : all) {
+    JobEntry* job = FindJob(std::get<2>(key));
+    const GangRequest request = GangRequest::From(*job);
+    if (const auto placement = work->placing->Place(request)) {
+      making_room_.erase(key);
+      PlaceIn(job, request, *placement, work);
+      queue_book_.SetLive(*job);
+    } else if (!work->placing->HoldAfterEnding(request)) {
+      // Nodes have gone meanwhile: it waits as it did before.
+      making_room_.erase(key);
+      Enqueue(job);
+      queue_book_.SetLive(*job);
+    }
+  }
+}
+
+bool SchedulerCore::IsOutranked(const JobEntry& job) const {
+  const int32_t priority = job.spec.spec().priority();
+  for (const OrderKey& key : waiting_) {
+    const JobEntry* other = model_.FindJob(std::get<2>(key));
+    if (other->spec.spec().priority() <= priority) return false;
+    if (other->spec.spec().queue() == job.spec.spec().queue() &&
+        other->state.reason() != "QUEUE_LIMIT") {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool SchedulerCore::MayWant(const JobEntry& job) const {
+  const std::string& queue = job.spec.spec().queue();
+  return IsOutranked(job) ||
+         std::any_of(waiting_.begin(), waiting_.end(), [this, &queue](const OrderKey& key) {
+           return model_.FindJob(std::get<2>(key))->spec.spec().queue() != queue;
+         });
+}
+
+void SchedulerCore::ForgetReservation() {
+  JobEntry* job = FindJob(reserved_);
+  reserved_.clear();
+  room_changed_ = true;
+  if (job == nullptr || !job->state.has_estimated_start_time()) return;
+  job->state.clear_estimated_start_time();
+  job->state.clear_estimate_assumed();
+  Touch(*job);
+}
+
+void SchedulerCore::KeepReservation(RoundWork* work) {
+  if (reserved_.empty()) return;
+  JobEntry* job = FindJob(reserved_);
+  if (job == nullptr || waiting_.count(OrderOf(*job)) == 0 || IsOutranked(*job) ||
+      queue_book_.Refusal(*job, work->capacity)) {
+    return ForgetReservation();
+  }
+  const GangRequest request = GangRequest::From(*job);
+  const auto placement = work->placing->Place(request);
+  if (!placement) return TryReserve(job, request, work);
+  reserved_.clear();
+  Dequeue(*job);
+  PlaceIn(job, request, *placement, work);
+  queue_book_.SetLive(*job);
+}
+
+void SchedulerCore::TryReserve(JobEntry* job, const GangRequest& request, RoundWork* work) {
+  ++work->reserve_attempts;
+  const absl::optional<StartEstimate> estimate = work->placing->Reserve(request);
+  if (!estimate) {
+    if (reserved_ == job->uid()) ForgetReservation();
+    return;
+  }
+  reserved_ = job->uid();
+  const absl::Time start = now_.wall + estimate->wait;
+  const absl::Duration moved = job->state.has_estimated_start_time()
+                                   ? start - ToTime(job->state.estimated_start_time())
+                                   : absl::InfiniteDuration();
+  if (absl::AbsDuration(moved) < std::max(kEstimateStep, estimate->wait / 16) &&
+      job->state.estimate_assumed() == estimate->assumed) {
+    return;
+  }
+  *job->state.mutable_estimated_start_time() = ToProto(start);
+  job->state.set_estimate_assumed(estimate->assumed);
+  Touch(*job);
+}
+
+void SchedulerCore::TryInOrder(RoundWork* work) {
+  std::vector<const JobEntry*> placed, nominated, left;
+  {
+    QueueOrder order = queue_book_.Order(/*fresh_only=*/!room_changed_, work->capacity);
+    while (order.has_next() && !StepFull()) {
+      const JobEntry* job = FindJob(queue_book_.UidOf(order.next_gang()));
+      switch (TryNext(order, work)) {
+        case Tried::kPlaced:
+          placed.push_back(job);
+          order.Start();
+          break;
+        case Tried::kMakesRoom:
+          nominated.push_back(job);
+          order.Start();
+          break;
+        case Tried::kLeft:
+          left.push_back(job);
+          order.Skip();
+          break;
+      }
+    }
+    // With work left over the flags stay set: NextDeadline asks for the rest.
+    if (!order.has_next()) room_changed_ = false;
+  }
+  for (const JobEntry* job : placed) {
+    Dequeue(*job);
+    queue_book_.SetLive(*job);
+  }
+  for (const JobEntry* job : nominated) {
+    Dequeue(*job);
+    making_room_.insert(OrderOf(*job));
+    queue_book_.SetLive(*job);
+  }
+  for (const JobEntry* job : left) {
+    fresh_.erase(OrderOf(*job));
+    queue_book_.SetTried(*job);
+  }
+}
+
+SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* work) {
+  JobEntry* job = FindJob(queue_book_.UidOf(order.next_gang()));
+  const GangRequest request = GangRequest::From(*job);
+  if (const absl::optional<std::string> limit = queue_book_.Refusal(order, work->capacity)) {
+    if (TryMakeRoom(order, job, request, work)) return Tried::kMakesRoom;
+    if (job->state.reason() != "QUEUE_LIMIT" || job->state.message() != *limit) {
+      SetState(job, Job::STATE_QUEUED, "QUEUE_LIMIT", *limit);
+    }
+    return Tried::kLeft;
+  }
+  const std::string shape = request.Shape();
+  const bool is_reserved = reserved_ == job->uid();
+  const bool bound = !is_reserved && work->placing->IsBound(request);
+  if (!is_reserved && work->unfit.count(shape) == 0 &&
+      (!bound || work->unfit_bound.count(shape) == 0)) {
+    if (const auto placement = work->placing->Place(request)) {
+      PlaceIn(job, request, *placement, work);
+      return Tried::kPlaced;
+    }
+    const bool only_bound = bound && work->placing->FitsUnbound(request);
+    (only_bound ? work->unfit_bound : work->unfit).insert(shape);
+  }
+  if (TryMakeRoom(order, job, request, work)) return Tried::kMakesRoom;
+  if (!is_reserved && work->unfit.count(shape) == 0) {
+    if (job->state.reason() != "RESERVED") SetState(job, Job::STATE_QUEUED, "RESERVED", kReserved);
+    return Tried::kLeft;
+  }
+  if (reserved_.empty() && work->reserve_attempts < kMaxReserveAttempts) {
+    TryReserve(job, request, work);
+  }
+  if (job->state.reason() != "INSUFFICIENT_RESOURCES" && job->state.reason() != "PREEMPTED") {
+    SetState(job, Job::STATE_QUEUED, "INSUFFICIENT_RESOURCES", RoomInWords(*job, work->standings));
+  }
+  return Tried::kLeft;
+}
+
+bool SchedulerCore::TryMakeRoom(const QueueOrder& order, JobEntry* job, const GangRequest& request,
+                                RoundWork* work) {
+  // Whoever doubts what it sees ends nothing.
+  if (leases_.frozen() || work->victim_searches >= kMaxVictimSearches ||
+      work->victim_questions >= kMaxVictimQuestions) {
+    return false;
+  }
+  const auto kind =
+      std::make_tuple(request.Shape(), job->spec.spec().queue(), job->spec.spec().priority());
+  if (work->vain.count(kind) > 0) return false;
+  ++work->victim_questions;
+  std::vector<std::pair<std::string, int32_t>> held;
+  for (const HeldGang& gang : work->held) held.emplace_back(gang.uid, gang.priority);
+  QueueVictims rules =
+      queue_book_.VictimsFor(order, work->capacity, work->free, held, work->victims);
+  bool any = false;
+  for (size_t i = 0; i < work->held.size(); ++i) {
+    const HeldGang& gang = work->held[i];
+    if (gang.ending || !rules.MayEvict(static_cast<int>(i))) continue;
+    any = any || gang.preemptible;
+    if (gang.preemptible) continue;
+    const JobEntry& other = *model_.FindJob(gang.uid);
+    const absl::Duration left = MinRuntime(other) - RanFor(other);
+    if (left > absl::ZeroDuration() &&
+        other.spec.spec().preemption() != JobSpec::PREEMPTION_NEVER &&
+        other.gang->head.phase() == GangHeadRecord::PHASE_STARTED) {
+      protected_until_ = std::min(protected_until_, now_.boot + left);
+    }
+  }
+  // What others leave anyway may be enough.
+  if (!any || (rules.MayStart() && work->placing->FitsAfterEnding(request))) {
+    work->vain.insert(kind);
+    return false;
+  }
+  ++work->victim_searches;
+  const std::vector<int> victims =
+      work->placing->FindVictims(request, job->spec.spec().priority(), &rules);
+  if (victims.empty() || victims.size() > kMaxVictims) {
+    work->vain.insert(kind);
+    return false;
+  }
+  SetState(job, Job::STATE_QUEUED, "MAKING_ROOM",
+           absl::StrCat(victims.size(), victims.size() == 1 ? " Job is" : " Jobs are",
+                        " being ended to make room for it"));
+  decisions_.push_back(job->uid());
+  for (int at : victims) {
+    JobEntry* victim = FindJob(work->held[at].uid);
+    work->victims.insert(victim->uid());
+    rec::JobStateRecord::Victim& record = *job->state.add_making_room();
+    record.set_job_uid(victim->uid());
+    record.set_generation(victim->gang->head.generation());
+    StopGang(victim, Stop::REASON_PREEMPTED);
+  }
+  return true;
+}
+
+void SchedulerCore::ResumeMakingRoom() {
+  for (const OrderKey& key : making_room_) {
+    for (const auto& record : FindJob(std::get<2>(key))->state.making_room()) {
+      JobEntry* victim = FindJob(record.job_uid());
+      if (victim == nullptr || !victim->live() ||
+          victim->gang->head.generation() != record.generation() ||
+          victim->gang->head.phase() == GangHeadRecord::PHASE_STOPPING) {
+        continue;
+      }
+      StopGang(victim, Stop::REASON_PREEMPTED);
+    }
+  }
+}
+
+void SchedulerCore::PlaceIn(JobEntry* job, const GangRequest& request,
+                            const GangPlacement& placement, RoundWork* work) {
+  Place(job, work->nodes, placement);
+  for (size_t rank = 0; rank < placement.size(); ++rank) {
+    const int at = placement[rank];
+    const int group = GroupOf(job->spec.spec(), static_cast<int>(rank)).first;
+    work->nodes[at].free.Subtract(request.groups[group].each);
+    if (work->standings[at].unisolated) work->nodes[at].only_submitter = request.submitter;
+    work->standings[at].capacity = work->nodes[at];
+  }
+}
+
+void SchedulerCore::Place(JobEntry* job, const std::vector<NodeCapacity>& nodes,
+                          const GangPlacement& placement) {
+  std::vector<std::string> ids;
+  ids.reserve(placement.size());
+  for (int at : placement) ids.push_back(nodes[at].id.node);
+  DirtyJob& dirty = Touch(*job);
+  if (job->gang) dirty.dropped_generation = job->gang->head.generation();
+  BeginGeneration(nodes[placement.front()].id.cluster, std::move(ids), job);
+  dirty.placements = true;
+  dirty.gang = true;
+  dirty.task_chunks.clear();
+  for (size_t rank = 0; rank < placement.size(); rank += kTasksPerChunk) {
+    dirty.task_chunks.insert(TaskChunkOf(static_cast<int>(rank)));
+  }
+  job->state.clear_start_time();
+  SetState(job, Job::STATE_PREPARING, "PLACED",
+           absl::StrCat("placed on ", job->gang->head.cluster(), " as generation ",
+                        job->state.generation()));
+  *job->state.mutable_generation_time() = ToProto(now_.wall);
+  if (IsTraced(*job)) effects_.push_back(TellSpan{PlaceSpan(*job, now_.wall), true});
+  live_.insert(job->uid());
+  usage_.Update(job->uid(), job);
+  WatchGang(*job);
+  resend_.insert(job->uid());
+}
+
+}  // namespace capstan::scheduler

@@ -1,0 +1,255 @@
+// Who ends for whom, what is promised to both, and what a change of leader in between does to it.
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "libs/status/error.h"
+#include "libs/time/proto_time.h"
+#include "services/scheduler/core/core_harness.h"
+#include "services/scheduler/core/core_test_fixture.h"
+#include "services/scheduler/core/validate.h"
+
+namespace capstan::scheduler {
+namespace {
+
+using capstan::scheduler::v1::Job;
+using capstan::scheduler::v1::JobSpec;
+using capstan::scheduler::v1::Queue;
+using capstan::type::v1::DesiredTask;
+using capstan::type::v1::Stop;
+using capstan::type::v1::TaskEnd;
+
+// Two Nodes of 4 cores.
+class PreemptionTest : public SchedulerCoreTest {
+ protected:
+  static JobSpec Spec(int replicas, int priority, const std::string& queue = "default") {
+    JobSpec spec = CoreHarness::Spec(replicas, 1000);
+    spec.set_priority(priority);
+    spec.set_queue(absl::StrCat("queues/", queue));
+    return spec;
+  }
+  // `count` Jobs of one core each, low0 and so on, that nothing protects any more.
+  void FillWithLow(int count) {
+    executor_.Connect();
+    for (int i = 0; i < count; ++i) RunJob(absl::StrCat("low", i), Spec(1, 0));
+    AdvanceHeard(absl::Minutes(6));
+  }
+  CreateJob Creating(const std::string& id, JobSpec spec) {
+    CreateJob create;
+    create.call = harness_.next_call();
+    create.project = "projects/p";
+    create.job_id = create.uid = id;
+    create.submitter = "person-1";
+    ApplyDefaults("projects/p", Config(), &spec);
+    create.spec = std::move(spec);
+    return create;
+  }
+  void CreateGuaranteed(const std::string& id, int64_t cpu_millis, bool allow_non_preemptible) {
+    CreateQueue create;
+    create.call = harness_.next_call();
+    create.queue_id = create.uid = id;
+    auto& quota = *create.queue.add_quotas();
+    quota.set_resource("cpu");
+    quota.set_guarantee(cpu_millis);
+    create.queue.set_allow_non_preemptible(allow_non_preemptible);
+    const std::vector<Effect> effects = harness_.Apply(create);
+    executor_.Take(effects);
+    const auto replies = Of<ReplyQueue>(effects);
+    ASSERT_TRUE(replies[0].queue.ok()) << replies[0].queue.status();
+  }
+  std::set<std::string> In(Job::State state) {
+    std::set<std::string> uids;
+    for (const auto& [uid, job] : harness_.core().model().jobs) {
+      if (job.state.state() == state) uids.insert(uid);
+    }
+    return uids;
+  }
+};
+
+TEST_F(PreemptionTest, EndsOneWhereOneSuffices) {
+  FillWithLow(8);
+  const std::vector<Effect> effects = harness_.Submit("high", Spec(1, 10));
+  ASSERT_EQ(In(Job::STATE_STOPPING).size(), 1u);
+  const std::string victim = *In(Job::STATE_STOPPING).begin();
+  EXPECT_EQ(ReasonOf(victim), "PREEMPTED");
+  EXPECT_EQ(StateOf("high"), Job::STATE_QUEUED);
+  EXPECT_EQ(ReasonOf("high"), "MAKING_ROOM");
+  // Its Tasks are told why, and get their grace.
+  bool told = false;
+  for (const SendDown& send : Of<SendDown>(effects)) {
+    for (const DesiredTask& task : send.message.desired().tasks()) {
+      if (task.phase() != DesiredTask::PHASE_STOP) continue;
+      told = true;
+      EXPECT_EQ(task.key().job_uid(), victim);
+      EXPECT_EQ(task.stop().reason(), Stop::REASON_PREEMPTED);
+      EXPECT_EQ(ToDuration(task.stop().grace()), absl::Seconds(30));
+    }
+  }
+  EXPECT_TRUE(told);
+  executor_.Take(effects);
+  EXPECT_EQ(StateOf("high"), Job::STATE_PREPARING);
+  EXPECT_EQ(StateOf(victim), Job::STATE_QUEUED);
+  EXPECT_EQ(ReasonOf(victim), "PREEMPTED");
+  EXPECT_EQ(harness_.job(victim).state.preemptions(), 1);
+  EXPECT_EQ(harness_.job(victim).state.counted_restarts(), 0);
+  EXPECT_EQ(In(Job::STATE_RUNNING).size(), 7u);
+}
+
+TEST_F(PreemptionTest, NobodyElseTakesTheRoomThatIsMade) {
+  FillWithLow(8);
+  const std::vector<Effect> ending = harness_.Submit("high", Spec(1, 10));
+  ASSERT_EQ(ReasonOf("high"), "MAKING_ROOM");
+  // While the victim drains, and as it ends, others come; even one that goes first by priority.
+  harness_.Submit("other", Spec(1, 0));
+  harness_.Submit("more", Spec(1, 9));
+  executor_.Take(ending);
+  EXPECT_EQ(StateOf("high"), Job::STATE_PREPARING);
+  EXPECT_EQ(StateOf("other"), Job::STATE_QUEUED);
+}
+
+TEST_F(PreemptionTest, WaitsForWhatEndsAnywayRatherThanEndAnother) {
+  executor_.Connect();
+  RunJob("wide", Spec(4, 0));
+  for (int i = 0; i < 4; ++i) RunJob(absl::StrCat("low", i), Spec(1, 1));
+  AdvanceHeard(absl::Minutes(6));
+  const std::vector<Effect> ending = harness_.Submit("high0", Spec(2, 10));
+  ASSERT_EQ(In(Job::STATE_STOPPING), std::set<std::string>{"wide"});
+  harness_.Submit("high1", Spec(2, 10));
+  EXPECT_EQ(In(Job::STATE_STOPPING), std::set<std::string>{"wide"});
+  executor_.Take(ending);
+  EXPECT_EQ(StateOf("high0"), Job::STATE_PREPARING);
+  EXPECT_EQ(StateOf("high1"), Job::STATE_PREPARING);
+}
+
+TEST_F(PreemptionTest, EndsNobodyWhereTheWholeGangWouldNotFit) {
+  FillWithLow(8);
+  Submit("high", Spec(9, 10));
+  EXPECT_TRUE(In(Job::STATE_STOPPING).empty());
+  EXPECT_EQ(ReasonOf("high"), "INSUFFICIENT_RESOURCES");
+}
+
+TEST_F(PreemptionTest, EndsWholeGangsAndAmongThemTheOneThatLosesLeast) {
+  executor_.Connect();
+  RunJob("saves", [] {
+    JobSpec spec = Spec(4, 0);
+    *spec.mutable_checkpoint_period() = ToProto(absl::Minutes(1));
+    return spec;
+  }());
+  RunJob("never", Spec(4, 0));
+  AdvanceHeard(absl::Minutes(6));
+  Submit("high", Spec(1, 10));
+  EXPECT_EQ(StateOf("high"), Job::STATE_PREPARING);
+  EXPECT_EQ(ReasonOf("saves"), "PREEMPTED");
+  for (const rec::TaskRecord& task : harness_.job("saves").gang->tasks) {
+    EXPECT_EQ(task.end().cause(), TaskEnd::CAUSE_STOPPED);
+  }
+  EXPECT_EQ(StateOf("never"), Job::STATE_RUNNING);
+}
+
+TEST_F(PreemptionTest, WhoHasNotRunForLongIsProtectedAndThenNot) {
+  executor_.Connect();
+  for (int i = 0; i < 8; ++i) RunJob(absl::StrCat("low", i), Spec(1, 0));
+  Submit("high", Spec(1, 10));
+  EXPECT_EQ(ReasonOf("high"), "INSUFFICIENT_RESOURCES");
+  AdvanceHeard(absl::Minutes(4));
+  EXPECT_EQ(StateOf("high"), Job::STATE_QUEUED);
+  AdvanceHeard(absl::Minutes(2));
+  EXPECT_EQ(StateOf("high"), Job::STATE_PREPARING);
+}
+
+TEST_F(PreemptionTest, EqualPriorityAndOtherQueuesEndNobody) {
+  FillWithLow(8);
+  CreateGuaranteed("b", 0, false);
+  Submit("same", Spec(1, 0));
+  Submit("other", Spec(1, 1000, "b"));
+  EXPECT_EQ(In(Job::STATE_RUNNING).size(), 8u);
+}
+
+TEST_F(PreemptionTest, AQueueGetsItsGuaranteeBackAndNoMore) {
+  FillWithLow(8);
+  CreateGuaranteed("own", 4000, false);
+  Submit("mine", Spec(4, -10, "own"));
+  EXPECT_EQ(StateOf("mine"), Job::STATE_PREPARING);
+  EXPECT_EQ(In(Job::STATE_RUNNING).size(), 4u);
+  executor_.PrepareAll();
+  executor_.RunAll();
+  Submit("beyond", Spec(1, -10, "own"));
+  AdvanceHeard(absl::Minutes(12));
+  // Nor is there a way back for those that made room, however long all of it runs.
+  EXPECT_EQ(StateOf("beyond"), Job::STATE_QUEUED);
+  EXPECT_EQ(StateOf("mine"), Job::STATE_RUNNING);
+  EXPECT_EQ(In(Job::STATE_RUNNING).size(), 5u);
+}
+
+TEST_F(PreemptionTest, WhoIsNotPreemptibleStaysAndIsTakenOnlyWhereTheQueueSaysSo) {
+  JobSpec never = Spec(8, 0);
+  never.set_preemption(JobSpec::PREEMPTION_NEVER);
+  const auto refused = Of<ReplyJob>(harness_.Apply(Creating("never", never)));
+  ASSERT_EQ(refused.size(), 1u);
+  const auto violations = status::GetFieldViolations(refused[0].job.status());
+  ASSERT_EQ(violations.size(), 1u);
+  EXPECT_EQ(violations[0].field, "job.spec.preemption");
+  executor_.Connect();
+  CreateGuaranteed("steady", 0, true);
+  never.set_queue("queues/steady");
+  RunJob("never", never);
+  AdvanceHeard(absl::Minutes(6));
+  Submit("high", Spec(1, 10, "steady"));
+  EXPECT_EQ(StateOf("never"), Job::STATE_RUNNING);
+  EXPECT_EQ(StateOf("high"), Job::STATE_QUEUED);
+}
+
+TEST_F(PreemptionTest, ANewLeaderCarriesOutWhatWasDecided) {
+  // Of the decision's writes all prefixes but the empty one: first who it is for, then the victims.
+  for (size_t writes = 1; writes <= 3; ++writes) {
+    SCOPED_TRACE(writes);
+    CoreHarness harness{Config()};
+    FakeExecutor executor("local", 2, 4000, &harness);
+    executor.Connect();
+    for (int i = 0; i < 2; ++i) {
+      executor.Take(harness.Submit(absl::StrCat("low", i), Spec(4, 0)));
+      executor.PrepareAll();
+      executor.RunAll();
+    }
+    for (int i = 0; i < 120; ++i) {
+      executor.Renew();
+      executor.Take(harness.Advance(absl::Seconds(3)));
+    }
+    JobSpec spec = Spec(8, 10);
+    ApplyDefaults("projects/p", Config(), &spec);
+    CreateJob create;
+    create.call = harness.next_call();
+    create.project = "projects/p";
+    create.job_id = create.uid = "high";
+    create.spec = spec;
+    harness.CrashIn(create, writes);
+    for (const char* low : {"low0", "low1"}) {
+      EXPECT_EQ(harness.job(low).state.reason(), "PREEMPTED");
+      EXPECT_EQ(harness.job(low).state.state(), Job::STATE_STOPPING);
+    }
+    EXPECT_EQ(harness.job("high").state.reason(), "MAKING_ROOM");
+    executor.Disconnect();
+    executor.Connect();
+    EXPECT_EQ(harness.job("high").state.state(), Job::STATE_PREPARING);
+    EXPECT_EQ(harness.job("high").state.generation(), 1);
+    EXPECT_EQ(harness.job("low0").state.preemptions(), 1);
+  }
+}
+
+TEST_F(PreemptionTest, WhoIsCancelledMeanwhileLeavesTheRoomToOthers) {
+  FillWithLow(8);
+  const std::vector<Effect> ending = harness_.Submit("high", Spec(1, 10));
+  const std::string victim = *In(Job::STATE_STOPPING).begin();
+  harness_.Apply(CancelJob{harness_.next_call(), "projects/p/jobs/high", ""});
+  EXPECT_EQ(StateOf("high"), Job::STATE_CANCELLED);
+  executor_.Take(ending);
+  Advance(absl::Seconds(1));
+  EXPECT_EQ(StateOf(victim), Job::STATE_PREPARING);
+  EXPECT_EQ(harness_.job(victim).state.generation(), 2);
+}
+
+}  // namespace
+}  // namespace capstan::scheduler

@@ -344,6 +344,14 @@ void Engine::Call(CreateQueue event, Answer<capstan::scheduler::v1::Queue> answe
   Apply(event);
 }
 
+void Engine::Call(UpdateQueue event, Answer<capstan::scheduler::v1::Queue> answer) {
+  const absl::Status ready = Ready(/*new_work=*/false);
+  if (!ready.ok()) return answer(ready);
+  event.call = ++last_id_;
+  queue_calls_.emplace(event.call, std::move(answer));
+  Apply(event);
+}
+
 void Engine::Call(CordonNode event, Answer<capstan::scheduler::v1::Node> answer) {
   const absl::Status ready = Ready(/*new_work=*/false);
   if (!ready.ok()) return answer(ready);

@@ -93,6 +93,7 @@ class Engine {
   void Call(CreateJob event, Answer<capstan::scheduler::v1::Job> answer);
   void Call(CancelJob event, Answer<capstan::scheduler::v1::Job> answer);
   void Call(CreateQueue event, Answer<capstan::scheduler::v1::Queue> answer);
+  void Call(UpdateQueue event, Answer<capstan::scheduler::v1::Queue> answer);
   void Call(CordonNode event, Answer<capstan::scheduler::v1::Node> answer);
   void Call(UncordonNode event, Answer<capstan::scheduler::v1::Node> answer);
   void Call(ConfirmSilence event, absl::AnyInvocable<void(absl::Status)> answer);

@@ -283,6 +283,22 @@ TEST_F(ServerTest, AnActThatCannotBeAuditedDoesNotHappen) {
   pb::GetQueueRequest get;
   get.set_name("queues/batch");
   EXPECT_EQ(Call(queues_, &pb::QueueService::Stub::GetQueue, get)->weight(), 100);
+  pb::UpdateQueueRequest hold;
+  hold.mutable_queue()->set_name("queues/batch");
+  hold.mutable_queue()->set_hold(true);
+  EXPECT_EQ(Call(queues_, &pb::QueueService::Stub::UpdateQueue, hold).status().code(),
+            absl::StatusCode::kInvalidArgument)
+      << "without a mask";
+  hold.mutable_update_mask()->add_paths("hold");
+  const auto held = Call(queues_, &pb::QueueService::Stub::UpdateQueue, hold);
+  ASSERT_TRUE(held.ok()) << held.status();
+  EXPECT_TRUE(held->hold());
+  EXPECT_EQ(audit_.acts.back(), "/capstan.scheduler.v1.QueueService/UpdateQueue");
+  audit_.status = absl::UnavailableError("disk full");
+  hold.mutable_queue()->set_hold(false);
+  EXPECT_FALSE(Call(queues_, &pb::QueueService::Stub::UpdateQueue, hold).ok());
+  audit_.status = absl::OkStatus();
+  EXPECT_TRUE(Call(queues_, &pb::QueueService::Stub::GetQueue, get)->hold());
   EXPECT_TRUE(
       Call(nodes_, &pb::NodeService::Stub::ConfirmSilence, pb::ConfirmSilenceRequest()).ok());
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "libs/digest/sha256.h"
 #include "libs/resource/id.h"
 #include "libs/resource/name.h"
@@ -51,6 +52,43 @@ grpc::ServerUnaryReactor* QueueService::CreateQueue(grpc::CallbackServerContext*
         deps_.strand->Post(
             [this, event = std::move(event), response, finish = std::move(finish)]() mutable {
               event.uid = deps_.random->Uuid4();
+              deps_.engine->Call(std::move(event), rpc::RespondWith(response, std::move(finish)));
+            });
+      });
+}
+
+grpc::ServerUnaryReactor* QueueService::UpdateQueue(grpc::CallbackServerContext* context,
+                                                    const pb::UpdateQueueRequest* request,
+                                                    pb::Queue* response) {
+  return rpc::HandleUnary(
+      context, deps_.access, "/capstan.scheduler.v1.QueueService/UpdateQueue", request, response,
+      [](const pb::UpdateQueueRequest& r) {
+        status::FieldErrors errors;
+        const auto name = resource::QueueName::Parse(r.queue().name());
+        if (!name.ok()) {
+          errors.Add("queue.name", absl::StrCat("is `", r.queue().name(), "`; expected ",
+                                                resource::QueueName::kPattern));
+          return errors.ToStatus();
+        }
+        if (r.update_mask().paths().empty()) {
+          errors.Add("update_mask", "is empty; expected the fields to change, e.g. weight");
+        }
+        ValidateQueue(name->queue, r.queue(), &errors);
+        return errors.ToStatus();
+      },
+      [this](const rpc::Call& call, const pb::UpdateQueueRequest& r, pb::Queue* response,
+             rpc::Finish finish) {
+        const absl::Status audited =
+            AuditBefore(deps_, call, r.queue().name(),
+                        absl::StrCat("changes ", absl::StrJoin(r.update_mask().paths(), ", ")));
+        if (!audited.ok()) return finish(audited);
+        scheduler::UpdateQueue event;
+        event.queue_id = resource::QueueName::Parse(r.queue().name())->queue;
+        event.etag = r.queue().etag();
+        event.update_mask = r.update_mask();
+        event.queue = r.queue();
+        deps_.strand->Post(
+            [this, event = std::move(event), response, finish = std::move(finish)]() mutable {
               deps_.engine->Call(std::move(event), rpc::RespondWith(response, std::move(finish)));
             });
       });

@@ -13,6 +13,9 @@ class QueueService final : public capstan::scheduler::v1::QueueService::Callback
   grpc::ServerUnaryReactor* CreateQueue(grpc::CallbackServerContext* context,
                                         const capstan::scheduler::v1::CreateQueueRequest* request,
                                         capstan::scheduler::v1::Queue* response) override;
+  grpc::ServerUnaryReactor* UpdateQueue(grpc::CallbackServerContext* context,
+                                        const capstan::scheduler::v1::UpdateQueueRequest* request,
+                                        capstan::scheduler::v1::Queue* response) override;
   grpc::ServerUnaryReactor* GetQueue(grpc::CallbackServerContext* context,
                                      const capstan::scheduler::v1::GetQueueRequest* request,
                                      capstan::scheduler::v1::Queue* response) override;

@@ -160,6 +160,16 @@ absl::Status SchedulerCore::CheckNewJob(const CreateJob& event, const std::strin
                                    "` does not set allow_non_preemptible; leave it out, or choose "
                                    "another Queue"));
   }
+  const auto closed = [](const capstan::scheduler::v1::Queue& q) {
+    return q.cordon() || q.drain();
+  };
+  if (const std::string above = QueueAbove(model_, queue->first, closed); !above.empty()) {
+    return status::Error(absl::StatusCode::kFailedPrecondition, "QUEUE_CORDONED",
+                         absl::StrCat("queues/", above,
+                                      " takes no new Jobs: it is cordoned or drained; choose "
+                                      "another Queue, or wait until it is opened again"),
+                         {{"queue", absl::StrCat("queues/", above)}});
+  }
   if (HasQueuesBelow(model_, queue->first)) {
     return FieldError("job.spec.queue",
                       absl::StrCat("`", event.spec.queue(),
@@ -268,56 +278,6 @@ void SchedulerCore::On(const CancelJob& event) {
     StopGang(job, capstan::type::v1::Stop::REASON_CANCELLED);
     Advance(job);
   }
-}
-
-void SchedulerCore::On(const CreateQueue& event) {
-  const std::string key = RequestKey("queues", "-", event.request_id);
-  if (!event.request_id.empty()) {
-    absl::StatusOr<std::string> made = Replayed(key, event.body_hash);
-    if (!made.ok()) {
-      replies_.push_back(ReplyQueue{event.call, made.status()});
-      return;
-    }
-    auto known = model_.queues.find(*made);
-    if (known != model_.queues.end()) {
-      replies_.push_back(ReplyQueue{event.call, known->second.queue()});
-      return;
-    }
-  }
-  const std::string name = absl::StrCat("queues/", event.queue_id);
-  if (model_.queues.count(event.queue_id) > 0) {
-    replies_.push_back(ReplyQueue{
-        event.call, status::Error(absl::StatusCode::kAlreadyExists, "QUEUE_EXISTS",
-                                  absl::StrCat(name, " exists already"), {{"queue", name}})});
-    return;
-  }
-  if (const absl::Status status = CheckNewQueue(model_, event.queue_id, event.queue);
-      !status.ok()) {
-    replies_.push_back(ReplyQueue{event.call, status});
-    return;
-  }
-  rec::QueueRecord& record = model_.queues[event.queue_id];
-  record.set_schema_version(1);
-  // What the new Queue does not lend, or its weight, changes what others may have.
-  queues_changed_ = room_changed_ = true;
-  capstan::scheduler::v1::Queue& queue = *record.mutable_queue();
-  queue.set_name(name);
-  queue.set_uid(event.uid);
-  queue.set_etag(EtagOf(1));
-  queue.set_weight(event.queue.weight() == 0 ? 100 : event.queue.weight());
-  *queue.mutable_projects() = event.queue.projects();
-  queue.set_parent(event.queue.parent());
-  *queue.mutable_quotas() = event.queue.quotas();
-  if (event.queue.has_min_runtime()) *queue.mutable_min_runtime() = event.queue.min_runtime();
-  queue.set_allow_non_preemptible(event.queue.allow_non_preemptible());
-  *queue.mutable_create_time() = ToProto(now_.wall);
-  Write write;
-  write.puts.push_back(PutQueue(event.queue_id, record));
-  if (!event.request_id.empty()) {
-    RememberRequest(key, event.body_hash, event.queue_id, &write.puts, &write.deletes);
-  }
-  other_writes_.push_back(std::move(write));
-  replies_.push_back(ReplyQueue{event.call, queue});
 }
 
 void SchedulerCore::ReplyWithNode(CallId call, const NodeId& id) {

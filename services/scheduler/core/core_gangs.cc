@@ -135,6 +135,10 @@ void SchedulerCore::StopGang(JobEntry* job, Stop::Reason reason) {
       SetState(job, Job::STATE_STOPPING, "PREEMPTED",
                "a Job of higher standing needs its room; its Tasks are being ended");
       break;
+    case Stop::REASON_DRAINED:
+      SetState(job, Job::STATE_STOPPING, "QUEUE_DRAINED",
+               "its Queue is being drained; its Tasks are being ended");
+      break;
     case Stop::REASON_TIME_LIMIT:
       SetState(job, Job::STATE_STOPPING, "TIME_LIMIT",
                "has run for its time limit; its Tasks are being ended");
@@ -187,8 +191,9 @@ void SchedulerCore::EndGeneration(JobEntry* job, bool success) {
   }
   const Stop::Reason stopped = job->gang->head.stop_reason();
   // What was stopped may have been done before it heard of it.
-  if (success || ((stopped == Stop::REASON_PREEMPTED || stopped == Stop::REASON_TIME_LIMIT) &&
-                  Succeeded(*job->gang))) {
+  const bool interrupted = stopped == Stop::REASON_PREEMPTED ||
+                           stopped == Stop::REASON_TIME_LIMIT || stopped == Stop::REASON_DRAINED;
+  if (success || (interrupted && Succeeded(*job->gang))) {
     Finish(job, Job::STATE_SUCCEEDED, "SUCCEEDED", "every Task exited 0");
     return;
   }
@@ -197,6 +202,10 @@ void SchedulerCore::EndGeneration(JobEntry* job, bool success) {
     SetState(job, Job::STATE_QUEUED, "PREEMPTED",
              "was ended for a Job of higher standing; waits to be placed again");
     Await(*job);
+    return;
+  }
+  if (stopped == Stop::REASON_DRAINED) {
+    Enqueue(job);
     return;
   }
   if (stopped == Stop::REASON_TIME_LIMIT) {

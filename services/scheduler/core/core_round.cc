@@ -288,6 +288,7 @@ void SchedulerCore::TryInOrder(RoundWork* work) {
     fresh_.erase(OrderOf(*job));
     queue_book_.SetTried(*job);
   }
+  if (!room_changed_) SettleHeld();
 }
 
 SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* work) {

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "google/protobuf/field_mask.pb.h"
 #include "libs/store/store.h"
 #include "libs/time/clock.h"
 #include "libs/trace/span.h"
@@ -57,6 +58,13 @@ struct CreateQueue {
   std::string uid;
   std::string request_id;
   std::string body_hash;
+  capstan::scheduler::v1::Queue queue;
+};
+struct UpdateQueue {
+  CallId call = 0;
+  std::string queue_id;
+  std::string etag;  // may be empty
+  google::protobuf::FieldMask update_mask;
   capstan::scheduler::v1::Queue queue;
 };
 struct CordonNode {
@@ -133,8 +141,8 @@ struct ArchiveFailed {
 // NextDeadline has passed.
 struct Tick {};
 
-using Event = std::variant<LeadershipGained, CreateJob, CancelJob, CreateQueue, CordonNode,
-                           UncordonNode, ConfirmSilence, HelloReceived, RenewalReceived,
+using Event = std::variant<LeadershipGained, CreateJob, CancelJob, CreateQueue, UpdateQueue,
+                           CordonNode, UncordonNode, ConfirmSilence, HelloReceived, RenewalReceived,
                            ObservationsReceived, SessionClosed, DataProgressed, DataReady,
                            DataFailed, PinsReleased, JobsArchived, ArchiveFailed, Tick>;
 

@@ -281,7 +281,8 @@ void ExplainQueued(const JobEntry& job, const std::vector<NodeStanding>& nodes,
                                        TimeInWords(ToTime(job.state.retry_time()))));
     return;
   }
-  if (job.state.reason() == "QUEUE_LIMIT" || job.state.reason() == "MAKING_ROOM") {
+  if (job.state.reason() == "QUEUE_LIMIT" || job.state.reason() == "QUEUE_HELD" ||
+      job.state.reason() == "MAKING_ROOM") {
     response->set_summary(job.state.message());
     return;
   }

@@ -39,6 +39,7 @@ QueueSpec SpecOf(const std::string& id, const pb::Queue& queue) {
   spec.id = id;
   spec.parent = QueueIdOf(queue.parent());
   spec.weight = queue.weight() == 0 ? kDefaultQueueWeight : queue.weight();
+  spec.stops = {queue.cordon(), queue.hold(), queue.drain()};
   for (const pb::ResourceQuota& given : queue.quotas()) {
     Quota& quota = spec.quotas[given.resource()];
     if (given.has_guarantee()) quota.guarantee = Limit::Of(given.guarantee());
@@ -119,8 +120,20 @@ bool HasQueuesBelow(const Model& model, const std::string& id) {
   });
 }
 
-absl::Status CheckNewQueue(const Model& model, const std::string& id, const pb::Queue& queue) {
-  std::vector<QueueSpec> specs = QueueSpecsOf(model.queues);
+std::string QueueAbove(const Model& model, const std::string& id, bool (*holds)(const pb::Queue&)) {
+  std::string uppermost;
+  for (auto queue = model.queues.find(id); queue != model.queues.end();
+       queue = model.queues.find(QueueIdOf(queue->second.queue().parent()))) {
+    if (holds(queue->second.queue())) uppermost = queue->first;
+  }
+  return uppermost;
+}
+
+absl::Status CheckChangedQueue(const Model& model, const std::string& id, const pb::Queue& queue) {
+  std::vector<QueueSpec> specs;
+  for (const auto& [other, record] : model.queues) {
+    if (other != id) specs.push_back(SpecOf(other, record.queue()));
+  }
   const std::string own_prefix = absl::StrCat("queues[", specs.size(), "].");
   specs.push_back(SpecOf(id, queue));
   // Cores and memory are always counted.
@@ -130,7 +143,12 @@ absl::Status CheckNewQueue(const Model& model, const std::string& id, const pb::
   for (const QuotaViolation& violation : ValidateQueues(specs)) {
     errors.Add(FieldOf(violation, own_prefix, queue), violation.description);
   }
-  if (!errors.ok()) return errors.ToStatus();
+  return errors.ToStatus();
+}
+
+absl::Status CheckNewQueue(const Model& model, const std::string& id, const pb::Queue& queue) {
+  const absl::Status valid = CheckChangedQueue(model, id, queue);
+  if (!valid.ok()) return valid;
   const std::string parent = QueueIdOf(queue.parent());
   if (parent.empty() || HasQueuesBelow(model, parent) || !HasLiveJobs(model, parent)) {
     return absl::OkStatus();

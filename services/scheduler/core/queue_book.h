@@ -111,6 +111,14 @@ std::vector<QueueSpec> QueueSpecsOf(const std::map<std::string, rec::QueueRecord
 absl::Status CheckNewQueue(const Model& model, const std::string& id,
                            const capstan::scheduler::v1::Queue& queue);
 
+// Whether the queue may become so: INVALID_ARGUMENT as above.
+absl::Status CheckChangedQueue(const Model& model, const std::string& id,
+                               const capstan::scheduler::v1::Queue& queue);
+
+// Id of the uppermost queue, the one itself included, that the predicate holds of; "" if of none.
+std::string QueueAbove(const Model& model, const std::string& id,
+                       bool (*holds)(const capstan::scheduler::v1::Queue&));
+
 // True if there are queues below it.
 bool HasQueuesBelow(const Model& model, const std::string& id);
 

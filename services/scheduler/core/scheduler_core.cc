@@ -47,6 +47,7 @@ Step SchedulerCore::Apply(const Event& event, Now now) {
   now_ = now;
   if (!leading_ && !std::holds_alternative<LeadershipGained>(event)) return {};
   std::visit([this](const auto& e) { On(e); }, event);
+  DrainQueues();
   Round();
   Flush();
   Step step;
@@ -64,7 +65,9 @@ Step SchedulerCore::Apply(const Event& event, Now now) {
 absl::optional<BootTime> SchedulerCore::NextDeadline() const {
   if (!leading_) return absl::nullopt;
   // A round that was cut short.
-  if ((room_changed_ && waiting_jobs() > 0) || !fresh_.empty()) return BootTime::InfinitePast();
+  if ((room_changed_ && waiting_jobs() > 0) || !fresh_.empty() || drain_due_) {
+    return BootTime::InfinitePast();
+  }
   BootTime next = leases_.NextExpiry();
   for (const auto& [uid, at] : retry_at_) next = std::min(next, at);
   for (const auto& [uid, at] : prepare_deadline_) next = std::min(next, at);

@@ -96,6 +96,12 @@ class SchedulerCore {
   void On(const CreateJob& event);
   void On(const CancelJob& event);
   void On(const CreateQueue& event);
+  // core_queues.cc.
+  void On(const UpdateQueue& event);
+  // Stops what runs in Queues that are drained, as much as fits the step.
+  void DrainQueues();
+  // What no round looks at, since its Queue starts nothing.
+  void SettleHeld();
   void On(const CordonNode& event);
   void On(const UncordonNode& event);
   void On(const ConfirmSilence& event);
@@ -226,9 +232,10 @@ class SchedulerCore {
   std::set<OrderKey> waiting_;
   std::set<OrderKey> fresh_;
   bool room_changed_ = false;
-  std::map<std::string, BootTime> retry_at_;                // by uid: BACK_OFF
-  std::map<std::string, BootTime> prepare_deadline_;        // by uid
-  std::map<std::string, BootTime> started_at_;              // by uid
+  bool drain_due_ = true;                             // somebody may run whose Queue is drained
+  std::map<std::string, BootTime> retry_at_;          // by uid: BACK_OFF
+  std::map<std::string, BootTime> prepare_deadline_;  // by uid
+  std::map<std::string, BootTime> started_at_;        // by uid
   std::set<std::pair<BootTime, std::string>> time_limits_;  // uids of what runs and has one
   std::set<std::string> live_;                              // uids of Jobs with a gang that is
   // Jobs that others are ended for; no part of waiting_.

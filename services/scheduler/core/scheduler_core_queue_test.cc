@@ -42,6 +42,17 @@ class SchedulerCoreQueueTest : public SchedulerCoreTest {
     executor_.Take(effects);
     return Of<ReplyQueue>(effects)[0].queue.status();
   }
+  absl::Status Update(const std::string& id, const std::vector<std::string>& fields, Queue queue) {
+    UpdateQueue update;
+    update.call = harness_.next_call();
+    update.queue_id = id;
+    update.etag = queue.etag();
+    for (const std::string& field : fields) update.update_mask.add_paths(field);
+    update.queue = std::move(queue);
+    const std::vector<Effect> effects = harness_.Apply(update);
+    executor_.Take(effects);
+    return Of<ReplyQueue>(effects)[0].queue.status();
+  }
   static JobSpec In(const std::string& queue, int replicas = 1, int64_t cpu_millis = 1000) {
     JobSpec spec = CoreHarness::Spec(replicas, cpu_millis);
     spec.set_queue(absl::StrCat("queues/", queue));
@@ -123,6 +134,113 @@ TEST_F(SchedulerCoreQueueTest, WhatIsNotLentStaysFree) {
   Submit("own", In("keeps", 6));
   EXPECT_EQ(StateOf("own"), Job::STATE_PREPARING);
   EXPECT_EQ(ReasonOf("more"), "QUEUE_LIMIT");
+}
+
+TEST_F(SchedulerCoreQueueTest, AChangedLimitBindsWhatStartsFromThenOn) {
+  executor_.Connect();
+  Queue limited = Below("");
+  Cpu(&limited)->set_guarantee(2000);
+  limited.mutable_quotas(0)->mutable_borrowing_limit()->set_amount(0);
+  ASSERT_TRUE(Create("limited", limited).ok());
+  Submit("first", In("limited", 2));
+  Submit("second", In("limited", 2));
+  ASSERT_EQ(ReasonOf("second"), "QUEUE_LIMIT");
+  limited.mutable_quotas(0)->set_guarantee(4000);
+  ASSERT_TRUE(Update("limited", {"quotas"}, limited).ok());
+  EXPECT_EQ(StateOf("second"), Job::STATE_PREPARING);
+  limited.mutable_quotas(0)->set_guarantee(1000);
+  ASSERT_TRUE(Update("limited", {"quotas"}, limited).ok());
+  EXPECT_EQ(StateOf("first"), Job::STATE_PREPARING) << "nothing is stopped by it";
+  Submit("third", In("limited", 1));
+  EXPECT_EQ(ReasonOf("third"), "QUEUE_LIMIT");
+}
+
+TEST_F(SchedulerCoreQueueTest, UpdatesAreWholeOrRefused) {
+  ASSERT_TRUE(Create("team", Below("", 300)).ok());
+  ASSERT_TRUE(Create("part", Below("team")).ok());
+  Queue change;
+  change.set_weight(7);
+  change.set_cordon(true);
+  ASSERT_TRUE(Update("team", {"weight"}, change).ok());
+  const Queue& team = harness_.core().model().queues.at("team").queue();
+  EXPECT_EQ(team.weight(), 7);
+  EXPECT_FALSE(team.cordon()) << "not in the mask";
+  EXPECT_EQ(team.etag(), "\"2\"");
+  change.set_etag("\"1\"");
+  EXPECT_EQ(Update("team", {"weight"}, change).code(), absl::StatusCode::kAborted);
+  change.clear_etag();
+  change.set_parent("queues/part");
+  EXPECT_EQ(FieldOf(Update("team", {"parent"}, change)), "queue.parent");
+  EXPECT_EQ(FieldOf(Update("team", {"no_such"}, change)), "update_mask");
+  EXPECT_EQ(Update("absent", {"weight"}, change).code(), absl::StatusCode::kNotFound);
+  Cpu(&change)->set_guarantee(-1);
+  EXPECT_EQ(FieldOf(Update("team", {"quotas"}, change)), "queue.quotas[0].guarantee");
+  EXPECT_EQ(harness_.core().model().queues.at("team").queue().quotas_size(), 0);
+}
+
+TEST_F(SchedulerCoreQueueTest, AHeldQueueTakesJobsAndStartsNone) {
+  executor_.Connect();
+  ASSERT_TRUE(Create("team", Below("")).ok());
+  ASSERT_TRUE(Create("part", Below("team")).ok());
+  RunJob("before", In("part"));
+  Queue change;
+  change.set_hold(true);
+  ASSERT_TRUE(Update("team", {"hold"}, change).ok());
+  Submit("held", In("part"));
+  Submit("other", CoreHarness::Spec(1, 1000));
+  EXPECT_EQ(ReasonOf("held"), "QUEUE_HELD");
+  EXPECT_EQ(harness_.job("held").state.message(),
+            "queues/team is held or drained: nothing starts in it");
+  EXPECT_EQ(StateOf("before"), Job::STATE_RUNNING);
+  EXPECT_EQ(StateOf("other"), Job::STATE_PREPARING);
+  // Nobody is woken for it, under this leader or the next.
+  EXPECT_NE(harness_.core().NextDeadline(), BootTime::InfinitePast());
+  executor_.Disconnect();
+  harness_.NewLeader();
+  executor_.Connect();
+  Advance(absl::Seconds(1));
+  EXPECT_EQ(ReasonOf("held"), "QUEUE_HELD");
+  EXPECT_NE(harness_.core().NextDeadline(), BootTime::InfinitePast());
+  change.set_hold(false);
+  ASSERT_TRUE(Update("team", {"hold"}, change).ok());
+  EXPECT_EQ(StateOf("held"), Job::STATE_PREPARING);
+}
+
+TEST_F(SchedulerCoreQueueTest, ACordonedQueueTakesNoJobsAndGoesOn) {
+  executor_.Connect();
+  ASSERT_TRUE(Create("team", Below("")).ok());
+  ASSERT_TRUE(Create("part", Below("team")).ok());
+  Submit("large", In("part", 8));
+  Submit("waits", In("part"));
+  Queue change;
+  change.set_cordon(true);
+  ASSERT_TRUE(Update("team", {"cordon"}, change).ok());
+  EXPECT_EQ(status::Reason(Refused(In("part"))), "QUEUE_CORDONED");
+  executor_.PrepareAll();
+  executor_.RunAll();
+  for (int i = 0; i < 8; ++i) {
+    executor_.End(absl::StrCat("large/1/worker-", i), TaskEnd::CAUSE_EXITED);
+  }
+  EXPECT_EQ(StateOf("waits"), Job::STATE_PREPARING);
+}
+
+TEST_F(SchedulerCoreQueueTest, ADrainedQueueIsEmptiedAndLendsWhatItKept) {
+  executor_.Connect();
+  Queue keeps = Below("");
+  Cpu(&keeps)->set_guarantee(6000);
+  keeps.mutable_quotas(0)->mutable_lending_limit()->set_amount(0);
+  ASSERT_TRUE(Create("keeps", keeps).ok());
+  RunJob("own", In("keeps", 2));
+  Submit("wide", CoreHarness::Spec(8, 1000));
+  EXPECT_EQ(ReasonOf("wide"), "QUEUE_LIMIT");
+  Queue change;
+  change.set_drain(true);
+  ASSERT_TRUE(Update("keeps", {"drain"}, change).ok());
+  EXPECT_EQ(StateOf("own"), Job::STATE_QUEUED);
+  EXPECT_EQ(ReasonOf("own"), "QUEUE_HELD");
+  EXPECT_EQ(harness_.job("own").state.counted_restarts(), 0);
+  EXPECT_EQ(StateOf("wide"), Job::STATE_PREPARING);
+  EXPECT_EQ(status::Reason(Refused(In("keeps"))), "QUEUE_CORDONED");
 }
 
 TEST_F(SchedulerCoreQueueTest, JobsGoToLeavesOnly) {

@@ -331,9 +331,6 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const 
 
 void ValidateQueue(absl::string_view queue_id, const capstan::scheduler::v1::Queue& queue,
                    status::FieldErrors* errors) {
-  CheckNotYet(queue.cordon(), "queue.cordon", errors);
-  CheckNotYet(queue.hold(), "queue.hold", errors);
-  CheckNotYet(queue.drain(), "queue.drain", errors);
   if (queue.has_min_runtime()) {
     CheckDuration("queue.min_runtime", ToDuration(queue.min_runtime()), absl::ZeroDuration(),
                   kMaxMinRuntime, errors);

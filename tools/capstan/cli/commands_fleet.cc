@@ -2,6 +2,7 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
 #include "libs/resource/quantity.h"
 #include "tools/capstan/cli/commands.h"
 #include "tools/capstan/cli/fleet_commands.h"
@@ -60,43 +61,50 @@ void AddNodeCommands(CLI::App& app, Act* act) {
       ->callback([=] { *act = ConfirmSilence; });
 }
 
-void AddQueueCommands(CLI::App& app, Act* act) {
-  CLI::App* queue = app.add_subcommand("queue", "Create and show Queues");
-  queue->require_subcommand(1);
-  queue->alias("queues");
-  auto queue_options = std::make_shared<CreateQueueOptions>();
-  CLI::App* create = queue->add_subcommand("create", "Create a Queue");
-  create->add_option("id", queue_options->id, "id of the Queue")->required();
-  create->add_option("--weight", queue_options->weight,
-                     "part among Queues of one parent; default 100");
-  create
-      ->add_option("--allow-project", queue_options->projects,
-                   "project that may use it (repeatable); default all")
+void AddQueueOptions(CLI::App& command, const std::shared_ptr<QueueOptions>& options) {
+  command.add_option("id", options->id, "id of the Queue")->type_name("QUEUE")->required();
+  command.add_option("--weight", options->weight, "part among Queues of one parent; default 100");
+  command
+      .add_option("--allow-project", options->projects,
+                  "project that may use it (repeatable); default all")
       ->type_name("PROJECT");
-  create->add_option("--parent", queue_options->parent, "Queue above it; default none")
-      ->type_name("QUEUE");
-  create->add_option("--guarantee", queue_options->guarantees,
+  command.add_option("--guarantee", options->guarantees,
                      "what it has whenever it asks, e.g. cpu=64, memory=1Ti, nvidia.com/h100=8 "
                      "(repeatable)");
-  create->add_option(
-      "--borrowing-limit", queue_options->borrowing_limits,
+  command.add_option(
+      "--borrowing-limit", options->borrowing_limits,
       "what it may use above that, or unlimited (repeatable); default as its parent");
-  create->add_option("--lending-limit", queue_options->lending_limits,
+  command.add_option("--lending-limit", options->lending_limits,
                      "how much of it others may use while it is idle (repeatable); default as its "
                      "parent");
-  create
-      ->add_option("--min-runtime",
-                   "how long a Job runs before it may be ended for another, e.g. 10m; default as "
-                   "its parent")
+  command
+      .add_option("--min-runtime",
+                  "how long a Job runs before it may be ended for another, e.g. 10m; default as "
+                  "its parent")
       ->type_name("DURATION")
-      ->check([queue_options](const std::string& text) {
+      ->check([options](const std::string& text) {
         const auto parsed = resource::ParseDuration(text);
         if (!parsed.ok()) return std::string(parsed.status().message());
-        queue_options->min_runtime = *parsed;
+        options->min_runtime = *parsed;
         return std::string();
       });
-  create->add_flag("--allow-non-preemptible", queue_options->allow_non_preemptible,
-                   "take Jobs with `preemption: PREEMPTION_NEVER`");
+  command.add_flag_callback(
+      "--allow-non-preemptible", [options] { options->allow_non_preemptible = true; },
+      "take Jobs with `preemption: PREEMPTION_NEVER`");
+  command.add_flag_callback(
+      "--deny-non-preemptible", [options] { options->allow_non_preemptible = false; },
+      "take no more of them");
+}
+
+void AddQueueCommands(CLI::App& app, Act* act) {
+  CLI::App* queue = app.add_subcommand("queue", "Create, change, stop and show Queues");
+  queue->require_subcommand(1);
+  queue->alias("queues");
+  auto queue_options = std::make_shared<QueueOptions>();
+  CLI::App* create = queue->add_subcommand("create", "Create a Queue");
+  AddQueueOptions(*create, queue_options);
+  create->add_option("--parent", queue_options->parent, "Queue above it; default none")
+      ->type_name("QUEUE");
   create->footer(
       "Examples:\n"
       "  capstan queue create research --weight 300 --guarantee nvidia.com/h100=64\n"
@@ -104,6 +112,30 @@ void AddQueueCommands(CLI::App& app, Act* act) {
   create->callback([=] {
     *act = [=](Invocation& invocation) { return CreateQueue(*queue_options, invocation); };
   });
+  CLI::App* update = queue->add_subcommand("update", "Change what the options name of a Queue");
+  AddQueueOptions(*update, queue_options);
+  update->footer(
+      "Examples:\n"
+      "  capstan queue update research --weight 200 --guarantee nvidia.com/h100=96\n"
+      "  capstan queue update research --allow-project all --min-runtime 30m\n");
+  update->callback([=] {
+    *act = [=](Invocation& invocation) { return UpdateQueue(*queue_options, invocation); };
+  });
+  auto stopped = std::make_shared<std::string>();
+  const auto add_stop = [&](const char* word, const char* help, const char* stop, bool set) {
+    CLI::App* command = AddNamed(*queue, word, help, "QUEUE", "id, or queues/{q}", stopped.get());
+    command->footer(absl::StrCat("Examples:\n  capstan queue ", word, " research\n"));
+    command->callback([=] {
+      *act = [=](Invocation& invocation) { return StopQueue(*stopped, stop, set, invocation); };
+    });
+  };
+  add_stop("cordon", "Let a Queue, and those below it, take no new Jobs", "cordon", true);
+  add_stop("uncordon", "Let a Queue take Jobs again", "cordon", false);
+  add_stop("hold", "Start nothing in a Queue and those below it; what runs goes on", "hold", true);
+  add_stop("release", "Start Jobs of a held Queue again", "hold", false);
+  add_stop("drain", "Take and start nothing, and stop what runs: it waits in the Queue", "drain",
+           true);
+  add_stop("undrain", "Take and start Jobs again after a drain", "drain", false);
   queue->add_subcommand("list", "List Queues")
       ->footer("Examples:\n  capstan queue list\n")
       ->callback([=] { *act = ListQueues; });

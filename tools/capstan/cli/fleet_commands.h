@@ -24,8 +24,9 @@ absl::Status ConfirmSilence(Invocation& invocation);
 absl::Status CordonNode(const std::string& name, const std::string& reason, Invocation& invocation);
 absl::Status UncordonNode(const std::string& name, Invocation& invocation);
 
-struct CreateQueueOptions {
+struct QueueOptions {
   std::string id;
+  // 0: the default, or as it is.
   int64_t weight = 0;
   std::vector<std::string> projects;
   std::string parent;
@@ -33,11 +34,16 @@ struct CreateQueueOptions {
   std::vector<std::string> guarantees;
   std::vector<std::string> borrowing_limits;
   std::vector<std::string> lending_limits;
-  // Unset: as the parent's.
+  // Unset: as the parent's, or as it is.
   absl::optional<absl::Duration> min_runtime;
-  bool allow_non_preemptible = false;
+  absl::optional<bool> allow_non_preemptible;
 };
-absl::Status CreateQueue(const CreateQueueOptions& options, Invocation& invocation);
+absl::Status CreateQueue(const QueueOptions& options, Invocation& invocation);
+// Changes what the options name, and nothing else.
+absl::Status UpdateQueue(const QueueOptions& options, Invocation& invocation);
+// Sets or lifts a stop: `cordon`, `hold` or `drain`.
+absl::Status StopQueue(const std::string& name, const std::string& stop, bool set,
+                       Invocation& invocation);
 absl::Status ListQueues(Invocation& invocation);
 absl::Status GetQueue(const std::string& name, Invocation& invocation);
 

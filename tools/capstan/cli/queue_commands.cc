@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "libs/time/proto_time.h"
 #include "proto/capstan/clustermanager/v1/cluster.grpc.pb.h"
@@ -28,6 +29,7 @@ using scheduler::v1::GetQueueRequest;
 using scheduler::v1::ListQueuesRequest;
 using scheduler::v1::Queue;
 using scheduler::v1::QueueService;
+using scheduler::v1::UpdateQueueRequest;
 
 std::string Findings(const Cluster& cluster) {
   std::vector<std::string> parts;
@@ -58,7 +60,7 @@ std::string DescribeCluster(const Cluster& cluster, absl::Time now, const Termin
 
 }  // namespace
 
-absl::Status CreateQueue(const CreateQueueOptions& options, Invocation& invocation) {
+absl::Status CreateQueue(const QueueOptions& options, Invocation& invocation) {
   CreateQueueRequest request;
   Queue& wanted = *request.mutable_queue();
   CAPSTAN_RETURN_IF_ERROR(AddQuotas(options.guarantees, QuotaField::kGuarantee, &wanted));
@@ -75,7 +77,7 @@ absl::Status CreateQueue(const CreateQueueOptions& options, Invocation& invocati
     wanted.set_parent(absl::StrCat("queues/", absl::StripPrefix(options.parent, "queues/")));
   }
   if (options.min_runtime) *wanted.mutable_min_runtime() = ToProto(*options.min_runtime);
-  wanted.set_allow_non_preemptible(options.allow_non_preemptible);
+  wanted.set_allow_non_preemptible(options.allow_non_preemptible.value_or(false));
   for (const std::string& project : options.projects) {
     wanted.add_projects(ProjectParent(project));
   }
@@ -83,6 +85,76 @@ absl::Status CreateQueue(const CreateQueueOptions& options, Invocation& invocati
                                                    request, Terms(invocation)));
   return PrintResource<Queue>(
       invocation, queue, [](const Queue& made) { return absl::StrCat(made.name(), " created\n"); });
+}
+
+absl::Status UpdateQueue(const QueueOptions& options, Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("scheduler"));
+  const auto stub = QueueService::NewStub(channel);
+  GetQueueRequest get;
+  get.set_name(absl::StrCat("queues/", absl::StripPrefix(options.id, "queues/")));
+  UpdateQueueRequest request;
+  Queue& wanted = *request.mutable_queue();
+  // With its etag: what somebody else changes meanwhile is not overwritten.
+  CAPSTAN_ASSIGN_OR_RETURN(wanted,
+                           Call(stub.get(), &QueueService::Stub::GetQueue, get, Terms(invocation)));
+  auto& paths = *request.mutable_update_mask();
+  if (options.weight != 0) {
+    wanted.set_weight(options.weight);
+    paths.add_paths("weight");
+  }
+  if (!options.projects.empty()) {
+    wanted.clear_projects();
+    for (const std::string& project : options.projects) {
+      // `all` admits every project again.
+      if (project != "all") wanted.add_projects(ProjectParent(project));
+    }
+    paths.add_paths("projects");
+  }
+  const size_t quotas =
+      options.guarantees.size() + options.borrowing_limits.size() + options.lending_limits.size();
+  CAPSTAN_RETURN_IF_ERROR(ReplaceQuotas(options.guarantees, QuotaField::kGuarantee, &wanted));
+  CAPSTAN_RETURN_IF_ERROR(
+      ReplaceQuotas(options.borrowing_limits, QuotaField::kBorrowingLimit, &wanted));
+  CAPSTAN_RETURN_IF_ERROR(
+      ReplaceQuotas(options.lending_limits, QuotaField::kLendingLimit, &wanted));
+  if (quotas > 0) paths.add_paths("quotas");
+  if (options.min_runtime) {
+    *wanted.mutable_min_runtime() = ToProto(*options.min_runtime);
+    paths.add_paths("min_runtime");
+  }
+  if (options.allow_non_preemptible) {
+    wanted.set_allow_non_preemptible(*options.allow_non_preemptible);
+    paths.add_paths("allow_non_preemptible");
+  }
+  if (paths.paths().empty()) {
+    return status::Error(absl::StatusCode::kInvalidArgument, "NOTHING_TO_CHANGE",
+                         "expected at least one of the options, e.g. --weight 200");
+  }
+  CAPSTAN_ASSIGN_OR_RETURN(const Queue queue, Call(stub.get(), &QueueService::Stub::UpdateQueue,
+                                                   request, Terms(invocation)));
+  return PrintResource<Queue>(
+      invocation, queue, [](const Queue& made) { return absl::StrCat(made.name(), " changed\n"); });
+}
+
+absl::Status StopQueue(const std::string& name, const std::string& stop, bool set,
+                       Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("scheduler"));
+  const auto stub = QueueService::NewStub(channel);
+  UpdateQueueRequest request;
+  Queue& wanted = *request.mutable_queue();
+  wanted.set_name(absl::StrCat("queues/", absl::StripPrefix(name, "queues/")));
+  if (stop == "cordon") wanted.set_cordon(set);
+  if (stop == "hold") wanted.set_hold(set);
+  if (stop == "drain") wanted.set_drain(set);
+  request.mutable_update_mask()->add_paths(stop);
+  CAPSTAN_ASSIGN_OR_RETURN(const Queue queue, Call(stub.get(), &QueueService::Stub::UpdateQueue,
+                                                   request, Terms(invocation)));
+  return PrintResource<Queue>(invocation, queue, [](const Queue& made) {
+    const std::string stops = StopsInWords(made);
+    return absl::StrCat(made.name(), " ", stops == "-" ? "open" : stops, "\n");
+  });
 }
 
 absl::Status ListQueues(Invocation& invocation) {
@@ -104,6 +176,7 @@ absl::Status ListQueues(Invocation& invocation) {
        {"WEIGHT", [](const Queue& queue) { return absl::StrCat(queue.weight()); }},
        {"PARENT", [](const Queue& queue) { return LastSegment(queue.parent()); }},
        {"GUARANTEE", GuaranteesInWords},
+       {"STOPS", StopsInWords},
        {"PROJECTS",
         [](const Queue& queue) {
           return queue.projects().empty() ? "all" : absl::StrJoin(queue.projects(), ",");

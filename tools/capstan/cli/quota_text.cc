@@ -1,9 +1,11 @@
 #include "tools/capstan/cli/quota_text.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -101,6 +103,29 @@ absl::Status AddQuotas(const std::vector<std::string>& amounts, QuotaField field
   return absl::OkStatus();
 }
 
+absl::Status ReplaceQuotas(const std::vector<std::string>& amounts, QuotaField field,
+                           Queue* queue) {
+  for (ResourceQuota& quota : *queue->mutable_quotas()) {
+    const std::string named = absl::StrCat(quota.resource(), "=");
+    const bool replaced = std::any_of(
+        amounts.begin(), amounts.end(),
+        [&named](const std::string& amount) { return absl::StartsWith(amount, named); });
+    if (!replaced) continue;
+    if (field == QuotaField::kGuarantee) quota.clear_guarantee();
+    if (field == QuotaField::kBorrowingLimit) quota.clear_borrowing_limit();
+    if (field == QuotaField::kLendingLimit) quota.clear_lending_limit();
+  }
+  return AddQuotas(amounts, field, queue);
+}
+
+std::string StopsInWords(const Queue& queue) {
+  std::vector<std::string> stops;
+  if (queue.cordon()) stops.push_back("cordoned");
+  if (queue.hold()) stops.push_back("held");
+  if (queue.drain()) stops.push_back("drained");
+  return stops.empty() ? "-" : absl::StrJoin(stops, ",");
+}
+
 std::string DescribeQueue(const Queue& queue, absl::Time now, const Terminal& terminal) {
   std::string out;
   const auto add = [&out](absl::string_view name, const std::string& value) {
@@ -111,6 +136,7 @@ std::string DescribeQueue(const Queue& queue, absl::Time now, const Terminal& te
   add("Parent:    ", queue.parent().empty() ? "none" : queue.parent());
   add("Weight:    ", absl::StrCat(queue.weight()));
   add("Projects:  ", queue.projects().empty() ? "all" : absl::StrJoin(queue.projects(), ", "));
+  if (StopsInWords(queue) != "-") add("Stops:     ", StopsInWords(queue));
   if (queue.has_min_runtime()) {
     add("Protects:  ", absl::StrCat("Jobs that have run for less than ",
                                     HumanDuration(ToDuration(queue.min_runtime()))));

@@ -20,6 +20,13 @@ enum class QuotaField { kGuarantee, kBorrowingLimit, kLendingLimit };
 absl::Status AddQuotas(const std::vector<std::string>& amounts, QuotaField field,
                        scheduler::v1::Queue* queue);
 
+// As AddQuotas, in place of what the Queue's quotas say in this field of these resources.
+absl::Status ReplaceQuotas(const std::vector<std::string>& amounts, QuotaField field,
+                           scheduler::v1::Queue* queue);
+
+// `cordoned,held,drained`: the Queue's own stops; `-` if there are none.
+std::string StopsInWords(const scheduler::v1::Queue& queue);
+
 // Everything about a Queue on a screen: for `queue get`.
 std::string DescribeQueue(const scheduler::v1::Queue& queue, absl::Time now,
                           const Terminal& terminal);

@@ -61,7 +61,7 @@ std::vector<std::string> ResourcesOf(const Amounts& each) {
   return names;
 }
 
-// As many Tasks of the gang as fit into one Cluster, and what is left then.
+// As many Tasks of the gang as fit into one domain that it may be in, and what is left then.
 struct PartialFit {
   int placed = 0;
   // What the first Task that does not fit asks.
@@ -71,10 +71,12 @@ struct PartialFit {
 };
 
 PartialFit FitWhatFits(const GangRequest& gang, const std::vector<NodeCapacity>& nodes,
-                       const std::string& cluster) {
+                       const std::string& domain) {
   PartialFit fit;
   for (const NodeCapacity& node : nodes) {
-    if (node.id.cluster == cluster && Admits(node, gang)) fit.left.push_back({node.id, node.free});
+    if (DomainOf(node, gang.topology.required()) == domain && Admits(node, gang)) {
+      fit.left.push_back({node.id, node.free});
+    }
   }
   for (const GangRequest::Group& group : gang.groups) {
     int64_t wanted = group.replicas;
@@ -156,7 +158,7 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
     return;
   }
   std::vector<NodeCapacity> nodes;
-  std::set<std::string> clusters;
+  std::set<std::string> domains;
   std::map<std::string, std::vector<NodeId>> out;
   for (const NodeStanding& standing : standings) {
     const NodeCapacity& capacity = standing.capacity;
@@ -171,18 +173,20 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
       out["draining"].push_back(capacity.id);
     } else if (!Admits(capacity, gang)) {
       out["isolation"].push_back(capacity.id);
+    } else if (std::string domain = DomainOf(capacity, gang.topology.required()); domain.empty()) {
+      out["topology"].push_back(capacity.id);
     } else {
-      clusters.insert(capacity.id.cluster);
+      domains.insert(std::move(domain));
     }
   }
   PartialFit best;
-  for (const std::string& cluster : clusters) {
-    PartialFit fit = FitWhatFits(gang, nodes, cluster);
+  for (const std::string& domain : domains) {
+    PartialFit fit = FitWhatFits(gang, nodes, domain);
     if (fit.placed > best.placed || best.left.empty()) best = std::move(fit);
   }
   const int task_count = TaskCount(job.spec.spec());
   if (best.placed < task_count && !best.left.empty()) AddResources(best, task_count, response);
-  auto add = [&](absl::string_view type, absl::string_view one, absl::string_view many) {
+  const auto add = [&](absl::string_view type, absl::string_view one, absl::string_view many) {
     const std::vector<NodeId>& which = out[std::string(type)];
     AddCount(type, static_cast<int>(which.size()), total, one, many, which, response);
   };
@@ -193,6 +197,8 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
       "run another submitter's Tasks and cannot isolate them");
   add("cluster", "is in a cluster that the Job may not use",
       "are in clusters that the Job may not use");
+  const std::string level = LevelInWords(gang.topology.required());
+  add("topology", absl::StrCat("is in no ", level), absl::StrCat("are in no ", level));
   if (best.placed == task_count) {
     response->set_summary("it fits and is about to be placed");
     return;
@@ -200,6 +206,10 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
   std::vector<std::string> parts;
   for (const auto& constraint : response->constraints()) parts.push_back(constraint.message());
   response->set_summary(absl::StrJoin(parts, "; "));
+  if (gang.topology.required() != capstan::scheduler::v1::Topology::LEVEL_UNSPECIFIED) {
+    response->set_summary(
+        absl::StrCat("all of it must be in one ", level, ": ", response->summary()));
+  }
 }
 
 std::string DescribeTask(const JobEntry& job, int rank) {

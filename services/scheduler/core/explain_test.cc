@@ -51,6 +51,19 @@ TEST_F(ExplainTest, CountsTheTasksThatWouldFit) {
             "after 2 of 4 Tasks, 2 of 2 nodes lack cpu: a Task asks 1.5, at most 0.5 free");
 }
 
+TEST_F(ExplainTest, SaysWhichLevelAllOfItMustBeIn) {
+  executor_.Connect();
+  auto spec = CoreHarness::Spec(2, 1500);
+  spec.mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_NODE);
+  Submit("b", spec);
+  EXPECT_EQ(Explain("b").summary(),
+            "all of it must be in one Node: after 1 of 2 Tasks, 1 of 1 node lacks cpu: a Task asks "
+            "1.5, at most 0.5 free");
+  spec.mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_RACK);
+  Submit("c", spec);
+  EXPECT_EQ(Explain("c").summary(), "all of it must be in one rack: 2 of 2 nodes are in no rack");
+}
+
 TEST_F(ExplainTest, NamesMemoryAndAccelerators) {
   executor_.Connect();
   auto spec = CoreHarness::Spec(1, 100);

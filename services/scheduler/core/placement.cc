@@ -7,6 +7,8 @@
 
 namespace capstan::scheduler {
 
+using capstan::scheduler::v1::Topology;
+
 GangRequest GangRequest::From(const JobEntry& job) {
   GangRequest request;
   for (const auto& group : job.spec.spec().task_groups()) {
@@ -55,6 +57,36 @@ NodeTopology NodeTopology::From(const google::protobuf::Map<std::string, std::st
 absl::Duration LongestRun(const capstan::scheduler::v1::JobSpec& spec) {
   if (!spec.has_time_limit()) return absl::InfiniteDuration();
   return ToDuration(spec.time_limit()) + ToDuration(spec.stop_grace());
+}
+
+std::string DomainOf(const NodeCapacity& node, Topology::Level level) {
+  // As the placer takes them: each within those before it.
+  const std::string* const names[] = {
+      &node.id.cluster,    &node.topology.region,        &node.topology.zone, &node.topology.row,
+      &node.topology.rack, &node.topology.nvlink_domain, &node.id.node};
+  if (names[level]->empty()) return "";
+  std::string domain;
+  for (int i = 0; i <= level; ++i) absl::StrAppend(&domain, *names[i], "/");
+  return domain;
+}
+
+std::string LevelInWords(Topology::Level level) {
+  switch (level) {
+    case Topology::LEVEL_REGION:
+      return "region";
+    case Topology::LEVEL_ZONE:
+      return "zone";
+    case Topology::LEVEL_ROW:
+      return "row";
+    case Topology::LEVEL_RACK:
+      return "rack";
+    case Topology::LEVEL_NVLINK_DOMAIN:
+      return "NVLink domain";
+    case Topology::LEVEL_NODE:
+      return "Node";
+    default:
+      return "Cluster";
+  }
 }
 
 bool Admits(const NodeCapacity& node, const GangRequest& gang) {

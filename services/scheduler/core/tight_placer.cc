@@ -124,6 +124,7 @@ class TightRound final : public PlacingRound {
     if (!runs.has_value()) return absl::nullopt;
     round::Gang entry;
     entry.shape = *id;
+    entry.preemptible = false;  // nobody ends what this round has begun
     const GangIndex index = fleet_.AddGang(entry);
     if (!fleet_.Start(index, *runs, kNow).ok()) {
       is_loaded_ = false;

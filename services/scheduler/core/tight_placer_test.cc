@@ -2,8 +2,11 @@
 
 #include <map>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "libs/random/random.h"
 
@@ -99,6 +102,81 @@ TEST(TightPlacerTest, KeepsAGangInOneRackWhereOneHoldsIt) {
   }
   EXPECT_EQ(Place(Gang({{4, {1000, 1, {}}}}), nodes), (GangPlacement{0, 0, 1, 1}));
   EXPECT_EQ(Place(Gang({{3, {2000, 1, {}}}}), nodes), (GangPlacement{0, 1, 2}));
+}
+
+// Anybody may end for anybody.
+class Anybody final : public VictimRules {
+ public:
+  bool MayEvict(int) const override { return true; }
+  std::vector<int> Together(const std::vector<int>& held) const override { return held; }
+  void SetEnded(int, bool) override {}
+  bool MayStart() const override { return true; }
+};
+
+HeldGang Held(std::vector<std::pair<int, Amounts>> shares) {
+  HeldGang gang;
+  gang.shares = std::move(shares);
+  gang.preemptible = true;
+  gang.left = absl::Hours(1);
+  return gang;
+}
+
+TEST(TightPlacerTest, NamesAsVictimsOnlyWhatWasHeldAndKeepsTheirRoom) {
+  const auto nodes = std::vector<NodeCapacity>{Node("c", "a", 1000), Node("c", "b", 1000)};
+  const auto round = TightPlacer().Begin(
+      nodes, {Held({{0, {3000, 1, {}}}}), Held({{0, {2000, 1, {}}}, {1, {1000, 1, {}}}})});
+  Anybody rules;
+  // What was placed in this round stays, though to end it would do.
+  ASSERT_TRUE(round->Place(Gang({{1, {1000, 1, {}}}})).has_value());
+  const GangRequest wide = Gang({{1, {2500, 1, {}}}});
+  EXPECT_FALSE(round->FitsAfterEnding(wide));
+  EXPECT_EQ(round->FindVictims(wide, 1, &rules), (std::vector<int>{0}));
+  // 500 and 1,000 are left when it has gone, and nothing of the rest is given away before.
+  EXPECT_FALSE(round->Place(Gang({{1, {1500, 1, {}}}})).has_value());
+  EXPECT_TRUE(round->FitsAfterEnding(Gang({{1, {500, 1, {}}}})));
+  EXPECT_FALSE(round->FitsAfterEnding(Gang({{1, {1100, 1, {}}}})));
+  EXPECT_TRUE(round->FindVictims(Gang({{1, {9000, 1, {}}}}), 1, &rules).empty());
+}
+
+TEST(TightPlacerTest, WhatIsNotOverInTimeTakesOnlyWhatTheReservationLeaves) {
+  const auto nodes = std::vector<NodeCapacity>{Node("c", "a", 1000), Node("c", "b", 4000)};
+  const auto round = TightPlacer().Begin(nodes, {Held({{0, {3000, 1, {}}}})});
+  const auto estimate = round->Reserve(Gang({{2, {3500, 1, {}}}}));
+  ASSERT_TRUE(estimate.has_value());
+  EXPECT_EQ(estimate->wait, absl::Hours(1));
+  EXPECT_FALSE(estimate->assumed);
+  GangRequest short_one = Gang({{2, {1000, 1, {}}}});
+  short_one.duration = absl::Minutes(30);
+  GangRequest long_one = Gang({{1, {1000, 1, {}}}});
+  EXPECT_TRUE(round->IsBound(long_one));
+  EXPECT_FALSE(round->IsBound(short_one));
+  EXPECT_TRUE(round->FitsUnbound(long_one));
+  EXPECT_FALSE(round->Place(long_one).has_value());
+  // Half a core is left beside it on each, and each can be taken once.
+  GangRequest small = Gang({{1, {500, 1, {}}}});
+  EXPECT_TRUE(round->Place(small).has_value());
+  EXPECT_TRUE(round->Place(small).has_value());
+  EXPECT_FALSE(round->Place(small).has_value());
+  EXPECT_TRUE(round->Place(short_one).has_value());
+}
+
+TEST(TightPlacerTest, RequiredTopologyIsKeptOrNothingIsPlaced) {
+  std::vector<NodeCapacity> nodes;
+  for (const char* name : {"a", "b", "d", "e"}) {
+    nodes.push_back(Node("c", name, 2000));
+    nodes.back().topology.rack = name[0] < 'd' ? "r1" : "r2";
+  }
+  nodes.push_back(Node("c", "f", 9000));
+  GangRequest gang = Gang({{4, {1000, 1, {}}}});
+  gang.topology.set_required(capstan::scheduler::v1::Topology::LEVEL_RACK);
+  EXPECT_EQ(Place(gang, nodes), (GangPlacement{0, 0, 1, 1}));
+  gang.groups[0].replicas = 5;
+  EXPECT_FALSE(Place(gang, nodes).has_value()) << "f is in no rack";
+  gang.topology.clear_required();
+  EXPECT_TRUE(Place(gang, nodes).has_value());
+  gang.groups[0].topology.set_required(capstan::scheduler::v1::Topology::LEVEL_NODE);
+  EXPECT_EQ(Place(gang, nodes), (GangPlacement{4, 4, 4, 4, 4}));
+  EXPECT_NE(gang.Shape(), Gang({{5, {1000, 1, {}}}}).Shape());
 }
 
 // For gangs of one group it is exact: it fits if and only if the Nodes' counts add up.

@@ -17,6 +17,7 @@ namespace {
 
 using capstan::scheduler::v1::JobSpec;
 using capstan::scheduler::v1::TaskGroup;
+using capstan::scheduler::v1::Topology;
 using capstan::type::v1::DatasetMount;
 using capstan::type::v1::Resources;
 
@@ -83,6 +84,24 @@ void CheckResources(absl::string_view path, const Resources& resources,
       errors->Add(field, "expected a device name of [a-z0-9._/-], such as nvidia.com/h100");
     }
     CheckRange(field, count, 1, kMaxAccelerators, errors);
+  }
+}
+
+void CheckTopology(const Topology& topology, const std::string& path, status::FieldErrors* errors) {
+  const auto known = [](Topology::Level level) { return Topology::Level_IsValid(level); };
+  if (!known(topology.required())) {
+    errors->Add(absl::StrCat(path, ".required"),
+                absl::StrCat("is ", topology.required(), "; expected a level, e.g. LEVEL_RACK"));
+  }
+  if (!known(topology.preferred())) {
+    errors->Add(absl::StrCat(path, ".preferred"),
+                absl::StrCat("is ", topology.preferred(), "; expected a level, e.g. LEVEL_RACK"));
+  } else if (topology.preferred() != Topology::LEVEL_UNSPECIFIED &&
+             topology.preferred() <= topology.required()) {
+    errors->Add(absl::StrCat(path, ".preferred"),
+                absl::StrCat("is ", Topology::Level_Name(topology.preferred()), ", which ",
+                             Topology::Level_Name(topology.required()),
+                             " gives anyway; expected a level within that, or nothing"));
   }
 }
 
@@ -287,7 +306,7 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const 
                                                   "; expected PREEMPTION_ALLOWED or "
                                                   "PREEMPTION_NEVER"));
   }
-  CheckNotYet(spec.has_topology(), field("topology"), errors);
+  CheckTopology(spec.topology(), field("topology"), errors);
 
   CheckDatasets(project, spec, path, errors);
   absl::string_view digest = spec.bundle();

@@ -58,6 +58,29 @@ TEST(ValidateTest, NamesEachWrongFieldByItsPath) {
   const std::vector<Case> cases = {
       {"job.spec.queue", [](JobSpec* s) { s->set_queue("default"); }},
       {"job.spec.priority", [](JobSpec* s) { s->set_priority(1001); }},
+      {"job.spec.time_limit",
+       [](JobSpec* s) { *s->mutable_time_limit() = ToProto(absl::Milliseconds(999)); }},
+      {"job.spec.time_limit",
+       [](JobSpec* s) { *s->mutable_time_limit() = ToProto(absl::Hours(24 * 367)); }},
+      {"job.spec.checkpoint_period",
+       [](JobSpec* s) { *s->mutable_checkpoint_period() = ToProto(absl::ZeroDuration()); }},
+      {"job.spec.preemption",
+       [](JobSpec* s) { s->set_preemption(static_cast<JobSpec::Preemption>(9)); }},
+      {"job.spec.topology.required",
+       [](JobSpec* s) {
+         s->mutable_topology()->set_required(
+             static_cast<capstan::scheduler::v1::Topology::Level>(9));
+       }},
+      {"job.spec.topology.preferred",
+       [](JobSpec* s) {
+         s->mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_RACK);
+         s->mutable_topology()->set_preferred(capstan::scheduler::v1::Topology::LEVEL_ZONE);
+       }},
+      {"job.spec.task_groups[0].min_replicas",
+       [](JobSpec* s) {
+         s->mutable_task_groups(0)->set_replicas(4);
+         s->mutable_task_groups(0)->set_min_replicas(2);
+       }},
       {"job.spec.priority", [](JobSpec* s) { s->set_priority(-1001); }},
       {"job.spec.task_groups", [](JobSpec* s) { s->clear_task_groups(); }},
       {"job.spec.task_groups[0].name",

@@ -61,5 +61,26 @@ TEST(QuotaTextTest, AQueueIsDescribedWithItsLimits) {
             "memory    as those below it  unlimited   as its parent\n");
 }
 
+TEST(QuotaTextTest, ReplacesWhatIsNamedAndNothingElse) {
+  Queue queue;
+  ASSERT_TRUE(AddQuotas({"cpu=64", "memory=1Ti"}, QuotaField::kGuarantee, &queue).ok());
+  ASSERT_TRUE(AddQuotas({"cpu=8"}, QuotaField::kBorrowingLimit, &queue).ok());
+  ASSERT_TRUE(ReplaceQuotas({"cpu=32", "nvidia.com/h100=8"}, QuotaField::kGuarantee, &queue).ok());
+  ASSERT_EQ(queue.quotas_size(), 3);
+  EXPECT_EQ(queue.quotas(0).guarantee(), 32'000);
+  EXPECT_EQ(queue.quotas(0).borrowing_limit().amount(), 8'000);
+  EXPECT_EQ(queue.quotas(1).guarantee(), int64_t{1} << 40);
+  EXPECT_EQ(queue.quotas(2).guarantee(), 8);
+  EXPECT_FALSE(ReplaceQuotas({"cpu=1", "cpu=2"}, QuotaField::kGuarantee, &queue).ok());
+}
+
+TEST(QuotaTextTest, NamesStops) {
+  Queue queue;
+  EXPECT_EQ(StopsInWords(queue), "-");
+  queue.set_cordon(true);
+  queue.set_drain(true);
+  EXPECT_EQ(StopsInWords(queue), "cordoned,drained");
+}
+
 }  // namespace
 }  // namespace capstan::cli

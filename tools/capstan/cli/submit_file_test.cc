@@ -24,6 +24,9 @@ spec:
       argv: [/usr/bin/python3, train.py]
       resources: {cpu: 250m, memory: 256Mi}
   fence_after: 15m
+  time_limit: 4h
+  preemption: PREEMPTION_NEVER
+  topology: {required: LEVEL_RACK}
 )";
 
 absl::StatusOr<Submission> Parse(absl::string_view text, uint64_t seed = 1) {
@@ -49,6 +52,9 @@ TEST(SubmitFileTest, CompletesShortNames) {
   EXPECT_EQ(spec.task_groups(0).resources().cpu_millis(), 250);
   EXPECT_EQ(spec.task_groups(0).resources().memory_bytes(), 256 << 20);
   EXPECT_EQ(spec.fence_after().seconds(), 900);
+  EXPECT_EQ(spec.time_limit().seconds(), 4 * 3600);
+  EXPECT_EQ(spec.preemption(), scheduler::v1::JobSpec::PREEMPTION_NEVER);
+  EXPECT_EQ(spec.topology().required(), scheduler::v1::Topology::LEVEL_RACK);
   EXPECT_EQ(submission->bundle_folder, "");
 }
 

@@ -231,7 +231,7 @@ TEST_F(SchedulerCoreQueueTest, ADrainedQueueIsEmptiedAndLendsWhatItKept) {
   keeps.mutable_quotas(0)->mutable_lending_limit()->set_amount(0);
   ASSERT_TRUE(Create("keeps", keeps).ok());
   RunJob("own", In("keeps", 2));
-  Submit("wide", CoreHarness::Spec(8, 1000));
+  Submit("wide", CoreHarness::Spec(3, 1000));
   EXPECT_EQ(ReasonOf("wide"), "QUEUE_LIMIT");
   Queue change;
   change.set_drain(true);

@@ -209,6 +209,8 @@ std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterfac
 MakeServerInterceptors() {
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> factories;
   Observation observed = Current().Get();
+  // Without spans of its own a call shows its caller's, for which nothing needs to be done.
+  if (observed.tracer != nullptr && !observed.tracer->records()) observed.tracer = nullptr;
   if (observed.access_log != nullptr || observed.tracer != nullptr) {
     factories.push_back(std::make_unique<ServerCalls>(std::move(observed)));
   }

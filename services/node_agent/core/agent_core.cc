@@ -10,6 +10,7 @@
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "libs/store/record.h"
+#include "libs/time/proto_time.h"
 #include "libs/trace/context.h"
 #include "libs/trace/span.h"
 #include "services/node_agent/core/deadline.h"
@@ -73,7 +74,7 @@ absl::StatusOr<AgentCore> AgentCore::Load(CoreConfig config,
     Entry& entry = it->second;
     entry.draft = entry.record;
     entry.told_stage = entry.record.stage();
-    entry.stage_time_us = entry.record.stage_time_us();
+    if (entry.record.has_stage_time()) entry.stage_time = ToTime(entry.record.stage_time());
     if (entry.record.stage() != TaskRecord::STAGE_ENDED) {
       for (const auto& [name, port] : entry.record.ports()) core.ports_.Take(it->first, port);
     }
@@ -393,8 +394,8 @@ void AgentCore::TellStage(const TaskId& id, Entry& entry) {
   const TaskRecord::Stage stage = entry.record.stage();
   if (stage != entry.told_stage) {
     absl::optional<trace::Span> span = StageSpan(id, entry.order, entry.told_stage);
-    if (span.has_value() && entry.stage_time_us != 0) {
-      span->begin = absl::FromUnixMicros(entry.stage_time_us);
+    if (span.has_value() && entry.stage_time != absl::InfinitePast()) {
+      span->begin = entry.stage_time;
       span->end = step_time_;
       const TaskEnd& end = entry.record.end();
       const bool ended = stage == TaskRecord::STAGE_ENDING || stage == TaskRecord::STAGE_ENDED;
@@ -404,10 +405,10 @@ void AgentCore::TellStage(const TaskId& id, Entry& entry) {
       after_.push_back(TellSpan{*std::move(span)});
     }
     entry.told_stage = stage;
-    entry.stage_time_us = absl::ToUnixMicros(step_time_);
+    entry.stage_time = step_time_;
   }
   // Also in a record that took a draft's place.
-  entry.record.set_stage_time_us(entry.stage_time_us);
+  *entry.record.mutable_stage_time() = ToProto(entry.stage_time);
 }
 
 int64_t AgentCore::NextSequence() {

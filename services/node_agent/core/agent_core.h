@@ -101,7 +101,7 @@ class AgentCore {
     // Of a Task whose trace is recorded: the stage that was stored last, and since when it is at
     // it.
     TaskRecord::Stage told_stage = TaskRecord::STAGE_UNSPECIFIED;
-    int64_t stage_time_us = 0;
+    absl::Time stage_time = absl::InfinitePast();
   };
 
   // For display and metrics.

@@ -87,8 +87,8 @@ expect 3 'expected one of auditRecords' access can-i get unicorns
 expect 0 'Needs the permission' subscription create --help
 expect 2 'stream is required' subscription create nightly
 expect 2 '--from' subscription create nightly digits --from tomorrow
-expect 2 'requires exactly 1 option' subscription seek nightly --oldest --newest
-expect 2 'requires exactly 1 option' subscription seek nightly
+expect 2 'Exactly 1 option from [--to,--oldest,--newest] is required' subscription seek nightly --oldest --newest
+expect 2 'Exactly 1 option from [--to,--oldest,--newest] is required' subscription seek nightly
 expect 2 'offset: Value 0 not in range' subscription commit nightly 0
 expect 5 'capstan dev up' subscription read nightly
 expect 3 'expected one of create, read' access can-i frobnicate subscriptions

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "integration/simulation/fleet.h"
 #include "proto/capstan/scheduler/v1/job_service.pb.h"
@@ -24,6 +25,7 @@ using capstan::scheduler::v1::ExplainJobResponse;
 using capstan::scheduler::v1::Job;
 using capstan::type::v1::DesiredTask;
 using capstan::type::v1::TaskObservation;
+using ::testing::StartsWith;
 
 // What `capstan job explain` is answered from a state.
 ExplainJobResponse Explain(const scheduler::Model& model, const std::string& uid) {
@@ -195,8 +197,10 @@ TEST_F(WaitingTest, ATaskThatEndsMakesRoom) {
   // Which resource lacks, where, and how much.
   const ExplainJobResponse why = ExplainStored();
   EXPECT_EQ(why.reason(), "INSUFFICIENT_RESOURCES");
-  EXPECT_EQ(why.summary(),
-            "after 1 of 4 Tasks, 2 of 2 nodes lack cpu: a Task asks 1, at most 0 free");
+  EXPECT_THAT(why.summary(),
+              StartsWith("after 1 of 4 Tasks, 2 of 2 nodes lack cpu: a Task asks 1, at most 0 "
+                         "free; room is kept for it, and it can start by "));
+  EXPECT_TRUE(why.has_estimated_start_time());
   ASSERT_EQ(why.constraints_size(), 1);
   EXPECT_EQ(why.constraints(0).type(), "cpu");
   EXPECT_EQ(why.constraints(0).lacking(), 1000);
@@ -215,7 +219,8 @@ TEST_F(WaitingTest, ACancelMakesRoomOnceTheTasksHaveEnded) {
   frees_room_ = [this](const scheduler::Event& event) { return EndsTaskOf(event, holder_); };
   Wait(8);
   RunFor(absl::Minutes(12));
-  EXPECT_EQ(ExplainStored().summary(), "2 of 2 nodes lack cpu: a Task asks 1, at most 0 free");
+  EXPECT_THAT(ExplainStored().summary(),
+              StartsWith("2 of 2 nodes lack cpu: a Task asks 1, at most 0 free; room is kept"));
   fleet_->Cancel(name);
   ExpectStarts(8);
   EXPECT_EQ(ticks_waiting_, 0);

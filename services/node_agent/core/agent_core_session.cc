@@ -214,6 +214,10 @@ void AgentCore::OnOrder(const TaskId& id, const DesiredTask& order) {
   next.set_phase(order.phase());
   if (order.has_rendezvous()) *next.mutable_rendezvous() = order.rendezvous();
   if (order.has_stop()) *next.mutable_stop() = order.stop();
+  // Says who ordered it, not what runs: what follows START hangs on START.
+  if (order.phase() == DesiredTask::PHASE_START && !order.launch().traceparent().empty()) {
+    next.mutable_launch()->set_traceparent(order.launch().traceparent());
+  }
   if (session::SerializeDeterministic(next) == session::SerializeDeterministic(entry.order)) return;
   entry.order = std::move(next);
   entry.waiting = false;

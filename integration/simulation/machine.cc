@@ -227,6 +227,13 @@ std::vector<TaskId> Machine::Live() const {
   return live;
 }
 
+bool Machine::has_stopped_shim() const {
+  for (const auto& [id, task] : tasks_) {
+    if (task.program_alive && task.shim_stopped) return true;
+  }
+  return false;
+}
+
 bool Machine::KillShim() {
   const std::vector<TaskId> live = Live();
   if (live.empty()) return false;

@@ -70,6 +70,8 @@ class Machine {
 
   // True if a Task runs under its shim.
   bool busy() const { return !Live().empty(); }
+  // True if a shim that has a Task to watch is stopped.
+  bool has_stopped_shim() const;
   // True if nothing is left: no folder, no process.
   bool Empty() const { return tasks_.empty(); }
   std::string Left() const;

@@ -35,7 +35,10 @@ class Scenario {
   void PlanFault();
   void FireFault();
   absl::Duration HowLong();
-  Machine* BusyMachine();
+  size_t BusyMachine();
+  // An agent on a machine where a shim is stopped. Each of the two ends a Task at its deadline if
+  // the other cannot; with both gone nobody does, and the design does not promise otherwise.
+  bool IsLastWatcher(const Process& process) const;
 
   const ScenarioConfig config_;
   Fleet fleet_;
@@ -100,11 +103,13 @@ void Scenario::FireFault() {
   switch (random.Below(15)) {
     case 0:
     case 1:
+      if (IsLastWatcher(*process)) return;
       world_.Fault("crash");
       process->Crash();
       world_.After(how_long, [process] { process->Start(); });
       return;
     case 2:
+      if (IsLastWatcher(*process)) return;
       world_.Fault("stop");
       process->Stop();
       world_.After(how_long, [process] { process->Continue(); });
@@ -187,25 +192,37 @@ void Scenario::FireFault() {
       return;
     }
     case 11:
-      if (BusyMachine()->KillShim()) world_.Fault("shim kill");
+      if (fleet_.machines()[BusyMachine()]->KillShim()) world_.Fault("shim kill");
       return;
     case 12:
-    case 13:
-      if (BusyMachine()->StopShim(how_long)) world_.Fault("shim stop");
+    case 13: {
+      const size_t i = BusyMachine();
+      const Process& agent = *fleet_.agents()[i];
+      if (!agent.up() || agent.stopped()) return;
+      if (fleet_.machines()[i]->StopShim(how_long)) world_.Fault("shim stop");
       return;
+    }
     default:
-      if (BusyMachine()->KillProgram()) world_.Fault("program kill");
+      if (fleet_.machines()[BusyMachine()]->KillProgram()) world_.Fault("program kill");
   }
 }
 
-// One with Tasks on it, if there is any.
-Machine* Scenario::BusyMachine() {
-  const size_t first = world_.random().Below(fleet_.machines().size());
-  for (size_t i = 0; i < fleet_.machines().size(); ++i) {
-    Machine* machine = fleet_.machines()[(first + i) % fleet_.machines().size()].get();
-    if (machine->busy()) return machine;
+// Of one with Tasks on it, if there is any.
+size_t Scenario::BusyMachine() {
+  const size_t machines = fleet_.machines().size();
+  const size_t first = world_.random().Below(machines);
+  for (size_t i = 0; i < machines; ++i) {
+    const size_t machine = (first + i) % machines;
+    if (fleet_.machines()[machine]->busy()) return machine;
   }
-  return fleet_.machines()[first].get();
+  return first;
+}
+
+bool Scenario::IsLastWatcher(const Process& process) const {
+  for (size_t i = 0; i < fleet_.agents().size(); ++i) {
+    if (fleet_.agents()[i].get() == &process) return fleet_.machines()[i]->has_stopped_shim();
+  }
+  return false;
 }
 
 Outcome Scenario::Run() {

@@ -69,7 +69,7 @@ void FdChannels::Add(int32_t number, UniqueFd read, UniqueFd write, bool shared)
   Post([this, number, read = std::move(read), write = std::move(write), shared]() mutable {
     if (!book_.Open(number)) return;
     next_ = std::max(next_, number + 1);
-    Channel& channel = channels_[number];
+    Channel& channel = NewChannel(number);
     channel.read = std::move(read);
     channel.write = std::move(write);
     channel.shared = shared;
@@ -88,7 +88,7 @@ void FdChannels::OpenTo(UniqueFd connection, int32_t port) {
     const int32_t number = next_;
     if (!book_.Open(number)) return;
     ++next_;
-    Channel& channel = channels_[number];
+    Channel& channel = NewChannel(number);
     MakeNonBlocking(connection.get());
     channel.write = UniqueFd(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
     channel.read = std::move(connection);
@@ -132,7 +132,7 @@ void FdChannels::Handle(const TaskSessionFrame& frame) {
     next_ = std::max(next_, number + 1);
     absl::StatusOr<UniqueFd> connection = callbacks_.connect(frame.open().port());
     if (!connection.ok()) return GiveUp(number, std::string(connection.status().message()));
-    Channel& channel = channels_[number];
+    Channel& channel = NewChannel(number);
     MakeNonBlocking(connection->get());
     channel.write = UniqueFd(fcntl(connection->get(), F_DUPFD_CLOEXEC, 0));
     channel.read = *std::move(connection);
@@ -153,6 +153,11 @@ void FdChannels::Handle(const TaskSessionFrame& frame) {
     it->second.ended_there = true;
     if (it->second.waiting.empty()) CloseWrite(it->second);
   }
+}
+
+FdChannels::Channel& FdChannels::NewChannel(int32_t number) {
+  was_busy_ = true;
+  return channels_[number];
 }
 
 void FdChannels::CloseWrite(Channel& channel) {

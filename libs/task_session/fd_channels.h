@@ -95,6 +95,8 @@ class FdChannels {
   void WriteTo(int32_t number, Channel& channel);
   void Accept(const Listener& listener);
   void GiveUp(int32_t number, const std::string& why);
+  // Also one that is given up before the thread has looked round counts as having been open.
+  Channel& NewChannel(int32_t number);
   void Forget(int32_t number);
   void CloseWrite(Channel& channel);
   void Send(telemetry::v1::TaskSessionFrame frame);

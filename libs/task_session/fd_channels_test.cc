@@ -207,6 +207,22 @@ TEST_F(FdChannelsTest, TheWriterHearsThatNobodyReads) {
   EXPECT_TRUE(AwaitIdle(2)) << "the channel is given up at both ends";
 }
 
+// As above, but the thread finds the channel and its end in one go.
+TEST_F(FdChannelsTest, AChannelThatEndsAtOnceIsToldOf) {
+  Pipe out = MakePipe();
+  out.read.Reset(-1);
+  absl::Notification go;
+  there_->Post([&go] { go.WaitForNotification(); });
+  there_->Add(0, UniqueFd(-1), std::move(out.write));
+  here_->Add(0, UniqueFd(-1), UniqueFd(-1));
+  TaskSessionFrame frame;
+  frame.mutable_data()->set_channel(0);
+  frame.mutable_data()->set_data("lost");
+  there_->Receive(frame);
+  go.Notify();
+  EXPECT_TRUE(AwaitIdle(2));
+}
+
 TEST_F(FdChannelsTest, ListensForConnections) {
   UniqueFd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address = {};

@@ -64,10 +64,19 @@ absl::optional<int64_t> WorkingSet(absl::optional<int64_t> all, absl::optional<i
   return std::max<int64_t>(*all - inactive.value_or(0), 0);
 }
 
-absl::optional<int64_t> CountProcesses(const std::string& folder) {
+void AppendPids(const std::string& text, std::vector<pid_t>* pids) {
+  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    pid_t pid = 0;
+    if (absl::SimpleAtoi(line, &pid)) pids->push_back(pid);
+  }
+}
+
+// In the group and below it; absent if the group is gone.
+absl::optional<std::vector<pid_t>> ProcessesIn(const std::string& folder) {
   const absl::optional<std::string> own = Read(folder, "cgroup.procs");
   if (!own.has_value()) return absl::nullopt;
-  auto count = static_cast<int64_t>(std::count(own->begin(), own->end(), '\n'));
+  std::vector<pid_t> pids;
+  AppendPids(*own, &pids);
   std::error_code gone;
   int groups = 0;
   for (auto it = std::filesystem::recursive_directory_iterator(folder, gone);
@@ -77,9 +86,13 @@ absl::optional<int64_t> CountProcesses(const std::string& folder) {
     if (!it->is_directory(unknown)) continue;
     ++groups;
     const absl::optional<std::string> below = Read(it->path().string(), "cgroup.procs");
-    if (below.has_value()) count += std::count(below->begin(), below->end(), '\n');
+    if (below.has_value()) AppendPids(*below, &pids);
   }
-  return count;
+  return pids;
+}
+
+const std::string& ProcessFolder(const Paths& paths) {
+  return paths.v2.empty() ? paths.v1_freezer : paths.v2;
 }
 
 // Lines such as `254:0 rbytes=4096 wbytes=0 rios=1 wios=0 dbytes=0 dios=0`, one a device. A group
@@ -117,9 +130,15 @@ Usage ReadUsage(const Paths& paths) {
                    ReadNamed(paths.v1_memory, "memory.stat", "total_inactive_file"));
     usage.memory_peak_bytes = ReadNumber(paths.v1_memory, "memory.max_usage_in_bytes");
   }
-  usage.processes = CountProcesses(paths.v2.empty() ? paths.v1_freezer : paths.v2);
+  if (const auto pids = ProcessesIn(ProcessFolder(paths))) {
+    usage.processes = static_cast<int64_t>(pids->size());
+  }
   ReadIo(paths.v2, &usage);
   return usage;
+}
+
+std::vector<pid_t> ReadProcesses(const Paths& paths) {
+  return ProcessesIn(ProcessFolder(paths)).value_or(std::vector<pid_t>());
 }
 
 }  // namespace capstan::cgroup

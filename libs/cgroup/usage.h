@@ -1,7 +1,10 @@
 #ifndef CAPSTAN_LIBS_CGROUP_USAGE_H_
 #define CAPSTAN_LIBS_CGROUP_USAGE_H_
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
@@ -30,6 +33,10 @@ struct Usage {
 // `cpuacct.usage`, `memory.usage_in_bytes` and `memory.max_usage_in_bytes`. A group that is gone
 // uses nothing that is known. Blocks for files of cgroupfs only.
 Usage ReadUsage(const Paths& paths);
+
+// The processes in the group and below it, as this process's namespace numbers them; none if it is
+// gone.
+std::vector<pid_t> ReadProcesses(const Paths& paths);
 
 }  // namespace capstan::cgroup
 

@@ -61,6 +61,8 @@ TEST_F(UsageTest, ReadsTheFilesOfVersion2) {
   EXPECT_EQ(usage.memory_bytes, (100 - 4) << 20);
   EXPECT_EQ(usage.memory_peak_bytes, 200 << 20);
   EXPECT_EQ(usage.processes, 3);
+  EXPECT_EQ(ReadProcesses(V2(v2)), (std::vector<pid_t>{10, 11, 12}));
+  EXPECT_TRUE(ReadProcesses(V2(folder_ + "/gone")).empty());
   EXPECT_EQ(usage.io_read_bytes, 4097);
   EXPECT_EQ(usage.io_write_bytes, 8194);
 }

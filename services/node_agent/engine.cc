@@ -37,6 +37,7 @@ Engine::Engine(Options options, const Deps& deps, Random random)
       usage_({.producer = options_.core.cluster + "/" + options_.core.node}, deps_.strand,
              deps_.files, deps_.logs, deps_.usage, deps_.registry),
       loop_(deps_.strand, deps_.store, kPrefix, MakeHooks()) {
+  if (deps_.devices) usage_.LookAtDevices(deps_.driver, deps_.devices);
   const std::weak_ptr<char> alive = alive_;
   deps_.runtime->SetStatusCallback([this, alive](const capstan::type::v1::TaskKey& key,
                                                  const capstan::nodeagent::v1::ShimStatus& status) {

@@ -66,6 +66,9 @@ class Engine {
     LogSink* logs = nullptr;
     // What a cgroup uses; empty where that is not sampled. Called on `files`.
     UsageSampler::Reader usage = {};
+    // What Tasks use of devices, looked up on `driver`; empty where that is not sampled.
+    UsageSampler::DeviceLook devices = {};
+    Strand* driver = nullptr;
     // Told of each Task that runs, and of its end; may be empty.
     std::function<void(const ShipLogs& task)> task_runs = {};
     std::function<void(const session::TaskId& id)> task_ends = {};

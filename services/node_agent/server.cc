@@ -9,6 +9,7 @@
 #include "absl/types/optional.h"
 #include "libs/cgroup/cgroup.h"
 #include "libs/cgroup/usage.h"
+#include "libs/gpu/nvml.h"
 #include "libs/random/random.h"
 #include "libs/session/rpc_channel.h"
 #include "libs/status/error.h"
@@ -28,6 +29,7 @@
 #include "services/node_agent/adapters/telemetry_log_sink.h"
 #include "services/node_agent/data_path.h"
 #include "services/node_agent/engine.h"
+#include "services/node_agent/task_device_look.h"
 #include "services/node_agent/task_sessions.h"
 #include "services/node_agent/workload_server.h"
 
@@ -55,6 +57,8 @@ struct Server::Parts {
   Strand* strand = nullptr;
   const log::Logger* logger = nullptr;
   std::unique_ptr<ThreadStrand> files;
+  // Where the devices' driver may hang.
+  std::unique_ptr<ThreadStrand> driver;
   absl::optional<cgroup::Tree> groups;
   std::unique_ptr<session::UpDialer> dialer;
   std::unique_ptr<TaskRuntime> runtime;
@@ -92,6 +96,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   parts.strand = deps.strand;
   parts.logger = deps.logger;
   parts.files = std::make_unique<ThreadStrand>("agent-files", &deps.strand->clock());
+  parts.driver = std::make_unique<ThreadStrand>("agent-driver", &deps.strand->clock());
 
   CAPSTAN_ASSIGN_OR_RETURN(cgroup::Tree groups, cgroup::Tree::Open(config.cgroup_name));
   parts.groups = groups;
@@ -208,6 +213,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
             .workloads = parts.workloads.get(),
             .logs = parts.logs.get(),
             .usage = ReadTaskUsage,
+            .devices = MakeTaskDeviceLook([] { return gpu::OpenNvml(); }),
+            .driver = parts.driver.get(),
             .task_runs = [&parts](const ShipLogs& task) { parts.sessions->TaskRuns(task); },
             .task_ends = [&parts](const session::TaskId& id) { parts.sessions->TaskEnds(id); },
             .probe = parts.probe.get(),
@@ -237,6 +244,7 @@ Server::~Server() {
   }
   // Threads that post to the strand go first, then what they would have called.
   if (parts_->files != nullptr) parts_->files->Stop();
+  if (parts_->driver != nullptr) parts_->driver->Stop();
   parts_->Run([this] {
     parts_->engine.reset();
     parts_->sessions.reset();

@@ -48,6 +48,11 @@ UsageSampler::UsageSampler(Options options, Strand* strand, Strand* files, LogSi
 
 UsageSampler::~UsageSampler() { Clear(); }
 
+void UsageSampler::LookAtDevices(Strand* driver, DeviceLook look) {
+  driver_ = driver;
+  device_look_ = std::move(look);
+}
+
 void UsageSampler::Watch(const ShipLogs& order) {
   const bool known_group = !order.cgroup.v2().empty() || !order.cgroup.v1_freezer().empty();
   if (!read_ || !known_group || tasks_.count(order.id) > 0) return;
@@ -80,8 +85,9 @@ void UsageSampler::Schedule(absl::Duration delay) {
 void UsageSampler::Sample() {
   if (tasks_.empty() || looking_) return;
   looking_ = true;
-  std::map<TaskId, capstan::nodeagent::v1::ShimSpec::Cgroup> groups;
+  Groups groups;
   for (const auto& [id, task] : tasks_) groups[id] = task.order.cgroup;
+  StartDeviceLook(groups);
   files_->Post([this, alive = std::weak_ptr<char>(alive_), strand = strand_, read = read_,
                 groups = std::move(groups)] {
     Looks looks;
@@ -96,6 +102,33 @@ void UsageSampler::Sample() {
       OnLooks(looks);
     });
   });
+}
+
+void UsageSampler::StartDeviceLook(const Groups& groups) {
+  // One at a time: the driver may hang.
+  if (!device_look_ || std::exchange(looking_at_devices_, true)) return;
+  driver_->Post(
+      [this, alive = std::weak_ptr<char>(alive_), strand = strand_, look = device_look_, groups] {
+        Devices devices = look(groups);
+        strand->Post([this, alive, devices = std::move(devices)]() mutable {
+          if (alive.expired()) return;
+          looking_at_devices_ = false;
+          devices_ = std::move(devices);
+          devices_at_ = strand_->clock().Read().boot;
+        });
+      });
+}
+
+void UsageSampler::AddDevices(const TaskId& id, TaskUsage* usage) const {
+  const auto it = devices_.find(id);
+  if (it == devices_.end()) return;
+  if (strand_->clock().Read().boot - devices_at_ > 2 * options_.every) return;
+  for (const gpu::TaskDevice& device : it->second) {
+    auto& shown = *usage->add_accelerators();
+    shown.set_device(device.uuid);
+    if (device.busy_percent) shown.set_busy_percent(*device.busy_percent);
+    if (device.memory_bytes) shown.set_memory_bytes(*device.memory_bytes);
+  }
 }
 
 void UsageSampler::OnLooks(const Looks& looks) {
@@ -148,6 +181,7 @@ Record UsageSampler::MakeSample(const Watched& task, const Look& look) const {
   if (now.processes) usage.set_processes(*now.processes);
   if (now.io_read_bytes) usage.set_io_read_bytes(*now.io_read_bytes);
   if (now.io_write_bytes) usage.set_io_write_bytes(*now.io_write_bytes);
+  AddDevices(task.order.id, &usage);
   Record record = MakeTaskRecord(task.order.id, task.order.rank, options_.producer, "usage",
                                  look.at.ToNanoseconds() / 1'000'000);
   record.set_payload(usage.SerializeAsString());

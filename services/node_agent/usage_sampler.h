@@ -12,12 +12,14 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "libs/cgroup/usage.h"
+#include "libs/gpu/task_devices.h"
 #include "libs/metrics/registry.h"
 #include "libs/session/task_id.h"
 #include "libs/strand/strand.h"
 #include "libs/time/clock.h"
 #include "proto/capstan/nodeagent/v1/shim.pb.h"
 #include "proto/capstan/telemetry/v1/stream.pb.h"
+#include "proto/capstan/telemetry/v1/usage.pb.h"
 #include "services/node_agent/core/step.h"
 #include "services/node_agent/ports/log_sink.h"
 
@@ -42,6 +44,11 @@ class UsageSampler {
   // Blocks for files of the kernel; called on `files`.
   using Reader =
       std::function<cgroup::Usage(const capstan::nodeagent::v1::ShimSpec::Cgroup& group)>;
+  // By Task: the devices on which its processes are.
+  using Groups = std::map<session::TaskId, capstan::nodeagent::v1::ShimSpec::Cgroup>;
+  using Devices = std::map<session::TaskId, std::vector<gpu::TaskDevice>>;
+  // Blocks in the devices' driver; called on a strand of its own.
+  using DeviceLook = std::function<Devices(const Groups& groups)>;
 
   // Samples nothing without a reader. `registry` may be null. All must outlive the sampler.
   UsageSampler(Options options, Strand* strand, Strand* files, LogSink* sink, Reader read,
@@ -49,6 +56,10 @@ class UsageSampler {
   ~UsageSampler();
   UsageSampler(const UsageSampler&) = delete;
   UsageSampler& operator=(const UsageSampler&) = delete;
+
+  // From now on samples say what their Tasks use of devices, as looked up on `driver` beside them:
+  // a driver that hangs costs these figures and no others. Both must outlive the sampler.
+  void LookAtDevices(Strand* driver, DeviceLook look);
 
   // Begins to sample a Task. Level: a repeated order changes nothing. A Task without a cgroup has
   // no figures of its own, and is left out.
@@ -72,6 +83,9 @@ class UsageSampler {
 
   void Schedule(absl::Duration delay);
   void Sample();
+  void StartDeviceLook(const Groups& groups);
+  // What is known and not too old.
+  void AddDevices(const session::TaskId& id, capstan::telemetry::v1::TaskUsage* usage) const;
   void OnLooks(const Looks& looks);
   void Send(const std::string& job, std::vector<capstan::telemetry::v1::Record> records);
   capstan::telemetry::v1::Record MakeSample(const Watched& task, const Look& look) const;
@@ -87,6 +101,11 @@ class UsageSampler {
   // Jobs whose samples are on their way.
   std::set<std::string> sending_;
   bool looking_ = false;
+  Strand* driver_ = nullptr;
+  DeviceLook device_look_;
+  bool looking_at_devices_ = false;
+  Devices devices_;
+  BootTime devices_at_;
   Strand::TimerId timer_ = 0;
   BootTime next_;
   const std::shared_ptr<char> alive_ = std::make_shared<char>();

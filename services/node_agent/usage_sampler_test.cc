@@ -8,6 +8,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "absl/types/optional.h"
 #include "gtest/gtest.h"
 #include "libs/strand/simulated_strand.h"
 #include "libs/time/proto_time.h"
@@ -119,6 +120,58 @@ TEST_F(UsageSamplerTest, ARepeatedOrderAndALaterTaskDoNotDisturbTheOthers) {
   strand_.RunReady();
   ASSERT_EQ(Sent().size(), 4u) << "both are looked at when one comes";
   EXPECT_EQ(ToDuration(Payload(Sent()[2]).interval()), absl::Seconds(2));
+}
+
+TEST_F(UsageSamplerTest, DevicesAreToldOfTheTaskThatHasThem) {
+  Of(kA) = {.cpu_time = absl::ZeroDuration()};
+  Of(kB) = {.cpu_time = absl::ZeroDuration()};
+  UsageSampler::Devices devices = {{kA, {{"GPU-a", 87.0, 5}, {"GPU-b", absl::nullopt, 7}}}};
+  std::vector<std::string> looked;
+  sampler_->LookAtDevices(&strand_, [&](const UsageSampler::Groups& groups) {
+    for (const auto& [id, group] : groups) looked.push_back(group.v2());
+    return devices;
+  });
+  sampler_->Watch(Order(kA, 0));
+  sampler_->Watch(Order(kB, 1));
+  strand_.Advance(absl::Seconds(1));
+  ASSERT_GE(Sent().size(), 4u);
+  const TaskUsage first = Payload(Sent()[Sent().size() - 2]);
+  ASSERT_EQ(first.accelerators_size(), 2);
+  EXPECT_EQ(first.accelerators(0).device(), "GPU-a");
+  EXPECT_EQ(first.accelerators(0).busy_percent(), 87);
+  EXPECT_EQ(first.accelerators(0).memory_bytes(), 5);
+  EXPECT_FALSE(first.accelerators(1).has_busy_percent());
+  EXPECT_EQ(Payload(Sent().back()).accelerators_size(), 0);
+  EXPECT_EQ(looked.front(), "/groups/" + kA.Path());
+  // One that it has left is not shown any more.
+  devices.clear();
+  strand_.Advance(absl::Seconds(10));
+  EXPECT_EQ(Payload(Sent()[Sent().size() - 2]).accelerators_size(), 0);
+}
+
+TEST_F(UsageSamplerTest, ADriverThatHangsCostsItsOwnFiguresAlone) {
+  SimulatedStrand driver(&clock_);
+  Of(kA) = {.cpu_time = absl::ZeroDuration()};
+  int looks = 0;
+  sampler_->LookAtDevices(&driver, [&](const UsageSampler::Groups&) {
+    ++looks;
+    return UsageSampler::Devices{{kA, {{"GPU-a", 87.0, 5}}}};
+  });
+  sampler_->Watch(Order(kA, 0));
+  strand_.Advance(absl::Seconds(1));
+  driver.RunReady();
+  strand_.Advance(absl::Seconds(5));
+  EXPECT_EQ(Payload(Sent().back()).accelerators_size(), 1);
+  EXPECT_EQ(looks, 1);
+  // It does not come back: what was known gets old, the rest goes on, and it is asked no more.
+  strand_.Advance(absl::Minutes(1));
+  EXPECT_GT(Sent().size(), 10u);
+  EXPECT_TRUE(Payload(Sent().back()).has_cpu_millis());
+  EXPECT_EQ(Payload(Sent().back()).accelerators_size(), 0);
+  EXPECT_EQ(looks, 1);
+  driver.RunReady();
+  strand_.Advance(absl::Seconds(5));
+  EXPECT_EQ(Payload(Sent().back()).accelerators_size(), 1) << "it is back";
 }
 
 TEST_F(UsageSamplerTest, WhatHasEndedIsNotLookedAt) {

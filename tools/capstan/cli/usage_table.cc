@@ -69,6 +69,18 @@ std::string BusyText(const TaskUsage& usage) {
   return known == 0 ? "" : absl::StrCat(std::llround(sum / known), "%");
 }
 
+// Of the devices that say, together; empty if none does.
+std::string DeviceMemoryText(const TaskUsage& usage) {
+  int64_t sum = 0;
+  bool known = false;
+  for (const auto& device : usage.accelerators()) {
+    if (!device.has_memory_bytes()) continue;
+    sum += device.memory_bytes();
+    known = true;
+  }
+  return BytesText(known, sum);
+}
+
 int64_t Figure(UsageOrder order, const TaskUsageLine& line) {
   const TaskUsage& usage = line.usage();
   if (order == UsageOrder::kCpu) return usage.has_cpu_millis() ? usage.cpu_millis() : -1;
@@ -146,6 +158,7 @@ std::vector<Column<TaskUsageLine>> UsageColumns(absl::Time now) {
                                 MemoryColour(line.memory_percent()));
        }},
       {"GPU", [](const Line& line) { return BusyText(line.usage()); }},
+      {"GPU MEMORY", [](const Line& line) { return DeviceMemoryText(line.usage()); }},
       {"AGE", [now](const Line& line) { return HumanAge(ToTime(line.sample_time()), now); }},
       {"STATE",
        [](const Line& line) {

@@ -17,7 +17,6 @@ namespace {
 
 using capstan::scheduler::v1::Job;
 using capstan::scheduler::v1::JobSpec;
-using capstan::scheduler::v1::Queue;
 using capstan::type::v1::DesiredTask;
 using capstan::type::v1::Stop;
 using capstan::type::v1::TaskEnd;

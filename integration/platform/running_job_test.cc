@@ -146,10 +146,10 @@ TEST_F(RunningJobTest, TopIsPrintedOnceIntoAPipeInTheOrderAskedFor) {
   const std::string table = platform_->MustCapstan({"job", "top", "uses", "--sort-by", "cpu"});
   const std::vector<std::string> lines = absl::StrSplit(table, '\n', absl::SkipEmpty());
   ASSERT_EQ(lines.size(), 3u) << table;
-  EXPECT_THAT(lines[0],
-              ::testing::MatchesRegex("RANK +TASK +NODE +CPU +CPU% +MEMORY +MEMORY% +GPU +AGE"));
+  EXPECT_THAT(lines[0], ::testing::MatchesRegex(
+                            "RANK +TASK +NODE +CPU +CPU% +MEMORY +MEMORY% +GPU +GPU MEMORY +AGE"));
   EXPECT_THAT(lines[1], ::testing::MatchesRegex(
-                            "0 +busy-0 +node-0 +[0-9]+m +[0-9]+% +.* MiB +[0-9]+% +- +[0-9]+s"));
+                            "0 +busy-0 +node-0 +[0-9]+m +[0-9]+% +.* MiB +[0-9]+% +- +- +[0-9]+s"));
   EXPECT_THAT(lines[2], HasSubstr("idle-0"));
   EXPECT_EQ(table.find('\x1b'), std::string::npos);
 }

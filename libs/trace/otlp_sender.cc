@@ -16,8 +16,8 @@ namespace capstan::trace {
 
 using opentelemetry::proto::collector::trace::v1::TraceService;
 
-Exporter::Send MakeOtlpSender(const std::string& address, const std::string& ca_pem,
-                              Strand* strand) {
+Exporter::Send MakeOtlpSender(const std::string& address,
+                              const absl::optional<std::string>& authorities, Strand* strand) {
   rpc::KeepCallbackThreads();
   grpc::ChannelArguments args;
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -25,11 +25,11 @@ Exporter::Send MakeOtlpSender(const std::string& address, const std::string& ca_
   args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1'000);
   args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5'000);
   std::shared_ptr<grpc::ChannelCredentials> credentials;
-  if (ca_pem.empty()) {
+  if (!authorities.has_value()) {
     credentials = grpc::InsecureChannelCredentials();
   } else {
     grpc::SslCredentialsOptions options;
-    options.pem_root_certs = ca_pem;
+    options.pem_root_certs = *authorities;
     credentials = grpc::SslCredentials(options);
   }
   // Not by rpc::Dial: what carries spans must not make any.

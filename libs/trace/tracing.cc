@@ -1,14 +1,16 @@
 #include "libs/trace/tracing.h"
 
+#include <fcntl.h>
+
 #include <cstddef>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/types/optional.h"
+#include "libs/safe_path/safe_path.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "libs/trace/otlp_sender.h"
@@ -17,18 +19,19 @@ namespace capstan::trace {
 namespace {
 
 constexpr size_t kQueuedSpans = 4096;
+constexpr size_t kMostAuthorityBytes = 16 << 20;
 
+// Never empty: an empty one would leave nobody to trust.
 absl::StatusOr<std::string> ReadAuthorities(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string pem((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  if (!in.good() && pem.empty()) {
-    return status::Error(absl::StatusCode::kFailedPrecondition, "CA_FILE_UNREADABLE",
-                         absl::StrCat("`", path,
-                                      "`, the traces' ca_file, cannot be read or is empty; "
-                                      "expected a PEM file of certificates"),
-                         {{"file", path}});
-  }
-  return pem;
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  absl::StatusOr<std::string> pem = absl::InternalError("cannot be opened");
+  if (fd.valid()) pem = ReadAll(fd.get(), kMostAuthorityBytes, path);
+  if (pem.ok() && !pem->empty()) return pem;
+  return status::Error(absl::StatusCode::kFailedPrecondition, "CA_FILE_UNREADABLE",
+                       absl::StrCat("`", path,
+                                    "`, the traces' ca_file, cannot be read or is empty; "
+                                    "expected a PEM file of certificates"),
+                       {{"file", path}});
 }
 
 Tracer::Options OptionsOf(const config::v1::Traces& config) {
@@ -46,7 +49,7 @@ absl::StatusOr<std::unique_ptr<Tracing>> Tracing::Open(const config::v1::Traces&
     tracing->tracer_ = std::make_shared<Tracer>(OptionsOf(config), deps.clock, seed, nullptr);
     return tracing;
   }
-  std::string authorities;
+  absl::optional<std::string> authorities;
   if (!config.ca_file().empty()) {
     CAPSTAN_ASSIGN_OR_RETURN(authorities, ReadAuthorities(config.ca_file()));
   }

@@ -1,12 +1,13 @@
 // Months of a fleet's time in minutes: `fleet_simulator --help`.
+#include <unistd.h>
+
 #include <cstdio>
-#include <exception>
-#include <fstream>
+#include <cstdlib>
 #include <string>
-#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "tools/fleet_simulator/study.h"
 
 namespace capstan::fleet_simulator {
@@ -16,7 +17,8 @@ int Main(int argc, char** argv) {
   StudyOptions options;
   int days = 14;
   CLI::App app{
-      "Runs workloads through the scheduler's own quota tree and rounds, and compares policies.\n"
+      "Runs workloads through the scheduler's quota tree and its engine's rounds, and compares\n"
+      "policies.\n"
       "Example: fleet_simulator --seeds 10 --days 14 --nodes 256 --plots /tmp/plots"};
   app.add_option("--seeds", options.seeds, "Generated workloads")->check(CLI::Range(1, 1000));
   app.add_option("--first-seed", options.first_seed, "Seed of the first")
@@ -30,8 +32,7 @@ int Main(int argc, char** argv) {
                  "GPU time asked for, in per cent of what there is")
       ->check(CLI::Range(1, 1000));
   app.add_option("--trace", options.trace_file,
-                 "CSV with Jobs instead of generated ones; columns in README.md")
-      ->check(CLI::ExistingFile);
+                 "CSV with Jobs instead of generated ones; columns in README.md");
   app.add_option("--policies", options.policies,
                  "Of all, no-backfill, no-reclaim, no-preemption; the others are compared to the "
                  "first")
@@ -44,6 +45,12 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   options.generator.span = absl::Hours(24) * days;
+  // `bazel run` starts a program in a folder of its own: paths are meant from where the user is.
+  const char* from = std::getenv("BUILD_WORKING_DIRECTORY");
+  if (from != nullptr && chdir(from) != 0) {
+    std::fprintf(stderr, "fleet_simulator: cannot go to %s\n", from);
+    return 1;
+  }
   const absl::Status status = RunStudy(options, stdout, stderr);
   if (status.ok()) return 0;
   std::fprintf(stderr, "fleet_simulator: %s\n", std::string(status.message()).c_str());

@@ -39,8 +39,9 @@ struct SimulationOptions {
   bool check_rounds = false;
 };
 
-// Runs the workload through the scheduler's own quota tree and rounds, event by event, until all
-// Jobs that can have ended. A pure function of its arguments. INTERNAL if a round broke a rule.
+// Runs the workload through the scheduler's quota tree and its engine's rounds (round::Round),
+// event by event, until all Jobs that can have ended. A pure function of its arguments. INTERNAL if
+// a round broke a rule.
 absl::StatusOr<Outcome> Simulate(const Workload& workload, const SimulationOptions& options);
 
 }  // namespace capstan::fleet_simulator

@@ -1,16 +1,19 @@
 #include "tools/fleet_simulator/study.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <system_error>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "libs/safe_path/safe_path.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "tools/fleet_simulator/comparison.h"
@@ -22,6 +25,7 @@ namespace capstan::fleet_simulator {
 namespace {
 
 constexpr size_t kPlottedPoints = 400;
+constexpr size_t kMostTraceBytes = size_t{1} << 30;
 
 absl::StatusOr<std::vector<Policy>> Chosen(const std::vector<std::string>& names) {
   std::vector<Policy> chosen;
@@ -39,11 +43,21 @@ absl::StatusOr<std::vector<Policy>> Chosen(const std::vector<std::string>& names
   return chosen;
 }
 
+absl::StatusOr<std::string> ReadTraceFile(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  absl::StatusOr<std::string> text =
+      fd.valid() ? ReadAll(fd.get(), kMostTraceBytes, path) : ErrnoStatus(errno, "open", path);
+  if (text.ok()) return text;
+  return status::Error(
+      absl::StatusCode::kInvalidArgument, "CANNOT_READ",
+      absl::StrCat("--trace: cannot read ", path, "; expected a CSV file of at most 1 GiB: ",
+                   absl::string_view(text.status().message())));
+}
+
 absl::StatusOr<std::vector<Workload>> Workloads(const StudyOptions& options) {
   std::vector<Workload> workloads;
   if (!options.trace_file.empty()) {
-    std::ifstream file(options.trace_file, std::ios::binary);
-    const std::string csv{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    CAPSTAN_ASSIGN_OR_RETURN(const std::string csv, ReadTraceFile(options.trace_file));
     CAPSTAN_ASSIGN_OR_RETURN(Workload workload, ReadTrace(csv, options.generator.fleet));
     workloads.push_back(std::move(workload));
     return workloads;

@@ -76,6 +76,13 @@ TEST_F(StudyTest, NamesWhatIsWrong) {
   EXPECT_THAT(Printed(), HasSubstr("line 2, runtime_s: found 'x'"));
 }
 
+TEST_F(StudyTest, SaysThatATraceIsNotThere) {
+  options_.trace_file = folder_ + "/absent.csv";
+  EXPECT_THAT(Printed(), HasSubstr("--trace: cannot read"));
+  options_.trace_file = folder_;
+  EXPECT_THAT(Printed(), HasSubstr("--trace: cannot read"));
+}
+
 TEST(SvgPlotTest, EscapesLabels) {
   Plot plot{"a < b & c", "x", "y", {{"\"line\"", {{0, 1}, {2, 3}}}}};
   const std::string svg = RenderSvg(plot);

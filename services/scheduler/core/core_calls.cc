@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "libs/resource/etag.h"
 #include "libs/status/error.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/job_spans.h"
@@ -61,9 +62,9 @@ void SchedulerCore::On(const LeadershipGained& event) {
     record.set_schema_version(1);
     record.mutable_queue()->set_name(absl::StrCat("queues/", kDefaultQueue));
     record.mutable_queue()->set_uid(kDefaultQueue);
-    record.mutable_queue()->set_etag(EtagOf(1));
     record.mutable_queue()->set_weight(100);
     *record.mutable_queue()->mutable_create_time() = ToProto(now_.wall);
+    record.mutable_queue()->set_etag(EtagOf(record.queue()));
     Write write;
     write.puts.push_back(PutQueue(kDefaultQueue, record));
     other_writes_.push_back(std::move(write));
@@ -259,11 +260,9 @@ void SchedulerCore::On(const CancelJob& event) {
     replies_.push_back(ReplyJob{event.call, status::NotFound(event.name)});
     return;
   }
-  if (!event.etag.empty() && event.etag != EtagOf(job->state.version())) {
-    replies_.push_back(ReplyJob{
-        event.call, status::Error(absl::StatusCode::kAborted, "ETAG_MISMATCH",
-                                  absl::StrCat(event.name, " has changed since; read it again"),
-                                  {{"job", event.name}})});
+  if (const absl::Status fresh = resource::CheckEtag(event.etag, EtagOf(job->state.version()));
+      !fresh.ok()) {
+    replies_.push_back(ReplyJob{event.call, fresh});
     return;
   }
   job_replies_[event.call] = job->uid();

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "libs/resource/etag.h"
 #include "libs/resource/field_mask.h"
 #include "libs/status/error.h"
 #include "libs/time/proto_time.h"
@@ -31,14 +31,6 @@ std::string QueueOf(const JobEntry& job) {
 
 bool StartsNothing(const Queue& queue) { return queue.hold() || queue.drain(); }
 bool IsDrained(const Queue& queue) { return queue.drain(); }
-
-// The number in an etag.
-int64_t VersionIn(absl::string_view etag) {
-  int64_t version = 0;
-  absl::ConsumePrefix(&etag, "\"");
-  absl::ConsumeSuffix(&etag, "\"");
-  return absl::SimpleAtoi(etag, &version) ? version : 0;
-}
 
 }  // namespace
 
@@ -75,7 +67,6 @@ void SchedulerCore::On(const CreateQueue& event) {
   capstan::scheduler::v1::Queue& queue = *record.mutable_queue();
   queue.set_name(name);
   queue.set_uid(event.uid);
-  queue.set_etag(EtagOf(1));
   queue.set_weight(event.queue.weight() == 0 ? kDefaultWeight : event.queue.weight());
   *queue.mutable_projects() = event.queue.projects();
   queue.set_parent(event.queue.parent());
@@ -86,6 +77,7 @@ void SchedulerCore::On(const CreateQueue& event) {
   if (event.queue.has_min_runtime()) *queue.mutable_min_runtime() = event.queue.min_runtime();
   queue.set_allow_non_preemptible(event.queue.allow_non_preemptible());
   *queue.mutable_create_time() = ToProto(now_.wall);
+  queue.set_etag(EtagOf(queue));
   Write write;
   write.puts.push_back(PutQueue(event.queue_id, record));
   if (!event.request_id.empty()) {
@@ -103,15 +95,11 @@ void SchedulerCore::On(const UpdateQueue& event) {
     return;
   }
   Queue queue = found->second.queue();
-  if (!event.etag.empty() && event.etag != queue.etag()) {
-    replies_.push_back(ReplyQueue{
-        event.call, status::Error(absl::StatusCode::kAborted, "ETAG_MISMATCH",
-                                  absl::StrCat(queue.name(), " has changed since; read it again"),
-                                  {{"queue", queue.name()}})});
-    return;
+  absl::Status status = resource::CheckEtag(event.etag, queue.etag());
+  if (status.ok()) {
+    status = resource::ApplyFieldMask(event.update_mask, event.queue,
+                                      {"name", "uid", "etag", "create_time"}, &queue);
   }
-  absl::Status status = resource::ApplyFieldMask(event.update_mask, event.queue,
-                                                 {"name", "uid", "etag", "create_time"}, &queue);
   if (status.ok() && queue.parent() != found->second.queue().parent()) {
     status::FieldErrors errors;
     errors.Add("queue.parent",
@@ -124,7 +112,7 @@ void SchedulerCore::On(const UpdateQueue& event) {
     replies_.push_back(ReplyQueue{event.call, status});
     return;
   }
-  queue.set_etag(EtagOf(VersionIn(queue.etag()) + 1));
+  queue.set_etag(EtagOf(queue));
   *found->second.mutable_queue() = queue;
   queues_changed_ = room_changed_ = drain_due_ = true;
   // Places that are held for Jobs which may not start now are given back.

@@ -28,15 +28,17 @@ constexpr int kMaxVictimQuestions = 64;
 constexpr int kMaxReserveAttempts = 4;
 // The decision is one record.
 constexpr size_t kMaxVictims = 512;
-// What a Job that declares no time limit is taken to run for.
-constexpr absl::Duration kAssumedRun = absl::Hours(24);
 // An estimate that differs by less is not written anew.
 constexpr absl::Duration kEstimateStep = absl::Seconds(10);
 
 constexpr char kReserved[] =
     "fits, but might delay a Job that room is kept for; with a time_limit that ends before that "
-    "one "
-    "starts it could run";
+    "one starts it could run";
+
+// What the queues' rules know of who asks for room.
+std::tuple<int, uint32_t, int32_t> AskerOf(const QueueOrder& order) {
+  return {order.next_leaf(), order.next_gang().request, order.next_gang().priority};
+}
 
 }  // namespace
 
@@ -47,12 +49,16 @@ struct SchedulerCore::RoundWork {
   Resources capacity;
   Resources free;
   std::vector<HeldGang> held;
+  // Uid and priority of each that is held.
+  std::vector<std::pair<std::string, int32_t>> held_priorities;
   std::unique_ptr<PlacingRound> placing;
   // Shapes that do not fit, and those that do not fit if they are bound. In a round room only
   // shrinks: what did not fit once does not fit again.
   std::set<std::string> unfit;
   std::set<std::string> unfit_bound;
-  // Shape, Queue and priority of those that nobody may end for, or too few.
+  // Queue, amounts and priority of those that nobody may end for, wherever they would stand.
+  std::set<std::tuple<int, uint32_t, int32_t>> unhelped;
+  // Shape, Queue and priority of those for whom too few may end.
   std::set<std::tuple<std::string, std::string, int32_t>> vain;
   int victim_searches = 0;
   int victim_questions = 0;
@@ -162,6 +168,9 @@ void SchedulerCore::BeginRound(RoundWork* work) {
   work->free = queue_book_.Sum(free);
   work->capacity = queue_book_.Capacity(free);
   work->held = HeldGangs(*work);
+  for (const HeldGang& gang : work->held) {
+    work->held_priorities.emplace_back(gang.uid, gang.priority);
+  }
   work->placing = placer_->Begin(work->nodes, work->held);
 }
 
@@ -293,14 +302,16 @@ void SchedulerCore::TryInOrder(RoundWork* work) {
 
 SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* work) {
   JobEntry* job = FindJob(queue_book_.UidOf(order.next_gang()));
-  const GangRequest request = GangRequest::From(*job);
   if (const absl::optional<std::string> limit = queue_book_.Refusal(order, work->capacity)) {
-    if (TryMakeRoom(order, job, request, work)) return Tried::kMakesRoom;
+    if (MayAskForVictims(order, *work) && TryMakeRoom(order, job, GangRequest::From(*job), work)) {
+      return Tried::kMakesRoom;
+    }
     if (job->state.reason() != "QUEUE_LIMIT" || job->state.message() != *limit) {
       SetState(job, Job::STATE_QUEUED, "QUEUE_LIMIT", *limit);
     }
     return Tried::kLeft;
   }
+  const GangRequest request = GangRequest::From(*job);
   const std::string shape = request.Shape();
   const bool is_reserved = reserved_ == job->uid();
   const bool bound = !is_reserved && work->placing->IsBound(request);
@@ -313,7 +324,9 @@ SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* 
     const bool only_bound = bound && work->placing->FitsUnbound(request);
     (only_bound ? work->unfit_bound : work->unfit).insert(shape);
   }
-  if (TryMakeRoom(order, job, request, work)) return Tried::kMakesRoom;
+  if (MayAskForVictims(order, *work) && TryMakeRoom(order, job, request, work)) {
+    return Tried::kMakesRoom;
+  }
   if (!is_reserved && work->unfit.count(shape) == 0) {
     if (job->state.reason() != "RESERVED") SetState(job, Job::STATE_QUEUED, "RESERVED", kReserved);
     return Tried::kLeft;
@@ -327,21 +340,20 @@ SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* 
   return Tried::kLeft;
 }
 
+bool SchedulerCore::MayAskForVictims(const QueueOrder& order, const RoundWork& work) const {
+  // Whoever doubts what it sees ends nothing.
+  return !leases_.frozen() && work.victim_searches < kMaxVictimSearches &&
+         work.victim_questions < kMaxVictimQuestions && work.unhelped.count(AskerOf(order)) == 0;
+}
+
 bool SchedulerCore::TryMakeRoom(const QueueOrder& order, JobEntry* job, const GangRequest& request,
                                 RoundWork* work) {
-  // Whoever doubts what it sees ends nothing.
-  if (leases_.frozen() || work->victim_searches >= kMaxVictimSearches ||
-      work->victim_questions >= kMaxVictimQuestions) {
-    return false;
-  }
   const auto kind =
       std::make_tuple(request.Shape(), job->spec.spec().queue(), job->spec.spec().priority());
   if (work->vain.count(kind) > 0) return false;
   ++work->victim_questions;
-  std::vector<std::pair<std::string, int32_t>> held;
-  for (const HeldGang& gang : work->held) held.emplace_back(gang.uid, gang.priority);
-  QueueVictims rules =
-      queue_book_.VictimsFor(order, work->capacity, work->free, held, work->victims);
+  QueueVictims rules = queue_book_.VictimsFor(order, work->capacity, work->free,
+                                              work->held_priorities, work->victims);
   bool any = false;
   for (size_t i = 0; i < work->held.size(); ++i) {
     const HeldGang& gang = work->held[i];
@@ -356,8 +368,12 @@ bool SchedulerCore::TryMakeRoom(const QueueOrder& order, JobEntry* job, const Ga
       protected_until_ = std::min(protected_until_, now_.boot + left);
     }
   }
+  if (!any) {
+    work->unhelped.insert(AskerOf(order));
+    return false;
+  }
   // What others leave anyway may be enough.
-  if (!any || (rules.MayStart() && work->placing->FitsAfterEnding(request))) {
+  if (rules.MayStart() && work->placing->FitsAfterEnding(request)) {
     work->vain.insert(kind);
     return false;
   }

@@ -44,6 +44,9 @@ struct NodeCapacity {
   NodeTopology topology;
 };
 
+// What a gang that declares no time limit is taken to run for.
+inline constexpr absl::Duration kAssumedRun = absl::Hours(24);
+
 // A gang that holds a place when a round begins.
 struct HeldGang {
   std::string uid;

@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "libs/resource/etag.h"
+#include "libs/session/lower_side.h"
 #include "libs/time/proto_time.h"
 
 namespace capstan::scheduler {
@@ -13,6 +16,11 @@ using capstan::scheduler::v1::Node;
 using capstan::scheduler::v1::TaskStatus;
 
 std::string EtagOf(int64_t version) { return absl::StrCat("\"", version, "\""); }
+
+std::string EtagOf(capstan::scheduler::v1::Queue queue) {
+  queue.clear_etag();
+  return resource::MakeEtag(session::SerializeDeterministic(queue));
+}
 
 Job RenderJob(const JobEntry& entry) {
   Job job;

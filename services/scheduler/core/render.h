@@ -2,8 +2,12 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_RENDER_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_RENDER_H_
 
+#include <cstdint>
+#include <string>
+
 #include "proto/capstan/scheduler/v1/job.pb.h"
 #include "proto/capstan/scheduler/v1/node.pb.h"
+#include "proto/capstan/scheduler/v1/queue.pb.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/usage.h"
 
@@ -11,6 +15,8 @@ namespace capstan::scheduler {
 
 // RFC 7232 entity tag of a record's version, with quotes.
 std::string EtagOf(int64_t version);
+// The same of a Queue's content; what its own etag is makes no difference.
+std::string EtagOf(capstan::scheduler::v1::Queue queue);
 
 capstan::scheduler::v1::Job RenderJob(const JobEntry& job);
 capstan::scheduler::v1::Node RenderNode(const NodeId& id, const rec::NodeRecord& node,

@@ -168,6 +168,8 @@ class SchedulerCore {
   void TryInOrder(RoundWork* work);
   // Tries the order's next gang.
   Tried TryNext(const QueueOrder& order, RoundWork* work);
+  // Whether it is worth looking for somebody to end for the order's next gang.
+  bool MayAskForVictims(const QueueOrder& order, const RoundWork& work) const;
   bool TryMakeRoom(const QueueOrder& order, JobEntry* job, const GangRequest& request,
                    RoundWork* work);
   void TryReserve(JobEntry* job, const GangRequest& request, RoundWork* work);

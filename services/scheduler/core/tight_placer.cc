@@ -282,7 +282,7 @@ class TightRound final : public PlacingRound {
   static round::Departure DepartureIn(absl::Duration left, GangIndex gang) {
     round::Departure departure;
     departure.assumed = left == absl::InfiniteDuration();
-    departure.end = kNow + (departure.assumed ? kAssumedDuration : left);
+    departure.end = kNow + (departure.assumed ? kAssumedRun : left);
     departure.gang = gang;
     return departure;
   }
@@ -418,9 +418,6 @@ class TightRound final : public PlacingRound {
     if (!id.ok()) return absl::nullopt;
     return *id;
   }
-
-  // What a gang that declares nothing is taken to run for.
-  static constexpr absl::Duration kAssumedDuration = absl::Hours(24);
 
   Fleet fleet_;
   round::Workspace workspace_;

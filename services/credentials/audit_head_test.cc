@@ -12,11 +12,15 @@
 #include "libs/audit/audit_file.h"
 #include "libs/audit/audit_log.h"
 #include "libs/audit/signed_head.h"
+#include "libs/digest/sha256.h"
 #include "libs/rpc/identity.h"
 #include "libs/safe_path/testing/temporary_folder.h"
 #include "libs/status/error.h"
+#include "libs/store/store.h"
 #include "libs/time/system_clock.h"
 #include "proto/capstan/credentials/v1/audit_head.grpc.pb.h"
+#include "proto/capstan/credentials/v1/record.pb.h"
+#include "services/credentials/core/store_key.h"
 #include "services/credentials/testing/server_harness.h"
 
 namespace capstan::credentials {
@@ -94,7 +98,8 @@ TEST_F(AuditHeadTest, AChainThatWasCutIsRefusedRecordedAndFoundOffline) {
   ASSERT_TRUE(Report(node_, "node_agent", Write("node_agent", 2)).ok());
   auto heads = Export();
   ASSERT_TRUE(heads.ok()) << heads.status();
-  ASSERT_EQ(heads->size(), 2u);
+  // And that of credentials' own.
+  ASSERT_EQ(heads->size(), 3u);
   const auto verified = audit::VerifyFileByHeads(File("scheduler"), *heads);
   ASSERT_TRUE(verified.ok()) << verified.status();
   EXPECT_EQ(verified->head.number(), 2);
@@ -129,13 +134,54 @@ TEST_F(AuditHeadTest, APrincipalHasItsOwnChainsAndPeopleNone) {
   // The Node can neither shorten nor claim the scheduler's chain: what it says is its own.
   const audit::ChainHead one = {.sequence = 1, .hash = std::string(32, 'x')};
   ASSERT_TRUE(Report(node_, "scheduler", one).ok());
-  EXPECT_EQ(Export()->size(), 2u);
+  EXPECT_EQ(Export()->size(), 3u);
   EXPECT_EQ(Report(admin_, "scheduler", head).status().code(), absl::StatusCode::kPermissionDenied);
   audit::ChainHead bad = head;
   bad.hash = "short";
   const auto refused = Report(scheduler_, "scheduler", bad);
   ASSERT_EQ(status::GetFieldViolations(refused.status()).size(), 1u);
   EXPECT_EQ(status::GetFieldViolations(refused.status())[0].field, "hash");
+}
+
+// Credentials' own chain lies in its store: who can write that can cut it, and what was signed and
+// kept elsewhere tells.
+TEST_F(AuditHeadTest, ItsOwnChainIsSignedAndCantBeCutUnseen) {
+  const auto heads = Export();
+  ASSERT_TRUE(heads.ok()) << heads.status();
+  ASSERT_EQ(heads->size(), 1u);
+  const v1::AuditHeadStatement& own = heads->front();
+  EXPECT_TRUE(absl::EndsWith(own.principal(), "/svc/credentials")) << own.principal();
+  EXPECT_EQ(own.chain(), "credentials");
+  auto records = harness_.Audit(admin_);
+  ASSERT_TRUE(records.ok()) << records.status();
+  ASSERT_GE(own.sequence(), 3);
+  ASSERT_LE(own.sequence(), static_cast<int64_t>(records->size()));
+  const auto hash = [&](int64_t sequence) {
+    return Sha256::Of((*records)[sequence - 1].SerializeAsString());
+  };
+  EXPECT_EQ(own.first_hash(), hash(1));
+  EXPECT_EQ(own.hash(), hash(own.sequence()));
+
+  // It grows, and so do its heads; where nothing came there is no second one.
+  ASSERT_TRUE(harness_.MakeToken(admin_, "/svc/telemetry").ok());
+  const auto grown = Export();
+  ASSERT_TRUE(grown.ok()) << grown.status();
+  EXPECT_EQ(grown->front().number(), 2);
+  EXPECT_EQ(grown->front().previous_sha256().size(), 32u);
+  EXPECT_EQ(Export()->front().SerializeAsString(), grown->front().SerializeAsString());
+
+  store::TxnRequest cut;
+  v1::AuditHeadRecord head;
+  head.set_schema(kSchema);
+  head.set_sequence(2);
+  head.set_hash(hash(2));
+  cut.then.emplace_back(store::Put{.key = kAuditHeadKey, .value = head.SerializeAsString()});
+  cut.then.emplace_back(
+      store::Delete{.key = AuditKey(3), .end = store::PrefixEnd(std::string(kAuditPrefix))});
+  ASSERT_TRUE(harness_.WriteStore(std::move(cut)).ok());
+  harness_.Stop();
+  ASSERT_TRUE(harness_.Start().ok());
+  EXPECT_EQ(status::Reason(Export().status()), "AUDIT_ROLLED_BACK");
 }
 
 }  // namespace

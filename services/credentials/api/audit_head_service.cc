@@ -14,6 +14,9 @@
 #include "libs/rpc/x509.h"
 #include "libs/status/error.h"
 #include "libs/time/proto_time.h"
+#include "proto/capstan/credentials/v1/record.pb.h"
+#include "services/credentials/core/audit_chain.h"
+#include "services/credentials/core/store_key.h"
 
 namespace capstan::credentials {
 namespace {
@@ -55,13 +58,17 @@ grpc::ServerUnaryReactor* AuditHeadServiceHandlers::ReportAuditHead(
   return rpc::HandleUnary(context, deps_.access, kReport, request, response, Validate,
                           [this](const rpc::Call& call, const v1::ReportAuditHeadRequest& request,
                                  v1::SignedAuditHead* response, rpc::Finish finish) {
-                            auto report = std::make_shared<Report>(
-                                Report{call.caller.Name(), request, response, std::move(finish)});
+                            auto report =
+                                std::make_shared<Report>(Report{.principal = call.caller.Name(),
+                                                                .request = request,
+                                                                .response = response,
+                                                                .finish = std::move(finish)});
                             Look(std::move(report));
                           });
 }
 
 void AuditHeadServiceHandlers::Look(std::shared_ptr<Report> report) {
+  if (report->own) return LookAtOwn(std::move(report));
   // All chains of the principal: there are few, and a new one must not be one too many.
   store::RangeRequest range;
   range.key = PrincipalPrefix(report->principal);
@@ -69,6 +76,35 @@ void AuditHeadServiceHandlers::Look(std::shared_ptr<Report> report) {
   deps_.store->Range(std::move(range), [this, report](absl::StatusOr<store::RangeResult> found) {
     if (!found.ok()) return report->finish(found.status());
     Decide(report, *found);
+  });
+}
+
+void AuditHeadServiceHandlers::LookAtOwn(std::shared_ptr<Report> report) {
+  store::TxnRequest read;
+  store::RangeRequest kept;
+  kept.key = PrincipalPrefix(report->principal);
+  kept.end = store::PrefixEnd(kept.key);
+  read.then.emplace_back(std::move(kept));
+  for (const std::string& key : {std::string(kAuditHeadKey), AuditKey(1)}) {
+    store::RangeRequest one;
+    one.key = key;
+    read.then.emplace_back(std::move(one));
+  }
+  deps_.store->Txn(std::move(read), [this, report](absl::StatusOr<store::TxnResult> found) {
+    if (!found.ok()) return report->finish(found.status());
+    const std::vector<store::KeyValue>& head_kvs = found->ranges[1].kvs;
+    const std::vector<store::KeyValue>& first_kvs = found->ranges[2].kvs;
+    v1::AuditHeadRecord head;
+    if (head_kvs.empty() || !head.ParseFromString(head_kvs[0].value) || first_kvs.empty()) {
+      return report->finish(
+          absl::DataLossError("The head or the first record of credentials' own audit chain is "
+                              "missing or cannot be read."));
+    }
+    report->request.set_chain(kAuditChain);
+    report->request.set_first_hash(Sha256::Of(first_kvs[0].value));
+    report->request.set_sequence(head.sequence());
+    report->request.set_hash(head.hash());
+    Decide(report, found->ranges[0]);
   });
 }
 
@@ -168,38 +204,50 @@ grpc::ServerUnaryReactor* AuditHeadServiceHandlers::ExportAuditHeads(
       context, deps_.access, kExport, request, response, rpc::NothingToValidate(),
       [this](const rpc::Call&, const v1::ExportAuditHeadsRequest&, v1::AuditHeadFile* response,
              rpc::Finish finish) {
-        store::RangeRequest range;
-        range.key = kHeadPrefix;
-        range.end = store::PrefixEnd(kHeadPrefix);
-        range.limit = static_cast<int64_t>(kMostExported);
-        deps_.store->Range(std::move(range), [this, response, finish = std::move(finish)](
-                                                 absl::StatusOr<store::RangeResult> found) mutable {
-          if (!found.ok()) return finish(found.status());
-          if (found->more) {
-            return finish(
-                status::Error(absl::StatusCode::kResourceExhausted, "TOO_MANY_AUDIT_CHAINS",
-                              absl::StrCat("There are more than ", kMostExported, " chains.")));
-          }
-          std::vector<v1::SignedAuditHead> heads;
-          for (const store::KeyValue& kv : found->kvs) {
-            if (!heads.emplace_back().ParseFromString(kv.value)) {
-              return finish(absl::DataLossError("A kept audit head cannot be read."));
-            }
-          }
-          const std::shared_ptr<const rpc::IdentitySnapshot> signer = deps_.identity->Get();
-          const absl::StatusOr<rpc::PrivateKey> key =
-              rpc::PrivateKey::FromPem(signer->svid.key_pem);
-          if (!key.ok()) return finish(key.status());
-          v1::AuditHeadIndex index;
-          index.set_trust_domain(deps_.identity->trust_domain());
-          *index.mutable_sign_time() = ToProto(deps_.clock->Read().wall);
-          absl::StatusOr<v1::AuditHeadFile> file =
-              audit::SignHeadFile(std::move(heads), std::move(index), *key, signer->svid.chain[0]);
-          if (!file.ok()) return finish(file.status());
-          *response = *std::move(file);
-          finish(absl::OkStatus());
+        auto own_head = std::make_shared<v1::SignedAuditHead>();
+        rpc::Finish then([this, response, own_head,
+                          finish = std::move(finish)](const absl::Status& signed_own) mutable {
+          if (!signed_own.ok()) return finish(signed_own);
+          Export(response, std::move(finish));
         });
+        Look(std::make_shared<Report>(Report{.principal = deps_.identity->spiffe_id(),
+                                             .request = {},
+                                             .response = own_head.get(),
+                                             .finish = std::move(then),
+                                             .own = true}));
       });
+}
+
+void AuditHeadServiceHandlers::Export(v1::AuditHeadFile* response, rpc::Finish finish) {
+  store::RangeRequest range;
+  range.key = kHeadPrefix;
+  range.end = store::PrefixEnd(kHeadPrefix);
+  range.limit = static_cast<int64_t>(kMostExported);
+  deps_.store->Range(std::move(range), [this, response, finish = std::move(finish)](
+                                           absl::StatusOr<store::RangeResult> found) mutable {
+    if (!found.ok()) return finish(found.status());
+    if (found->more) {
+      return finish(status::Error(absl::StatusCode::kResourceExhausted, "TOO_MANY_AUDIT_CHAINS",
+                                  absl::StrCat("There are more than ", kMostExported, " chains.")));
+    }
+    std::vector<v1::SignedAuditHead> heads;
+    for (const store::KeyValue& kv : found->kvs) {
+      if (!heads.emplace_back().ParseFromString(kv.value)) {
+        return finish(absl::DataLossError("A kept audit head cannot be read."));
+      }
+    }
+    const std::shared_ptr<const rpc::IdentitySnapshot> signer = deps_.identity->Get();
+    const absl::StatusOr<rpc::PrivateKey> key = rpc::PrivateKey::FromPem(signer->svid.key_pem);
+    if (!key.ok()) return finish(key.status());
+    v1::AuditHeadIndex index;
+    index.set_trust_domain(deps_.identity->trust_domain());
+    *index.mutable_sign_time() = ToProto(deps_.clock->Read().wall);
+    absl::StatusOr<v1::AuditHeadFile> file =
+        audit::SignHeadFile(std::move(heads), std::move(index), *key, signer->svid.chain[0]);
+    if (!file.ok()) return finish(file.status());
+    *response = *std::move(file);
+    finish(absl::OkStatus());
+  });
 }
 
 }  // namespace capstan::credentials

@@ -18,7 +18,8 @@ namespace capstan::credentials {
 
 // Signs the heads of the parts' audit chains with this replica's own SVID, and keeps the newest of
 // each chain in the store, by a transaction that compares the one before: a chain can only grow,
-// whichever replica is told.
+// whichever replica is told. The chain of credentials itself is read from the store and signed the
+// same way before each export, which fails if it was cut.
 class AuditHeadServiceHandlers final : public v1::AuditHeadService::CallbackService {
  public:
   // Chains of one principal: a part that lost its folder begins a new one.
@@ -49,15 +50,22 @@ class AuditHeadServiceHandlers final : public v1::AuditHeadService::CallbackServ
     v1::ReportAuditHeadRequest request;
     v1::SignedAuditHead* response;
     rpc::Finish finish;
+    // Of credentials' own chain: what to report is read from the store.
+    bool own = false;
     int attempts = 0;
   };
 
   // Reads the head that is kept, decides, and puts the next one.
   void Look(std::shared_ptr<Report> report);
+  // As Look, with how far credentials' own chain has come at the same revision: it can't be shorter
+  // than its signed head unless somebody has cut it.
+  void LookAtOwn(std::shared_ptr<Report> report);
   void Decide(std::shared_ptr<Report> report, const store::RangeResult& found);
   void Put(std::shared_ptr<Report> report, const v1::AuditHeadStatement& statement,
            int64_t mod_revision);
   void Refuse(const Report& report, const absl::Status& why) const;
+  // Answers with all heads as they are kept.
+  void Export(v1::AuditHeadFile* response, rpc::Finish finish);
 
   const Deps deps_;
 };

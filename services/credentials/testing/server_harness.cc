@@ -167,4 +167,15 @@ std::string ServerHarness::Disk() {
   return text;
 }
 
+absl::Status ServerHarness::WriteStore(store::TxnRequest txn) {
+  absl::Status status;
+  absl::Notification over;
+  store_->Txn(std::move(txn), [&](const absl::StatusOr<store::TxnResult>& written) {
+    status = written.status();
+    over.Notify();
+  });
+  over.WaitForNotification();
+  return status;
+}
+
 }  // namespace capstan::credentials

@@ -81,6 +81,8 @@ class ServerHarness {
   std::string Logs() const;
   // Every value in the store, as one text.
   std::string Disk();
+  // What somebody does who can write the store; while it is started.
+  absl::Status WriteStore(store::TxnRequest txn);
 
  private:
   const std::string folder_;

@@ -63,5 +63,24 @@ TEST(AuditChainTest, EveryChangeShows) {
   EXPECT_EQ(FirstRefused({"\xff"}), 0);
 }
 
+TEST(AuditChainTest, WhatWasSignedMustBeThere) {
+  const auto stored = Chain(5);
+  AuditChain chain;
+  chain.Expect(3, Sha256::Of(stored[2]), "the head");
+  chain.Expect(3, Sha256::Of(stored[2]), "the signed head");
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(chain.Append(stored[i]).ok());
+  EXPECT_EQ(chain.End().message(),
+            "the chain ends at record 2, but the signed head is of record 3");
+  ASSERT_TRUE(chain.Append(stored[2]).ok());
+  EXPECT_TRUE(chain.End().ok());
+
+  AuditChain another;
+  another.Expect(2, Sha256::Of(stored[1]), "the head");
+  another.Expect(2, std::string(32, 'x'), "the signed head");
+  ASSERT_TRUE(another.Append(stored[0]).ok());
+  EXPECT_EQ(another.Append(stored[1]).status().message(),
+            "record 2 does not hash to what the signed head says");
+}
+
 }  // namespace
 }  // namespace capstan::cli

@@ -4,9 +4,9 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "libs/digest/sha256.h"
 #include "libs/status/status_macros.h"
 #include "libs/time/proto_time.h"
+#include "proto/capstan/credentials/v1/audit_head.pb.h"
 #include "proto/capstan/credentials/v1/audit_service.grpc.pb.h"
 #include "proto/capstan/event/v1/audit.pb.h"
 #include "tools/capstan/cli/audit_chain.h"
@@ -16,12 +16,14 @@
 #include "tools/capstan/cli/platform.h"
 #include "tools/capstan/cli/printer.h"
 #include "tools/capstan/cli/project_commands.h"
+#include "tools/capstan/cli/signed_heads.h"
 #include "tools/capstan/cli/terminal.h"
 
 namespace capstan::cli {
 namespace {
 
 using credentials::v1::AuditHead;
+using credentials::v1::AuditHeadStatement;
 using credentials::v1::AuditService;
 using credentials::v1::GetAuditHeadRequest;
 using credentials::v1::ListAuditRecordsRequest;
@@ -43,16 +45,41 @@ void PrintRecord(const AuditRecord& record, Invocation& invocation) {
                   << "\n";
 }
 
+// Other parts' heads have their own SPIFFE ids, whatever they call their chains.
+bool IsOfCredentials(const AuditHeadStatement& head) {
+  return head.principal() == absl::StrCat("spiffe://", head.trust_domain(), "/svc/credentials");
+}
+
+std::string SignTime(const AuditHeadStatement& head) {
+  return absl::FormatTime(absl::RFC3339_sec, ToTime(head.sign_time()), absl::UTCTimeZone());
+}
+
 }  // namespace
 
-absl::Status VerifyAudit(bool print_records, Invocation& invocation) {
+absl::Status VerifyAudit(const VerifyOptions& options, Invocation& invocation) {
+  // What the chain must reach is read first: it may grow while it is read.
+  CAPSTAN_ASSIGN_OR_RETURN(const SignedHeads from,
+                           options.heads.empty()
+                               ? HeadsOfPlatform(invocation)
+                               : HeadsOfFiles(options.heads, options.trust_bundle));
   CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
   CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("credentials"));
   const auto stub = AuditService::NewStub(channel);
-  // The head is read first: the chain may grow while it is read, but must reach the head.
   CAPSTAN_ASSIGN_OR_RETURN(const AuditHead head, Call(stub.get(), &AuditService::Stub::GetAuditHead,
                                                       GetAuditHeadRequest(), Terms(invocation)));
   AuditChain chain;
+  if (head.sequence() > 0) chain.Expect(head.sequence(), head.hash(), "its head");
+  AuditHeadStatement newest;
+  for (const AuditHeadStatement& signed_head : from.heads) {
+    if (!IsOfCredentials(signed_head)) continue;
+    const std::string whose = absl::StrCat("the head signed at ", SignTime(signed_head));
+    chain.Expect(1, signed_head.first_hash(), whose);
+    chain.Expect(signed_head.sequence(), signed_head.hash(), whose);
+    if (signed_head.sequence() > newest.sequence()) newest = signed_head;
+  }
+  if (newest.sequence() == 0) {
+    return Failed("there is no signed head of credentials' own chain");
+  }
   ListAuditRecordsRequest request;
   request.set_page_size(1000);
   do {
@@ -62,20 +89,16 @@ absl::Status VerifyAudit(bool print_records, Invocation& invocation) {
     for (const std::string& stored : page.records()) {
       const absl::StatusOr<AuditRecord> record = chain.Append(stored);
       if (!record.ok()) return Failed(record.status().message());
-      if (print_records) PrintRecord(*record, invocation);
-      if (record->sequence() == head.sequence() && chain.hash() != head.hash()) {
-        return Failed(absl::StrCat("record ", head.sequence(), " does not hash to the head"));
-      }
+      if (options.print_records) PrintRecord(*record, invocation);
     }
     request.set_start_sequence(page.next_sequence());
   } while (request.start_sequence() != 0);
-  if (chain.sequence() < head.sequence()) {
-    return Failed(absl::StrCat("the chain ends at record ", chain.sequence(),
-                               ", but its head is record ", head.sequence()));
-  }
+  const absl::Status reached = chain.End();
+  if (!reached.ok()) return Failed(reached.message());
   if (invocation.output.format == OutputFormat::kTable) {
     *invocation.out << "audit chain '" << WithoutControls(head.chain()) << "': " << chain.sequence()
-                    << " records, whole and unchanged\n";
+                    << " records, whole and unchanged; record " << newest.sequence()
+                    << " was signed at " << SignTime(newest) << "\n";
   }
   return absl::OkStatus();
 }

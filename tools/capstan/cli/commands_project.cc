@@ -88,29 +88,34 @@ void AddProjectCommands(CLI::App& app, Act* act) {
 
   CLI::App* audit = app.add_subcommand("audit", "Look into the audit chain");
   audit->require_subcommand(1);
-  auto print = std::make_shared<bool>(false);
+  auto options = std::make_shared<VerifyOptions>();
   CLI::App* verify = audit->add_subcommand("verify", "Check that nothing is missing or changed");
-  verify->add_flag("--print", *print, "show the records too");
-  auto file = std::make_shared<VerifyFileOptions>();
-  CLI::Option* path =
-      verify->add_option("--file", file->file, "a part's audit.chain instead of credentials' own")
-          ->type_name("FILE");
-  verify->add_option("--heads", file->heads, "signed heads of `audit heads --export`, offline")
+  CLI::Option* print =
+      verify->add_flag("--print", options->print_records, "show credentials' records too");
+  verify->add_option("--file", options->file, "a part's audit.chain instead of credentials' own")
       ->type_name("FILE")
-      ->needs(path);
-  verify->add_option("--trust-bundle", file->trust_bundle, "with --heads: roots in PEM")
-      ->type_name("FILE");
+      ->excludes(print);
+  CLI::Option* heads_file =
+      verify->add_option("--heads", options->heads, "signed heads of `audit heads --export`")
+          ->type_name("FILE");
+  verify->add_option("--trust-bundle", options->trust_bundle, "with --heads: roots in PEM")
+      ->type_name("FILE")
+      ->needs(heads_file);
   verify->footer(
-      "Exits with 0 if the chain is whole, else with 1.\n"
+      "Exits with 0 if the chain is whole and reaches what credentials has signed, else with 1.\n"
+      "With --heads these are what was exported earlier and kept where nobody who can write the\n"
+      "platform's store can: then nothing older can have been changed since. With --file, too,\n"
+      "nothing is asked of the platform.\n"
       "Examples:\n"
       "  capstan audit verify\n"
       "  capstan audit verify --print\n"
+      "  capstan audit verify --heads heads.bin --trust-bundle roots.pem\n"
       "  capstan audit verify --file ~/.capstan/scheduler/audit.chain\n"
       "  capstan audit verify --file audit.chain --heads heads.bin --trust-bundle roots.pem\n");
   verify->callback([=] {
     *act = [=](Invocation& invocation) {
-      return file->file.empty() ? VerifyAudit(*print, invocation)
-                                : VerifyAuditFile(*file, invocation);
+      return options->file.empty() ? VerifyAudit(*options, invocation)
+                                   : VerifyAuditFile(*options, invocation);
     };
   });
 

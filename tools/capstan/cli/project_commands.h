@@ -39,19 +39,21 @@ struct ListAuditOptions {
 absl::Status ListAudit(const ListAuditOptions& options, Invocation& invocation);
 absl::Status ShowAuditHead(Invocation& invocation);
 
-// Checks the whole hash chain of credentials against its head; fails if it is broken.
-absl::Status VerifyAudit(bool print_records, Invocation& invocation);
-
-struct VerifyFileOptions {
-  // A part's `audit.chain`.
+struct VerifyOptions {
+  // A part's `audit.chain`; empty: credentials' own chain, asked of it.
   std::string file;
   // What ExportAuditHeads has written; empty: asked of credentials.
   std::string heads;
   // PEM, with `heads`.
   std::string trust_bundle;
+  // Show credentials' records too.
+  bool print_records = false;
 };
+// Checks the whole hash chain of credentials against its head and the signed ones; fails if it is
+// broken, cut or replaced.
+absl::Status VerifyAudit(const VerifyOptions& options, Invocation& invocation);
 // Verifies a part's whole audit file against the heads that credentials has signed.
-absl::Status VerifyAuditFile(const VerifyFileOptions& options, Invocation& invocation);
+absl::Status VerifyAuditFile(const VerifyOptions& options, Invocation& invocation);
 // The signed heads, verified; with a path they are also written there, for VerifyAuditFile
 // elsewhere.
 absl::Status ShowAuditHeads(const std::string& export_path, Invocation& invocation);

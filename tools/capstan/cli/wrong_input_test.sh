@@ -94,7 +94,9 @@ expect 5 'capstan dev up' subscription read nightly
 expect 3 'expected one of create, read' access can-i frobnicate subscriptions
 expect 3 'expected either an identity or --serial' access deny
 expect 3 'expected either an identity or --serial' access allow
-expect 2 'heads requires --file' audit verify --heads heads.bin
+expect 2 'excludes' audit verify --file audit.chain --print
+expect 2 'trust-bundle requires --heads' audit verify --trust-bundle roots.pem
+expect 3 'expected --trust-bundle with --heads' audit verify --heads heads.bin
 expect 5 'capstan dev up' access whoami
 expect 2 '--limit: Value 0 not in range 1 to 100000' audit list --limit 0
 expect 0 'Examples' job submit --help

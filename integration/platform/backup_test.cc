@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "integration/platform/store_config.h"
 #include "integration/platform/test_platform.h"
 #include "libs/safe_path/folder_names.h"
 #include "tools/capstan/dev/process.h"
@@ -53,14 +54,6 @@ bool Runs(const std::string& words) {
   return false;
 }
 
-// Lines of PlatformConfig.
-std::string StoreIn(const testenv::EtcdServer& etcd) {
-  return absl::StrCat(
-      "store:\n  etcd:\n    endpoints: [", absl::StrJoin(etcd.endpoints(), ", "),
-      "]\n    ca_file: ", etcd.ca_file(), "\n    certificate_file: ", etcd.certificate_file(),
-      "\n    key_file: ", etcd.key_file(), "\n    server_name: ", etcd.server_name(), "\n");
-}
-
 enum class Kind { kSqlite, kEtcd };
 
 class BackupTest : public ::testing::TestWithParam<Kind> {
@@ -73,7 +66,7 @@ class BackupTest : public ::testing::TestWithParam<Kind> {
       StartEtcd();
       ASSERT_NE(etcd_, nullptr);
       // One leads and one follows.
-      config = absl::StrCat("schedulers: 2\n", StoreIn(*etcd_));
+      config = absl::StrCat("schedulers: 2\n", StoreConfig(*etcd_));
     }
     platform_ = std::make_unique<TestPlatform>(config);
     platform_->Up();
@@ -242,7 +235,7 @@ TEST_P(BackupTest, ABackupBringsAPlatformBackInAnEmptyFolderAndInAnotherKindOfSt
   StartEtcd();
   ASSERT_NE(etcd_, nullptr);
   WriteFile(platform_->config_file(),
-            absl::StrCat(ReadFile(platform_->config_file()), StoreIn(*etcd_)));
+            absl::StrCat(ReadFile(platform_->config_file()), StoreConfig(*etcd_)));
   const CommandResult restored = Restore(backup_, {"--config", platform_->config_file()});
   EXPECT_EQ(restored.exit_code, 0) << restored.err;
   platform_->Up();

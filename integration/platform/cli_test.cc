@@ -11,6 +11,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -92,6 +93,8 @@ class CliTest : public ::testing::Test {
       mkdir(path.c_str(), 0755);
     }
     EXPECT_EQ(symlink(bucket.c_str(), (folder + "/bucket").c_str()), 0);
+    // Where a user's platform lies by default.
+    EXPECT_EQ(symlink(platform_->data_dir().c_str(), (folder + "/.capstan").c_str()), 0);
     std::ofstream(folder + "/bucket/digits.csv") << "1,2,3\n";
     std::ofstream(folder + "/code/train.py") << "print('trained')\n";
     std::ofstream(folder + "/train.yaml") << kTrain;
@@ -121,7 +124,7 @@ class CliTest : public ::testing::Test {
             absl::StrCat("CAPSTAN_DATA_DIR=", platform_->data_dir()), "LANG=C.UTF-8", "TERM=xterm"};
   }
 
-  // Runs lines of bash in the scene's folder, bounded to a minute.
+  // Runs lines of bash in the scene's folder, bounded to two minutes.
   static CommandResult Bash(const std::string& script) {
     const std::string file = platform_->folder() + "/script";
     std::ofstream(file) << "set -eu\ncd " << platform_->folder() << "\n" << script << "\n";
@@ -129,7 +132,7 @@ class CliTest : public ::testing::Test {
     // A child's output is appended.
     unlink(out.c_str());
     dev::SpawnOptions spawn;
-    spawn.argv = {"/usr/bin/timeout", "60", "/bin/bash", file};
+    spawn.argv = {"/usr/bin/timeout", "120", "/bin/bash", file};
     spawn.environment = Environment();
     spawn.output_file = out;
     CommandResult result;
@@ -162,18 +165,33 @@ class CliTest : public ::testing::Test {
     for (const std::string& example : help.examples) RunExample(example, &settings);
   }
 
-  // What the scene has not: a version that was brought, heads that were exported, a denied Node.
-  static bool NeedsMoreThanTheScene(const std::string& example) {
-    for (const char* start :
-         {"capstan dataset where", "capstan audit verify --file", "capstan access allow"}) {
-      if (absl::StartsWith(example, start)) return true;
+  // What must have happened before an example makes sense, in bash.
+  static std::string Preparation(const std::string& example) {
+    const std::string exported =
+        "capstan audit heads --export heads.bin\ncapstan access trust-bundle >roots.pem\n";
+    const std::vector<std::pair<std::string, std::string>> preparations = {
+        {"capstan dataset where digits", "capstan load start digits --watch"},
+        // A part's first head is signed within a minute.
+        {"capstan audit verify --file",
+         absl::StrCat("until capstan audit heads | grep -q ^scheduler; do sleep 1; done\n",
+                      exported, "cp ~/.capstan/scheduler/audit.chain .\n")},
+        {"capstan audit verify --heads", exported},
+        {"capstan access allow /node/local/node-0",
+         "capstan access deny /node/local/node-0 --reason test"},
+    };
+    for (const auto& [start, script] : preparations) {
+      if (absl::StartsWith(example, start)) return script;
     }
-    return false;
+    return "";
   }
 
   void RunExample(const std::string& example, std::string* settings) {
     ++examples_;
-    if (NeedsMoreThanTheScene(example)) return;
+    const std::string preparation = Preparation(example);
+    if (!preparation.empty()) {
+      const CommandResult prepared = Bash(preparation);
+      EXPECT_EQ(prepared.exit_code, 0) << "before " << example << "\n" << prepared.out;
+    }
     // The watch of a list goes on until it is interrupted, and so do a forwarded port and a reader.
     const bool endless =
         (absl::StrContains(example, " list ") && absl::EndsWith(example, "--watch")) ||

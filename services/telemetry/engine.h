@@ -16,7 +16,6 @@
 #include "proto/capstan/telemetry/v1/stream.pb.h"
 #include "services/telemetry/adapters/stream_files.h"
 #include "services/telemetry/core/subscription_book.h"
-#include "services/telemetry/ports/record_sink.h"
 #include "services/telemetry/ports/streams.h"
 
 namespace capstan::telemetry {

@@ -9,7 +9,6 @@
 #include "libs/status/error.h"
 #include "services/telemetry/core/stream_rules.h"
 #include "services/telemetry/core/subscription_rules.h"
-#include "services/telemetry/ports/record_sink.h"
 
 namespace capstan::telemetry {
 namespace {

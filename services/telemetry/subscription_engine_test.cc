@@ -27,7 +27,6 @@
 #include "services/telemetry/core/stream_rules.h"
 #include "services/telemetry/core/subscription_book.h"
 #include "services/telemetry/ports/fake_subscription_store.h"
-#include "services/telemetry/ports/record_sink.h"
 #include "services/telemetry/ports/streams.h"
 #include "services/telemetry/ports/subscriptions.h"
 
@@ -232,8 +231,6 @@ class ClientSink final : public SubscriptionSink {
     client_->drained = nullptr;
     client_->closed = nullptr;
   }
-  ClientSink(const ClientSink&) = delete;
-  ClientSink& operator=(const ClientSink&) = delete;
 
   absl::Status Write(const v1::SubscribeResponse& response) override {
     if (!client_->open()) return absl::CancelledError("gone");

@@ -6,38 +6,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "libs/rpc/or_else.h"
 #include "libs/rpc/server_stream.h"
 #include "libs/rpc/unary.h"
 #include "libs/status/error.h"
+#include "services/telemetry/api/writer_sink.h"
 #include "services/telemetry/core/stream_rules.h"
-#include "services/telemetry/ports/record_sink.h"
 
 namespace capstan::telemetry {
-namespace {
-
-using Writer = rpc::ServerStreamWriter<v1::ReadRecordsResponse>;
-
-class WriterSink final : public RecordSink {
- public:
-  WriterSink(std::shared_ptr<Writer> writer, Strand* strand)
-      : writer_(std::move(writer)), strand_(strand) {}
-
-  absl::Status Write(const v1::ReadRecordsResponse& response) override {
-    return writer_->Write(response);
-  }
-  void NotifyDrained(Strand::Task task) override {
-    writer_->NotifyDrained(strand_, std::move(task));
-  }
-  void NotifyClosed(Strand::Task task) override { writer_->NotifyClosed(strand_, std::move(task)); }
-  void Finish(const absl::Status& status) override { writer_->Finish(status); }
-
- private:
-  const std::shared_ptr<Writer> writer_;
-  Strand* const strand_;
-};
-
-}  // namespace
 
 grpc::ServerUnaryReactor* StreamServiceHandler::AppendRecords(
     grpc::CallbackServerContext* context, const v1::AppendRecordsRequest* request,
@@ -74,13 +49,14 @@ grpc::ServerWriteReactor<v1::ReadRecordsResponse>* StreamServiceHandler::ReadRec
     grpc::CallbackServerContext* context, const v1::ReadRecordsRequest* request) {
   return rpc::HandleServerStream<v1::ReadRecordsResponse>(
       context, access_, "/capstan.telemetry.v1.StreamService/ReadRecords", request, CheckRead,
-      [this](std::shared_ptr<Writer> writer, const v1::ReadRecordsRequest& request) {
-        auto sink = std::make_unique<WriterSink>(writer, strand_);
-        strand_->Post(rpc::OrElse(
+      [this](std::shared_ptr<rpc::ServerStreamWriter<v1::ReadRecordsResponse>> writer,
+             const v1::ReadRecordsRequest& request) {
+        auto sink =
+            std::make_unique<WriterSink<v1::ReadRecordsResponse>>(std::move(writer), strand_);
+        strand_->Post(
             [this, request = v1::ReadRecordsRequest(request), sink = std::move(sink)]() mutable {
               streams_->OpenReader(std::move(request), std::move(sink));
-            },
-            [writer] { writer->Finish(absl::UnavailableError("telemetry is stopping")); }));
+            });
       });
 }
 

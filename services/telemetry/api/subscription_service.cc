@@ -8,37 +8,10 @@
 #include "libs/rpc/finish.h"
 #include "libs/rpc/server_stream.h"
 #include "libs/rpc/unary.h"
+#include "services/telemetry/api/writer_sink.h"
 #include "services/telemetry/core/subscription_rules.h"
 
 namespace capstan::telemetry {
-namespace {
-
-using Writer = rpc::ServerStreamWriter<v1::SubscribeResponse>;
-
-class WriterSink final : public SubscriptionSink {
- public:
-  WriterSink(std::shared_ptr<Writer> writer, Strand* strand)
-      : writer_(std::move(writer)), strand_(strand) {}
-  // The call must end even if a stopping strand drops whoever was to end it.
-  ~WriterSink() override { writer_->Finish(absl::UnavailableError("telemetry is stopping")); }
-  WriterSink(const WriterSink&) = delete;
-  WriterSink& operator=(const WriterSink&) = delete;
-
-  absl::Status Write(const v1::SubscribeResponse& response) override {
-    return writer_->Write(response);
-  }
-  void NotifyDrained(Strand::Task task) override {
-    writer_->NotifyDrained(strand_, std::move(task));
-  }
-  void NotifyClosed(Strand::Task task) override { writer_->NotifyClosed(strand_, std::move(task)); }
-  void Finish(const absl::Status& status) override { writer_->Finish(status); }
-
- private:
-  const std::shared_ptr<Writer> writer_;
-  Strand* const strand_;
-};
-
-}  // namespace
 
 grpc::ServerUnaryReactor* SubscriptionServiceHandler::CreateSubscription(
     grpc::CallbackServerContext* context, const v1::CreateSubscriptionRequest* request,
@@ -121,8 +94,10 @@ grpc::ServerWriteReactor<v1::SubscribeResponse>* SubscriptionServiceHandler::Sub
     grpc::CallbackServerContext* context, const v1::SubscribeRequest* request) {
   return rpc::HandleServerStream<v1::SubscribeResponse>(
       context, access_, "/capstan.telemetry.v1.SubscriptionService/Subscribe", request,
-      CheckSubscribe, [this](std::shared_ptr<Writer> writer, const v1::SubscribeRequest& request) {
-        auto sink = std::make_unique<WriterSink>(std::move(writer), strand_);
+      CheckSubscribe,
+      [this](std::shared_ptr<rpc::ServerStreamWriter<v1::SubscribeResponse>> writer,
+             const v1::SubscribeRequest& request) {
+        auto sink = std::make_unique<WriterSink<v1::SubscribeResponse>>(std::move(writer), strand_);
         strand_->Post(
             [this, request = v1::SubscribeRequest(request), sink = std::move(sink)]() mutable {
               subscriptions_->Subscribe(request, std::move(sink));

@@ -11,9 +11,12 @@
 #include "absl/status/statusor.h"
 #include "proto/capstan/telemetry/v1/stream.pb.h"
 #include "services/telemetry/core/subscription_book.h"
-#include "services/telemetry/ports/record_sink.h"
+#include "services/telemetry/ports/response_sink.h"
 
 namespace capstan::telemetry {
+
+// Where the records go that one reader asked for.
+using RecordSink = ResponseSink<v1::ReadRecordsResponse>;
 
 // What an append has done.
 struct Appended {

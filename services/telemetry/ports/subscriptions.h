@@ -8,25 +8,13 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "libs/strand/strand.h"
 #include "proto/capstan/telemetry/v1/subscription.pb.h"
+#include "services/telemetry/ports/response_sink.h"
 
 namespace capstan::telemetry {
 
-// Where what one reader of a subscription gets goes; as RecordSink. Used on the engine's strand.
-class SubscriptionSink {
- public:
-  virtual ~SubscriptionSink() = default;
-
-  // RESOURCE_EXHAUSTED: the reader is slow and this response was not taken: offer it again after
-  // NotifyDrained. Any other error: the reader is gone.
-  virtual absl::Status Write(const v1::SubscribeResponse& response) = 0;
-  // Posts `task` to the engine's strand once everything written has been sent.
-  virtual void NotifyDrained(Strand::Task task) = 0;
-  // Posts `task` to the engine's strand once the reader is gone.
-  virtual void NotifyClosed(Strand::Task task) = 0;
-  virtual void Finish(const absl::Status& status) = 0;
-};
+// Where the records go that one reader of a subscription gets.
+using SubscriptionSink = ResponseSink<v1::SubscribeResponse>;
 
 // What the handlers ask about subscriptions, on the strand; requests have passed
 // core/subscription_rules.h. Errors are those of the service's methods, and RESOURCE_EXHAUSTED with

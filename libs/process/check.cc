@@ -1,7 +1,5 @@
 #include "libs/process/check.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/stat.h>
 
 #include <string>
@@ -10,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "libs/address/host_port.h"
 #include "libs/rpc/replicas.h"
 #include "libs/time/proto_time.h"
 
@@ -20,14 +19,6 @@ namespace {
 constexpr int kMaxReplicas = 16;
 
 constexpr int kMostLinesPerSecond = 10'000;
-
-bool IsLoopback(absl::string_view address) {
-  const std::string host(address.substr(0, address.rfind(':')));
-  in_addr parsed = {};
-  // Not `127.` alone, with which a name may begin.
-  return host == "localhost" || host == "[::1]" ||
-         (inet_pton(AF_INET, host.c_str(), &parsed) == 1 && ntohl(parsed.s_addr) >> 24 == 127);
-}
 
 void CheckRatio(absl::string_view field, double ratio, status::FieldErrors* errors) {
   // NaN is in no range.
@@ -83,11 +74,13 @@ void CheckMonitoring(const config::v1::Process& config, status::FieldErrors* err
   CheckAccessLog("process.monitoring.access_log", monitoring.access_log(), errors);
   CheckTraces("process.monitoring.traces", monitoring.traces(), errors);
   const std::string& listen = config.metrics_listen();
-  const bool wildcard = absl::StartsWith(listen, "0.0.0.0:") || absl::StartsWith(listen, "[::]:");
-  if (monitoring.has_inventory() && advertise.empty() && wildcard) {
+  if (monitoring.has_inventory() && advertise.empty() && address::IsUnspecified(listen)) {
     errors->Add("process.monitoring.metrics_advertise",
                 absl::StrCat("is needed, since nobody can dial metrics_listen, '", listen,
                              "'; expected `host:port`"));
+  } else if (address::IsUnspecified(advertise)) {
+    errors->Add("process.monitoring.metrics_advertise",
+                absl::StrCat("is '", advertise, "', which nobody can dial; expected `host:port`"));
   }
 }
 
@@ -169,7 +162,7 @@ void CheckTraces(absl::string_view field, const config::v1::Traces& config,
   CheckAddress(address, config.otlp_address(), false, errors);
   if (!config.ca_file().empty()) {
     CheckFile(absl::StrCat(field, ".ca_file"), config.ca_file(), errors);
-  } else if (!IsLoopback(config.otlp_address())) {
+  } else if (!address::IsLoopback(config.otlp_address())) {
     errors->Add(absl::StrCat(field, ".ca_file"),
                 absl::StrCat("is needed, since '", config.otlp_address(),
                              "' is not on this machine and spans name Jobs; expected the PEM file "

@@ -65,6 +65,8 @@ TEST(CheckProcessTest, EveryFieldThatIsWrongIsNamed) {
          c->mutable_monitoring()->mutable_traces()->set_otlp_address("localhost");
          c->mutable_monitoring()->mutable_traces()->set_ca_file("/etc/passwd");
        }},
+      {"process.monitoring.metrics_advertise",
+       [](auto* c) { c->mutable_monitoring()->set_metrics_advertise("[0::0]:9101"); }},
       // A name that only begins like a loopback address.
       {"process.monitoring.traces.ca_file",
        [](auto* c) {

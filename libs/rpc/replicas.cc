@@ -1,16 +1,13 @@
 #include "libs/rpc/replicas.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/create_channel.h"
+#include "libs/address/host_port.h"
 #include "libs/rpc/callback_threads.h"
 #include "libs/rpc/channel_settings.h"
 #include "libs/rpc/credentials.h"
@@ -21,24 +18,18 @@
 namespace capstan::rpc {
 namespace {
 
+using address::HostPort;
+
 constexpr size_t kMaxReplicas = 16;
 // Of a leader that is cut off: the others cannot take its place in the channel before the
 // connection counts as dead. The servers' own bound for pings is 10 s.
 constexpr int kLeaderKeepaliveMs = 11'000;
 constexpr int kLeaderKeepaliveTimeoutMs = 4'000;
 
-// AF_INET, AF_INET6, or 0 if it is neither.
-int FamilyOf(absl::string_view address) {
-  const size_t colon = address.rfind(':');
-  if (colon == absl::string_view::npos) return 0;
-  int port = 0;
-  if (!absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 1 || port > 65535) return 0;
-  std::string host(address.substr(0, colon));
-  in6_addr parsed;
-  if (inet_pton(AF_INET, host.c_str(), &parsed) == 1) return AF_INET;
-  if (host.size() < 2 || host.front() != '[' || host.back() != ']') return 0;
-  host = host.substr(1, host.size() - 2);
-  return inet_pton(AF_INET6, host.c_str(), &parsed) == 1 ? AF_INET6 : 0;
+// Of the address, or that of a name if it is none.
+HostPort::Kind KindOf(const std::string& text) {
+  const auto parsed = address::ParseHostPort(text);
+  return parsed.has_value() && parsed->port != 0 ? parsed->kind : HostPort::Kind::kName;
 }
 
 absl::Status BadAddress(absl::string_view text) {
@@ -61,20 +52,21 @@ absl::StatusOr<std::string> ReplicaTarget(const std::vector<std::string>& addres
                                    "' is no address; expected `host:port`, or a target of gRPC "
                                    "such as `dns:///host:port`"));
   }
-  const int family = FamilyOf(addresses[0]);
+  const HostPort::Kind kind = KindOf(addresses[0]);
   for (const std::string& address : addresses) {
-    if (FamilyOf(address) == 0) {
+    if (KindOf(address) == HostPort::Kind::kName) {
       return BadAddress(absl::StrCat("'", address,
                                      "' is no `<ip>:<port>`, which each of several replicas must "
                                      "be named by; for names use one `dns:///` target"));
     }
-    if (FamilyOf(address) != family) {
+    if (KindOf(address) != kind) {
       return BadAddress(absl::StrCat("'", address, "' and '", addresses[0],
                                      "' are of different families; expected only IPv4 or only "
                                      "IPv6"));
     }
   }
-  return absl::StrCat(family == AF_INET ? "ipv4:" : "ipv6:", absl::StrJoin(addresses, ","));
+  return absl::StrCat(kind == HostPort::Kind::kIpv4 ? "ipv4:" : "ipv6:",
+                      absl::StrJoin(addresses, ","));
 }
 
 std::shared_ptr<grpc::Channel> DialLeader(const std::string& target,

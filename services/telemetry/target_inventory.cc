@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "libs/address/host_port.h"
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
@@ -68,7 +69,7 @@ TargetInventory::~TargetInventory() {
 
 absl::Status TargetInventory::Report(const auth::SpiffeId& caller,
                                      const v1::ReportScrapeTargetRequest& request) {
-  if (IsLoopbackAddress(request.metrics_address()) &&
+  if (address::IsLoopback(request.metrics_address()) &&
       request.loopback_network() != options_.loopback_network) {
     refused_.Increment();
     return status::Error(

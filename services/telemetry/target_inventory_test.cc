@@ -60,8 +60,12 @@ TEST_F(TargetInventoryTest, LoopbackCountsOnItsOwnMachineOnly) {
   const absl::Status refused = inventory->Report(elsewhere, At("127.0.0.1:9106", "there"));
   EXPECT_EQ(status::Reason(refused), "METRICS_UNREACHABLE");
   EXPECT_EQ(inventory->List().targets_size(), 1);
+  EXPECT_EQ(status::Reason(inventory->Report(elsewhere, At("[0:0:0:0:0:0:0:1]:9106", "there"))),
+            "METRICS_UNREACHABLE");
   EXPECT_EQ(inventory->Report(elsewhere, At("10.0.1.2:9106", "there")), absl::OkStatus());
   EXPECT_EQ(inventory->List().targets_size(), 2);
+  // A name that begins like a loopback address is anybody's.
+  EXPECT_EQ(inventory->Report(elsewhere, At("127.evil.example:9106", "there")), absl::OkStatus());
 }
 
 TEST_F(TargetInventoryTest, TheListIsWholeAfterARestart) {

@@ -2,9 +2,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "libs/address/host_port.h"
 #include "libs/status/error.h"
 
 namespace capstan::telemetry {
@@ -12,31 +11,21 @@ namespace {
 
 constexpr size_t kMaxText = 256;
 
-// What a URL of Prometheus' making may hold: names, IPv4 and bracketed IPv6 addresses.
-bool IsHostPort(absl::string_view text) {
-  const size_t colon = text.rfind(':');
-  int port = 0;
-  if (text.size() > kMaxText || colon == absl::string_view::npos || colon == 0 ||
-      !absl::SimpleAtoi(text.substr(colon + 1), &port) || port < 1 || port > 65535) {
-    return false;
-  }
-  absl::string_view host = text.substr(0, colon);
-  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
-  if (bracketed) host = host.substr(1, host.size() - 2);
-  for (const char c : host) {
-    if (!absl::ascii_isalnum(c) && c != '.' && c != '-' && !(bracketed && c == ':')) return false;
-  }
-  return true;
+// What Prometheus can dial from where it is.
+bool CanBeDialled(absl::string_view text) {
+  const auto parsed = address::ParseHostPort(text);
+  return text.size() <= kMaxText && parsed.has_value() && parsed->port != 0 &&
+         !address::IsUnspecified(text);
 }
 
 }  // namespace
 
 absl::Status CheckReport(const v1::ReportScrapeTargetRequest& request) {
   status::FieldErrors errors;
-  if (!IsHostPort(request.metrics_address())) {
+  if (!CanBeDialled(request.metrics_address())) {
     errors.Add("metrics_address",
                absl::StrCat("is '", absl::CHexEscape(request.metrics_address().substr(0, kMaxText)),
-                            "'; expected `host:port`"));
+                            "'; expected `host:port` that can be dialled"));
   }
   if (request.instance().size() > kMaxText) {
     errors.Add("instance", absl::StrCat("has more than ", kMaxText, " bytes"));
@@ -52,16 +41,10 @@ absl::Status CheckReport(const v1::ReportScrapeTargetRequest& request) {
   return errors.ToStatus();
 }
 
-bool IsLoopbackAddress(absl::string_view host_port) {
-  const absl::string_view host = host_port.substr(0, host_port.rfind(':'));
-  return absl::StartsWith(host, "127.") || host == "[::1]" || host == "localhost" ||
-         absl::StartsWith(host, "[::ffff:127.");
-}
-
 void ScrapeTargets::Load(const core::ScrapeTargetList& kept, BootTime now) {
   for (const core::ScrapeTarget& target : kept.targets()) {
     if (targets_.size() >= kMaxScrapeTargets) return;
-    if (!IsHostPort(target.metrics_address())) continue;
+    if (!CanBeDialled(target.metrics_address())) continue;
     targets_[{target.identity_path(), target.instance()}] = {target.metrics_address(), now};
   }
 }

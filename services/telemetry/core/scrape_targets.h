@@ -8,7 +8,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "libs/auth/spiffe_id.h"
 #include "libs/time/clock.h"
@@ -21,9 +20,6 @@ inline constexpr size_t kMaxScrapeTargets = 100'000;
 
 // Everything that is wrong with a report.
 absl::Status CheckReport(const v1::ReportScrapeTargetRequest& request);
-
-// True for `127.0.0.0/8`, `::1`, `localhost` and what stands for them, as the host of `host:port`.
-bool IsLoopbackAddress(absl::string_view host_port);
 
 // The platform's processes and where their metrics are. Pure; one thread.
 //

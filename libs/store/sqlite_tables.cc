@@ -11,7 +11,7 @@ namespace capstan::store {
 namespace {
 
 // "CAPS": marks the file as ours.
-constexpr int64_t kApplicationId = 0x43415053;
+constexpr int32_t kApplicationId = 0x43415053;
 // Changes of one revision are numbered below the revision.
 constexpr int kIndexBits = 20;
 constexpr int64_t kMaxChanges = int64_t{1} << kIndexBits;
@@ -64,35 +64,24 @@ absl::Status CheckRevision(int64_t wanted, int64_t revision, int64_t compacted) 
 
 }  // namespace
 
-absl::StatusOr<int64_t> SqliteTables::CheckSchema() {
-  CAPSTAN_ASSIGN_OR_RETURN(const int64_t tables, db_->Number("SELECT count(*) FROM sqlite_schema"));
-  CAPSTAN_ASSIGN_OR_RETURN(const int64_t application, db_->Number("PRAGMA application_id"));
-  CAPSTAN_ASSIGN_OR_RETURN(const int64_t schema, db_->Number("PRAGMA user_version"));
-  if (tables > 0 && application != kApplicationId) {
-    return status::Error(absl::StatusCode::kFailedPrecondition, "NOT_A_STORE",
-                         "the file is a database, but not a Capstan store");
-  }
-  if (schema > kSqliteSchemaVersion) {
-    return status::Error(
-        absl::StatusCode::kFailedPrecondition, "SCHEMA_TOO_NEW",
-        absl::StrCat("the file has schema ", schema, ", this program knows up to ",
-                     kSqliteSchemaVersion, ": run a newer version, or restore a backup"),
-        {{"schema", absl::StrCat(schema)}, {"known", absl::StrCat(kSqliteSchemaVersion)}});
-  }
+SqliteSchema SqliteTables::Schema(int64_t incarnation) {
+  SqliteSchema schema;
+  schema.kind = "a Capstan store";
+  schema.foreign_reason = "NOT_A_STORE";
+  schema.application_id = kApplicationId;
+  schema.steps = {[this, incarnation](SqliteConnection* connection) {
+    const absl::Status made = connection->Execute(kCreateTables);
+    return made.ok() ? SetMeta("incarnation", incarnation) : made;
+  }};
   return schema;
 }
 
+absl::StatusOr<int64_t> SqliteTables::CheckSchema() {
+  return CheckSqliteSchema(db_, Schema(/*incarnation=*/0));
+}
+
 absl::Status SqliteTables::Prepare(int64_t incarnation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const int64_t schema, CheckSchema());
-  if (schema == kSqliteSchemaVersion) return absl::OkStatus();
-  CAPSTAN_RETURN_IF_ERROR(db_->Execute("BEGIN IMMEDIATE"));
-  absl::Status made = db_->Execute(kCreateTables);
-  if (made.ok()) made = SetMeta("incarnation", incarnation);
-  if (made.ok()) made = db_->Execute(absl::StrCat("PRAGMA application_id = ", kApplicationId));
-  if (made.ok()) made = db_->Execute(absl::StrCat("PRAGMA user_version = ", kSqliteSchemaVersion));
-  if (made.ok()) made = db_->Execute("COMMIT");
-  if (!made.ok()) db_->Execute("ROLLBACK").IgnoreError();
-  return made;
+  return PrepareSqliteSchema(db_, Schema(incarnation));
 }
 
 absl::StatusOr<int64_t> SqliteTables::Revision() {

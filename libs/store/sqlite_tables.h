@@ -10,13 +10,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "libs/store/sqlite_connection.h"
+#include "libs/store/sqlite_schema.h"
 #include "libs/store/store.h"
 
 namespace capstan::store {
-
-// The schema of a store file, raised with every change of the tables below. A file of a newer one
-// is refused, one of an older one is migrated when it is opened.
-inline constexpr int64_t kSqliteSchemaVersion = 1;
 
 // The store's semantics in SQL, over one connection:
 //
@@ -73,6 +70,8 @@ class SqliteTables {
     KeyValue kv;
   };
 
+  // A change of the tables above is one step more.
+  SqliteSchema Schema(int64_t incarnation);
   absl::StatusOr<Found> Get(const std::string& key);
   absl::StatusOr<RangeResult> RangeAt(const RangeRequest& request, int64_t revision, bool newest);
   absl::StatusOr<bool> LeaseExists(LeaseId lease);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
+#include "libs/store/sqlite_schema.h"
 #include "libs/time/proto_time.h"
 #include "openssl/rand.h"
 
@@ -16,9 +17,8 @@ using scheduler::v1::Job;
 using store::SqliteConnection;
 using store::SqliteStatement;
 
-constexpr int64_t kSchema = 1;
 // "CAPA": marks the file as ours.
-constexpr int64_t kApplicationId = 0x43415041;
+constexpr int32_t kApplicationId = 0x43415041;
 // Jobs that leave with each call that brings some: more than can come.
 constexpr int64_t kTrimmedAtOnce = 400;
 
@@ -52,6 +52,20 @@ absl::StatusOr<std::string> NewKey() {
   return key;
 }
 
+store::SqliteSchema ArchiveSchema(const std::string& path) {
+  store::SqliteSchema schema;
+  schema.file = path;
+  schema.kind = "an archive of Jobs";
+  schema.foreign_reason = "NOT_AN_ARCHIVE";
+  schema.application_id = kApplicationId;
+  schema.steps = {[](SqliteConnection* connection) -> absl::Status {
+    CAPSTAN_RETURN_IF_ERROR(connection->Execute(kCreateTables));
+    CAPSTAN_ASSIGN_OR_RETURN(const std::string key, NewKey());
+    return connection->Query("INSERT INTO secret VALUES (?)").BindBlob(key).Run();
+  }};
+  return schema;
+}
+
 int64_t Nanos(absl::Time time) { return absl::ToUnixNanos(time); }
 
 std::string JobIdOf(absl::string_view name) {
@@ -76,28 +90,7 @@ absl::Status SqliteJobArchive::Prepare() {
   CAPSTAN_RETURN_IF_ERROR(db_->Execute("PRAGMA auto_vacuum = INCREMENTAL"));
   CAPSTAN_RETURN_IF_ERROR(db_->Execute("PRAGMA journal_mode = WAL"));
   CAPSTAN_RETURN_IF_ERROR(db_->Execute("PRAGMA synchronous = FULL"));
-  CAPSTAN_ASSIGN_OR_RETURN(const int64_t tables, db_->Number("SELECT count(*) FROM sqlite_schema"));
-  CAPSTAN_ASSIGN_OR_RETURN(const int64_t application, db_->Number("PRAGMA application_id"));
-  CAPSTAN_ASSIGN_OR_RETURN(const int64_t schema, db_->Number("PRAGMA user_version"));
-  if (tables > 0 && application != kApplicationId) {
-    return status::Error(absl::StatusCode::kFailedPrecondition, "NOT_AN_ARCHIVE",
-                         absl::StrCat(options_.path, " is a database, but no archive of Jobs"));
-  }
-  if (schema > kSchema) {
-    return status::Error(
-        absl::StatusCode::kFailedPrecondition, "SCHEMA_TOO_NEW",
-        absl::StrCat(options_.path, " has schema ", schema, ", this program knows up to ", kSchema,
-                     ": run a newer version"));
-  }
-  if (schema < kSchema) {
-    CAPSTAN_RETURN_IF_ERROR(db_->Execute("BEGIN IMMEDIATE"));
-    CAPSTAN_RETURN_IF_ERROR(db_->Execute(kCreateTables));
-    CAPSTAN_ASSIGN_OR_RETURN(const std::string key, NewKey());
-    CAPSTAN_RETURN_IF_ERROR(db_->Query("INSERT INTO secret VALUES (?)").BindBlob(key).Run());
-    CAPSTAN_RETURN_IF_ERROR(db_->Execute(absl::StrCat("PRAGMA application_id = ", kApplicationId)));
-    CAPSTAN_RETURN_IF_ERROR(db_->Execute(absl::StrCat("PRAGMA user_version = ", kSchema)));
-    CAPSTAN_RETURN_IF_ERROR(db_->Execute("COMMIT"));
-  }
+  CAPSTAN_RETURN_IF_ERROR(store::PrepareSqliteSchema(db_.get(), ArchiveSchema(options_.path)));
   {
     SqliteStatement row = db_->Query("SELECT page_token_key FROM secret");
     if (row.Next()) page_token_key_ = row.Blob(0);

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
+#include "libs/store/sqlite_schema.h"
 
 namespace capstan::telemetry {
 namespace {
@@ -12,12 +13,21 @@ namespace {
 using store::SqliteConnection;
 using store::SqliteStatement;
 
-constexpr int64_t kSchema = 1;
 // "CAPU": marks the file as ours.
-constexpr int64_t kApplicationId = 0x43415055;
+constexpr int32_t kApplicationId = 0x43415055;
 
 constexpr char kCreateTable[] =
     "CREATE TABLE subscriptions(name TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID";
+
+store::SqliteSchema SubscriptionsSchema(const std::string& path) {
+  store::SqliteSchema schema;
+  schema.file = path;
+  schema.kind = "one of subscriptions";
+  schema.foreign_reason = "NOT_SUBSCRIPTIONS";
+  schema.application_id = kApplicationId;
+  schema.steps = {[](SqliteConnection* connection) { return connection->Execute(kCreateTable); }};
+  return schema;
+}
 
 }  // namespace
 
@@ -36,25 +46,7 @@ SqliteSubscriptionStore::~SqliteSubscriptionStore() { strand_.Stop(); }
 absl::Status SqliteSubscriptionStore::Prepare(const std::string& path) {
   CAPSTAN_RETURN_IF_ERROR(db_->Execute("PRAGMA journal_mode = WAL"));
   CAPSTAN_RETURN_IF_ERROR(db_->Execute("PRAGMA synchronous = FULL"));
-  CAPSTAN_ASSIGN_OR_RETURN(const int64_t tables, db_->Number("SELECT count(*) FROM sqlite_schema"));
-  CAPSTAN_ASSIGN_OR_RETURN(const int64_t application, db_->Number("PRAGMA application_id"));
-  CAPSTAN_ASSIGN_OR_RETURN(const int64_t schema, db_->Number("PRAGMA user_version"));
-  if (tables > 0 && application != kApplicationId) {
-    return status::Error(absl::StatusCode::kFailedPrecondition, "NOT_SUBSCRIPTIONS",
-                         absl::StrCat(path, " is a database, but not of subscriptions"));
-  }
-  if (schema > kSchema) {
-    return status::Error(absl::StatusCode::kFailedPrecondition, "SCHEMA_TOO_NEW",
-                         absl::StrCat(path, " has schema ", schema, ", this program knows up to ",
-                                      kSchema, ": run a newer version"));
-  }
-  if (schema == kSchema) return absl::OkStatus();
-  // Whoever is cut off in between leaves an empty file.
-  CAPSTAN_RETURN_IF_ERROR(db_->Execute("BEGIN IMMEDIATE"));
-  CAPSTAN_RETURN_IF_ERROR(db_->Execute(kCreateTable));
-  CAPSTAN_RETURN_IF_ERROR(db_->Execute(absl::StrCat("PRAGMA application_id = ", kApplicationId)));
-  CAPSTAN_RETURN_IF_ERROR(db_->Execute(absl::StrCat("PRAGMA user_version = ", kSchema)));
-  return db_->Execute("COMMIT");
+  return store::PrepareSqliteSchema(db_.get(), SubscriptionsSchema(path));
 }
 
 absl::StatusOr<std::vector<core::SubscriptionRecord>> SqliteSubscriptionStore::Load() {

@@ -21,6 +21,7 @@
 #include "services/telemetry/api/subscription_service.h"
 #include "services/telemetry/api/task_session_service.h"
 #include "services/telemetry/engine.h"
+#include "services/telemetry/lost_cursors.h"
 #include "services/telemetry/session_relay.h"
 #include "services/telemetry/subscription_engine.h"
 #include "services/telemetry/target_inventory.h"
@@ -132,6 +133,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
         parts.subscription_store,
         SqliteSubscriptionStore::Open(config.subscriptions_file, &deps.strand->clock()));
     CAPSTAN_ASSIGN_OR_RETURN(auto records, parts.subscription_store->Load());
+    MarkLostCursors(deps.strand, parts.engine.get(), parts.subscription_store.get(), deps.logger,
+                    &records);
     parts.OnStrand([&] {
       parts.subscriptions = std::make_unique<SubscriptionEngine>(
           SubscriptionEngine::Options(),

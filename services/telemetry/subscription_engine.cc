@@ -534,7 +534,7 @@ void SubscriptionEngine::SetMetrics() {
   int64_t expired = 0;
   for (const SubscriptionRecord* record : book_.List("")) {
     const StreamExtent& extent = extents_[record->stream()];
-    const int64_t behind = std::max<int64_t>(0, extent.next - 1 - record->acknowledged_offset());
+    const int64_t behind = LagOf(*record, extent);
     lag += behind;
     largest = std::max(largest, behind);
     if (!CheckCursor(*record, extent).ok()) ++expired;

@@ -261,6 +261,32 @@ TEST_F(SubscriptionServerTest, WhatRetentionHasPassedIsAnError) {
             absl::StrCat(shown->first_kept_offset() - 1, "x").substr(0, 3));
 }
 
+// Else what is appended later passes the cursor, and a reader would begin in its midst.
+TEST_F(SubscriptionServerTest, AStreamThatBeganAnewIsNeverReadFromItsMidst) {
+  for (const char* line : {"a", "b", "c"}) Append(line);
+  ASSERT_TRUE(Create().ok());
+  ASSERT_TRUE(Acknowledge(3).ok());
+  server_.reset();
+  fs::remove_all(absl::StrCat(config_.folder, "/", kLog));
+  Start();
+  ASSERT_FALSE(sink_.records().empty());
+  EXPECT_EQ(sink_.records().back().level, log::Level::kError);
+  for (const char* line : {"v", "w", "x", "y", "z"}) Append(line);
+  for (int starts = 0; starts < 2; ++starts) {
+    EXPECT_EQ(Read(), Lines{"CURSOR_BEYOND_END"});
+    EXPECT_EQ(status::Reason(Acknowledge(4)), "CURSOR_BEYOND_END");
+    EXPECT_TRUE(Get()->beyond_end());
+    EXPECT_EQ(Get()->lag_records(), 5);
+    Start();
+  }
+  v1::SeekSubscriptionRequest seek;
+  seek.set_name(kName);
+  seek.set_position(v1::CURSOR_POSITION_OLDEST);
+  ASSERT_TRUE(Call(&v1::SubscriptionService::Stub::SeekSubscription, seek).ok());
+  EXPECT_EQ(Read(), (Lines{"v", "w", "x", "y", "z"}));
+  EXPECT_FALSE(Get()->beyond_end());
+}
+
 // A Stream that no one writes is dropped whole, and would begin anew at 1 below the cursor.
 TEST_F(SubscriptionServerTest, OffsetsGoOnHoweverOldTheStreamIs) {
   Append("a");

@@ -108,8 +108,8 @@ TEST(CheckReportTest, AddressesThatCanBeScraped) {
   }
   for (const char* address :
        {"", "10.0.0.1", ":9101", "10.0.0.1:0", "10.0.0.1:65536", "a b:1", "user@host:1",
-        "host/path:1", "http://h:1", "fd00::7:1", "[]:1", "h\n:1", "${x}:1",
-        "h: 1", "10.0.0.300:1", "127.1:1", "[h]:1", "0.0.0.0:1", "[::]:1"}) {
+        "host/path:1", "http://h:1", "fd00::7:1", "[]:1", "h\n:1", "${x}:1", "h: 1", "10.0.0.300:1",
+        "127.1:1", "[h]:1", "0.0.0.0:1", "[::]:1"}) {
     const absl::Status refused = CheckReport(At(address));
     EXPECT_THAT(std::string(refused.message()), HasSubstr("metrics_address")) << address;
   }

@@ -21,6 +21,10 @@ absl::Status NotThere(const SubscriptionRecord& record, int64_t offset, int64_t 
                        {{"offset", absl::StrCat(offset)}, {"last_offset", absl::StrCat(last)}});
 }
 
+bool IsBeyondEnd(const SubscriptionRecord& record, const StreamExtent& extent) {
+  return record.beyond_end() || record.acknowledged_offset() >= extent.next;
+}
+
 // The cursor of a reader who is to get everything that is kept, or only what comes.
 int64_t CursorAt(v1::CursorPosition position, const StreamExtent& extent) {
   return (position == v1::CURSOR_POSITION_NEWEST ? extent.next : extent.first) - 1;
@@ -31,6 +35,20 @@ int64_t CursorAt(v1::CursorPosition position, const StreamExtent& extent) {
 absl::Status CheckCursor(const SubscriptionRecord& record, const StreamExtent& extent) {
   const int64_t next = record.acknowledged_offset() + 1;
   const std::string id = record.name().substr(record.name().rfind('/') + 1);
+  if (IsBeyondEnd(record, extent)) {
+    return status::Error(
+        absl::StatusCode::kOutOfRange, "CURSOR_BEYOND_END",
+        absl::StrCat("the cursor of ", record.name(), " is at ", record.acknowledged_offset(),
+                     ", but ", record.stream(),
+                     " ended before it: its files are gone or are of an older copy, and what it "
+                     "holds now, ",
+                     extent.first, " to ", extent.next - 1, ", was never read; `capstan ",
+                     "subscription seek ", id, " --oldest` reads it"),
+        {{"subscription", record.name()},
+         {"next_offset", absl::StrCat(next)},
+         {"first_offset", absl::StrCat(extent.first)},
+         {"last_offset", absl::StrCat(extent.next - 1)}});
+  }
   if (next < extent.first) {
     return status::Error(absl::StatusCode::kOutOfRange, "CURSOR_EXPIRED",
                          absl::StrCat("records ", next, " to ", extent.first - 1, " of ",
@@ -43,19 +61,20 @@ absl::Status CheckCursor(const SubscriptionRecord& record, const StreamExtent& e
                           {"first_offset", absl::StrCat(extent.first)},
                           {"lost_records", absl::StrCat(extent.first - next)}});
   }
-  if (next > extent.next) {
-    return status::Error(
-        absl::StatusCode::kOutOfRange, "CURSOR_BEYOND_END",
-        absl::StrCat("the cursor of ", record.name(), " is at ", record.acknowledged_offset(),
-                     ", but ", record.stream(), " ends at ", extent.next - 1,
-                     ": its files are gone or are of an older copy; `capstan subscription seek ",
-                     id, " --oldest` reads what is there"),
-        {{"subscription", record.name()},
-         {"next_offset", absl::StrCat(next)},
-         {"first_offset", absl::StrCat(extent.first)},
-         {"last_offset", absl::StrCat(extent.next - 1)}});
-  }
   return absl::OkStatus();
+}
+
+absl::optional<SubscriptionRecord> MarkIfBeyondEnd(const SubscriptionRecord& record,
+                                                   const StreamExtent& extent) {
+  if (record.beyond_end() || !IsBeyondEnd(record, extent)) return absl::nullopt;
+  SubscriptionRecord marked = record;
+  marked.set_beyond_end(true);
+  return marked;
+}
+
+int64_t LagOf(const SubscriptionRecord& record, const StreamExtent& extent) {
+  if (record.beyond_end()) return extent.next - extent.first;
+  return std::max<int64_t>(0, extent.next - 1 - record.acknowledged_offset());
 }
 
 v1::Subscription ToSubscription(const SubscriptionRecord& record, const StreamExtent& extent,
@@ -69,8 +88,11 @@ v1::Subscription ToSubscription(const SubscriptionRecord& record, const StreamEx
   shown.set_reading(reading);
   shown.set_first_kept_offset(extent.first);
   shown.set_last_offset(extent.next - 1);
-  shown.set_lag_records(std::max<int64_t>(0, extent.next - 1 - record.acknowledged_offset()));
-  shown.set_lost_records(std::max<int64_t>(0, extent.first - 1 - record.acknowledged_offset()));
+  shown.set_beyond_end(record.beyond_end());
+  shown.set_lag_records(LagOf(record, extent));
+  shown.set_lost_records(
+      shown.beyond_end() ? 0
+                         : std::max<int64_t>(0, extent.first - 1 - record.acknowledged_offset()));
   return shown;
 }
 
@@ -148,6 +170,7 @@ absl::StatusOr<SubscriptionRecord> SubscriptionBook::Acknowledge(
                                       there->reader_generation(), ": nothing was acknowledged"),
                          {{"reader_generation", absl::StrCat(there->reader_generation())}});
   }
+  if (there->beyond_end()) return CheckCursor(*there, extent);
   if (request.offset() >= extent.next) {
     return NotThere(*there, request.offset(), extent.next - 1);
   }
@@ -172,6 +195,7 @@ absl::StatusOr<SubscriptionRecord> SubscriptionBook::Seek(
   if (next > extent.next) return NotThere(*there, next, extent.next - 1);
   SubscriptionRecord record = *there;
   record.set_acknowledged_offset(next - 1);
+  record.clear_beyond_end();
   record.set_reader_generation(record.reader_generation() + 1);
   return record;
 }

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "proto/capstan/telemetry/v1/subscription.pb.h"
 #include "services/telemetry/core/records.pb.h"
 
@@ -26,8 +27,17 @@ struct StreamExtent {
 };
 
 // OUT_OF_RANGE with CURSOR_EXPIRED if records behind the cursor have been dropped, or with
-// CURSOR_BEYOND_END if the Stream ends before it; else OK.
+// CURSOR_BEYOND_END if the Stream ends before it, or did so once; else OK.
 absl::Status CheckCursor(const core::SubscriptionRecord& record, const StreamExtent& extent);
+
+// What is to be kept of a subscription whose Stream ends before its cursor: it is marked, so that
+// no reader is let in before a seek though the Stream grow past the cursor. Nothing if that is not
+// so, or known. For the start, before anything is appended.
+absl::optional<core::SubscriptionRecord> MarkIfBeyondEnd(const core::SubscriptionRecord& record,
+                                                         const StreamExtent& extent);
+
+// Records that its reader is yet to get, those that are lost to it included.
+int64_t LagOf(const core::SubscriptionRecord& record, const StreamExtent& extent);
 
 // What callers are shown.
 v1::Subscription ToSubscription(const core::SubscriptionRecord& record, const StreamExtent& extent,
@@ -62,7 +72,7 @@ class SubscriptionBook {
   // For a new reader, who gets the generation of the record. NOT_FOUND, or as CheckCursor.
   absl::StatusOr<core::SubscriptionRecord> Admit(const std::string& name,
                                                  const StreamExtent& extent) const;
-  // The cursor never goes back. NOT_FOUND, READER_REPLACED, OFFSET_NOT_THERE.
+  // The cursor never goes back. NOT_FOUND, READER_REPLACED, OFFSET_NOT_THERE, CURSOR_BEYOND_END.
   absl::StatusOr<core::SubscriptionRecord> Acknowledge(const v1::AcknowledgeRequest& request,
                                                        const StreamExtent& extent) const;
   // NOT_FOUND; OUT_OF_RANGE with OFFSET_NOT_KEPT or OFFSET_NOT_THERE.

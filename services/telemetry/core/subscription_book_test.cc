@@ -177,6 +177,26 @@ TEST_F(SubscriptionBookTest, AStreamThatEndsBeforeTheCursorIsNotTheSame) {
   EXPECT_EQ(status::Reason(book_.Admit(kName, {}).status()), "CURSOR_BEYOND_END");
 }
 
+TEST_F(SubscriptionBookTest, OnceBeyondTheEndItStaysSoUntilASeek) {
+  ASSERT_TRUE(Create("s").ok());
+  ASSERT_TRUE(Acknowledge(20).ok());
+  EXPECT_FALSE(MarkIfBeyondEnd(*book_.Find(kName), extent_).has_value());
+  const auto marked = MarkIfBeyondEnd(*book_.Find(kName), {1, 20});
+  ASSERT_TRUE(marked.has_value());
+  EXPECT_EQ(marked->acknowledged_offset(), 20);
+  EXPECT_FALSE(MarkIfBeyondEnd(*marked, {1, 20}).has_value()) << "it is known";
+  book_.Put(*marked);
+  // The Stream grows past the cursor.
+  extent_ = {1, 31};
+  EXPECT_EQ(status::Reason(book_.Admit(kName, extent_).status()), "CURSOR_BEYOND_END");
+  EXPECT_EQ(status::Reason(Acknowledge(25)), "CURSOR_BEYOND_END");
+  EXPECT_EQ(LagOf(*book_.Find(kName), extent_), 30);
+  EXPECT_TRUE(ToSubscription(*book_.Find(kName), extent_, false).beyond_end());
+  ASSERT_TRUE(Seek(1).ok());
+  EXPECT_TRUE(book_.Admit(kName, extent_).ok());
+  EXPECT_FALSE(ToSubscription(*book_.Find(kName), extent_, false).beyond_end());
+}
+
 TEST_F(SubscriptionBookTest, LagAndLossAreShown) {
   ASSERT_TRUE(Create("s").ok());
   ASSERT_TRUE(Acknowledge(12).ok());

@@ -69,6 +69,11 @@ std::string Describe(const Subscription& shown) {
   } else {
     absl::StrAppend(&text, "nothing\n");
   }
+  if (shown.beyond_end()) {
+    absl::StrAppend(&text,
+                    "Beyond end:    the Stream's files are gone or of an older copy than the "
+                    "cursor; `capstan subscription seek --oldest` reads what is there\n");
+  }
   if (shown.lost_records() > 0) {
     absl::StrAppend(&text, "Lost:          ", shown.lost_records(),
                     " records were dropped before they were acknowledged; `capstan subscription "

@@ -1,5 +1,5 @@
 // The main job on several hosts: trained over a gang while what carries it is killed, measured on
-// images that it never saw.
+// images that it never saw, watched by a real Prometheus.
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -7,17 +7,21 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
 #include "integration/fleet/fleet.h"
+#include "integration/monitoring/prometheus_server.h"
 #include "proto/capstan/dataloader/v1/bundle.pb.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
+#include "tools/capstan/cli/platform.h"
 #include "tools/capstan/dev/process.h"
 
 namespace capstan::integration {
@@ -42,6 +46,19 @@ std::string Script(const std::string& folder, const std::vector<std::string>& ar
   return Contents(spawn.output_file);
 }
 
+// Prometheus as docs/operations/monitoring.md sets it up, but for times that a test can wait for.
+absl::StatusOr<std::unique_ptr<PrometheusServer>> Watch(const std::string& telemetry_metrics,
+                                                        const std::string& folder) {
+  const std::string config = folder + "/prometheus.yaml";
+  std::ofstream(config) << "global: {scrape_interval: 2s, evaluation_interval: 1s}\n"
+                           "scrape_configs:\n  - job_name: capstan\n    http_sd_configs:\n"
+                           "      - url: http://"
+                        << telemetry_metrics
+                        << "/targets\n        refresh_interval: 1s\n    relabel_configs:\n"
+                           "      - action: labelmap\n        regex: __meta_capstan_(.+)\n";
+  return PrometheusServer::Start(config, folder);
+}
+
 TEST(FleetDigitsTest, TrainsOverThreeHostsWhileLeaderMemberAndHostAreKilled) {
   const auto unable = Fleet::Unable();
   if (unable.has_value()) GTEST_SKIP() << *unable;
@@ -49,6 +66,12 @@ TEST(FleetDigitsTest, TrainsOverThreeHostsWhileLeaderMemberAndHostAreKilled) {
       {.config = "fencing: {min_fence_after: 1s, replace_margin: 1s, suspect_after: 10s}\n"});
   ASSERT_TRUE(fleet.Start());
   TestPlatform& platform = fleet.platform();
+  const auto endpoints = cli::ReadEndpoints(platform.data_dir());
+  ASSERT_TRUE(endpoints.ok()) << endpoints.status();
+  const auto watched =
+      Watch(endpoints->parts().at("telemetry").metrics_address(), platform.folder());
+  ASSERT_TRUE(watched.ok()) << watched.status();
+  const PrometheusServer& prometheus = **watched;
   const std::string bucket = platform.data_dir() + "/buckets/digits";
   mkdir((platform.data_dir() + "/buckets").c_str(), 0700);
   const std::string example = platform.CopyOfExample();
@@ -75,6 +98,13 @@ TEST(FleetDigitsTest, TrainsOverThreeHostsWhileLeaderMemberAndHostAreKilled) {
            output.checkpoints_size() > 0;
   };
   ASSERT_TRUE(platform.Await([&] { return runs(1) && has_checkpoint(); }));
+  // Every process on every host, by the list that they themselves are on.
+  const double parts = endpoints->parts_size();
+  EXPECT_TRUE(platform.Await([&] {
+    return prometheus.Value("count(up == 1)") == parts + 3 &&
+           prometheus.Value("count(up{service=\"node_agent\"} == 1)") == 3 &&
+           prometheus.Value("sum(capstan_scheduler_leader)") == 1;
+  })) << prometheus.Api("targets?state=active").dump();
 
   const auto leader = platform.Part(fleet.Leader());
   ASSERT_TRUE(leader.has_value());
@@ -90,6 +120,10 @@ TEST(FleetDigitsTest, TrainsOverThreeHostsWhileLeaderMemberAndHostAreKilled) {
   ASSERT_TRUE(victim >= 0 && victim < 3) << victim;
   fleet.KillHost(victim);
   ASSERT_TRUE(platform.Await([&] { return runs(2); }));
+  EXPECT_TRUE(platform.Await([&] {
+    return prometheus.Value(absl::StrCat("up{node=\"h", victim, "\"}")) == 0 &&
+           prometheus.Value("count(up == 1)") == parts + 2;
+  })) << prometheus.Api("targets?state=active").dump();
   const auto job = platform.MustSucceed("digits");
   EXPECT_EQ(job.generation(), 2);
 

@@ -147,10 +147,11 @@ std::string Fleet::ProcessConfig(const std::string& folder, const std::string& i
   const absl::Status written =
       WriteFileAtomically(token, platform_->MustCapstan({"access", "join-token", identity}), 0600);
   EXPECT_TRUE(written.ok()) << written;
-  return absl::StrCat("process:\n  data_folder: ", folder,
-                      "\n  joining:\n    address: ", endpoints->join_address(),
-                      "\n    token_file: ", token, "\n  credentials: {addresses: [",
-                      Replicas(*endpoints, "credentials"), "]}\n  log: {file: ", folder, ".log}\n");
+  return absl::StrCat(
+      "process:\n  data_folder: ", folder, "\n  joining:\n    address: ", endpoints->join_address(),
+      "\n    token_file: ", token, "\n  credentials: {addresses: [",
+      Replicas(*endpoints, "credentials"), "]}\n  log: {file: ", folder,
+      ".log}\n  monitoring: {inventory: {addresses: [", Replicas(*endpoints, "telemetry"), "]}}\n");
 }
 
 void Fleet::SpawnOn(int host, const char* program, const std::string& config,
@@ -180,7 +181,8 @@ void Fleet::StartHost(int host) {
     if (access(config.c_str(), F_OK) != 0) {
       // Its Jobs' uids are others than those of the Cluster whose hosts have the same file system.
       std::ofstream(config) << ProcessConfig(folder, "/executor/east") << "  listen: " << executor
-                            << "\n  metrics_listen: 127.0.0.1:9105\ncluster: east\nscheduler: "
+                            << "\n  metrics_listen: " << network_->address(host)
+                            << ":9105\ncluster: east\nscheduler: "
                             << "{addresses: [" << Replicas(*endpoints, "scheduler")
                             << "]}\nfirst_uid: 80000\nlast_uid: 89999\n";
     }
@@ -191,15 +193,17 @@ void Fleet::StartHost(int host) {
   if (access(config.c_str(), F_OK) != 0) {
     const std::string cluster = ClusterOf(host);
     std::ofstream(config) << ProcessConfig(here.folder, absl::StrCat("/node/", cluster, "/", name))
-                          << "  metrics_listen: 127.0.0.1:9106\ncluster: " << cluster
-                          << "\nnode: " << name << "\nexecutor: {addresses: [" << executor
+                          << "  metrics_listen: " << network_->address(host)
+                          << ":9106\ncluster: " << cluster << "\nnode: " << name
+                          << "\nexecutor: {addresses: [" << executor
                           << "]}\ndata_loader: {addresses: [" << Replicas(*endpoints, "data_loader")
                           << "]}\ntelemetry: {addresses: [" << address("telemetry")
                           << "]}\nhost: " << network_->address(host)
                           << "\ncgroup_name: " << here.cgroup << "\nhidden_paths: ["
                           << platform_->data_dir() << "]\nshared_paths: [" << platform_->folder()
                           << "/witness]\nreserved: {cpu: 0, memory: 0}\n"
-                          << "data_cache: {shared_site: false}\naccelerators: {slot: "
+                          << "data_cache: {shared_site: false, peers: {listen: "
+                          << network_->address(host) << ":7107}}\naccelerators: {slot: "
                           << options_.slots * (IsEast(host) ? 2 : 1) << "}\n";
   }
   SpawnOn(host, kAgent, config, here.folder + ".out", &here.agent);

@@ -1,5 +1,6 @@
 // Rounds of placement: who starts, for whom others end, and for whom room is kept.
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <tuple>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "services/scheduler/core/job_spans.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/queue_victims.h"
+#include "services/scheduler/core/retry.h"
 #include "services/scheduler/core/scheduler_core.h"
 
 namespace capstan::scheduler {
@@ -45,6 +47,8 @@ std::tuple<int, uint32_t, int32_t> AskerOf(const QueueOrder& order) {
 struct SchedulerCore::RoundWork {
   std::vector<NodeStanding> standings;
   std::vector<NodeCapacity> nodes;
+  // By uid and position of the Node: see KeepForReturning.
+  std::map<std::string, std::map<int, Amounts>> kept;
   // What shares are of, and what of it is free.
   Resources capacity;
   Resources free;
@@ -65,6 +69,16 @@ struct SchedulerCore::RoundWork {
   int reserve_attempts = 0;
   // Uids of those that were told to end.
   std::set<std::string> victims;
+
+  // Of the Node among `standings`; -1 if it is not there.
+  int PositionOf(const NodeId& id) const {
+    const auto found = std::lower_bound(standings.begin(), standings.end(), id,
+                                        [](const NodeStanding& standing, const NodeId& wanted) {
+                                          return standing.capacity.id < wanted;
+                                        });
+    if (found == standings.end() || found->capacity.id != id) return -1;
+    return static_cast<int>(found - standings.begin());
+  }
 };
 
 absl::Duration SchedulerCore::RanFor(const JobEntry& job) const {
@@ -93,15 +107,16 @@ std::vector<HeldGang> SchedulerCore::HeldGangs(const RoundWork& work) const {
     gang.uid = uid;
     gang.priority = spec.priority();
     bool any_silent = false;
-    for (auto& [id, amounts] : usage_.SharesOf(uid)) {
-      const auto node = std::lower_bound(
-          work.nodes.begin(), work.nodes.end(), id,
-          [](const NodeCapacity& capacity, const NodeId& wanted) { return capacity.id < wanted; });
-      if (node == work.nodes.end() || node->id != id) continue;
-      const auto at = node - work.nodes.begin();
+    const auto kept = work.kept.find(uid);
+    std::map<int, Amounts> shares;
+    if (kept != work.kept.end()) shares = kept->second;
+    for (const auto& [id, amounts] : usage_.SharesOf(uid)) {
+      const int at = work.PositionOf(id);
+      if (at < 0) continue;
       any_silent = any_silent || work.standings[at].silent;
-      gang.shares.emplace_back(static_cast<int>(at), std::move(amounts));
+      shares[at].Add(amounts);
     }
+    gang.shares.assign(shares.begin(), shares.end());
     const absl::Duration ran = RanFor(job);
     const absl::Duration grace = ToDuration(spec.stop_grace());
     gang.ending = job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING;
@@ -124,6 +139,27 @@ std::vector<HeldGang> SchedulerCore::HeldGangs(const RoundWork& work) const {
     gang.unsaved =
         spec.has_checkpoint_period() ? std::min(ran, ToDuration(spec.checkpoint_period())) : ran;
     all.push_back(std::move(gang));
+  }
+  return all;
+}
+
+std::map<std::string, std::map<int, Amounts>> SchedulerCore::KeepForReturning(
+    RoundWork* work) const {
+  std::map<std::string, std::map<int, Amounts>> all;
+  for (const std::string& uid : live_) {
+    const JobEntry& job = *model_.FindJob(uid);
+    if (!ReturnsAtOnce(job)) continue;
+    for (int rank = 0; rank < static_cast<int>(job.gang->tasks.size()); ++rank) {
+      const int at = job.gang->ended(rank) ? work->PositionOf(job.gang->node(rank)) : -1;
+      if (at < 0) continue;
+      const int group = GroupOf(job.spec.spec(), rank).first;
+      const Amounts each = Amounts::From(job.spec.spec().task_groups(group).resources());
+      // One that had done its work long before: others may be there by now.
+      Amounts& free = work->standings[at].capacity.free;
+      if (free.Fits(each, 1) < 1) continue;
+      free.Subtract(each);
+      all[uid][at].Add(each);
+    }
   }
   return all;
 }
@@ -160,6 +196,7 @@ void SchedulerCore::BeginRound(RoundWork* work) {
     queues_changed_ = false;
   }
   work->standings = Standings(model_, usage_, draining_, unreported);
+  work->kept = KeepForReturning(work);
   std::vector<Amounts> free;
   for (const NodeStanding& standing : work->standings) {
     work->nodes.push_back(standing.capacity);
@@ -205,6 +242,17 @@ bool SchedulerCore::IsOutranked(const JobEntry& job) const {
   return false;
 }
 
+bool SchedulerCore::IsPrecededByReturned(const JobEntry& job) const {
+  const OrderKey own = OrderOf(job);
+  for (const OrderKey& key : fresh_) {
+    if (!(key < own)) return false;
+    if (model_.FindJob(std::get<2>(key))->spec.spec().queue() == job.spec.spec().queue()) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool SchedulerCore::MayWant(const JobEntry& job) const {
   const std::string& queue = job.spec.spec().queue();
   return IsOutranked(job) ||
@@ -227,7 +275,7 @@ void SchedulerCore::KeepReservation(RoundWork* work) {
   if (reserved_.empty()) return;
   JobEntry* job = FindJob(reserved_);
   if (job == nullptr || waiting_.count(OrderOf(*job)) == 0 || IsOutranked(*job) ||
-      queue_book_.Refusal(*job, work->capacity)) {
+      IsPrecededByReturned(*job) || queue_book_.Refusal(*job, work->capacity)) {
     return ForgetReservation();
   }
   const GangRequest request = GangRequest::From(*job);

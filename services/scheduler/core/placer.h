@@ -134,9 +134,10 @@ class PlacingRound {
   // If so, takes its place at once: nobody else is placed there, though it is not free yet.
   virtual bool HoldAfterEnding(const GangRequest& gang) = 0;
 
-  // The cheapest set found, minimal by inclusion, of gangs without which the gang fits: positions
-  // among those held, ascending. If there is one, its members count as told to end and the gang's
-  // place is held as by HoldAfterEnding. Empty if there is none.
+  // The cheapest set found, minimal by inclusion, of gangs that make the gang fit by going, besides
+  // what is told to end already: positions among those held, ascending. If there is one, its
+  // members count as told to end and the gang's place is held as by HoldAfterEnding. Empty if there
+  // is none.
   virtual std::vector<int> FindVictims(const GangRequest& gang, int32_t priority,
                                        VictimRules* rules) = 0;
 };

@@ -9,6 +9,7 @@
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/quota/admission.h"
 #include "services/scheduler/core/quota/validation.h"
+#include "services/scheduler/core/retry.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -95,7 +96,7 @@ Amounts AmountsOf(const JobEntry& job) {
 
 Amounts LiveAmounts(const JobEntry& job) {
   Amounts amounts;
-  if (job.state.making_room_size() > 0) return AmountsOf(job);
+  if (job.state.making_room_size() > 0 || ReturnsAtOnce(job)) return AmountsOf(job);
   if (!job.live() || IsMakingWay(*job.gang)) return amounts;
   int rank = 0;
   for (const auto& group : job.spec.spec().task_groups()) {

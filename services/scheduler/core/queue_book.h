@@ -39,8 +39,8 @@ class QueueBook {
 
   const std::set<std::string>& accelerators() const { return accelerators_; }
 
-  // What the Job's live Tasks use; or will, if a place is held for it. What makes room for another
-  // uses nothing any more.
+  // What the Job's live Tasks use; or will, if a place is held for it or it returns to the one that
+  // it has. What makes room for another uses nothing any more.
   void SetLive(const JobEntry& job);
   // The Job waits for room; it is fresh until it was tried.
   void AddWaiting(const JobEntry& job);

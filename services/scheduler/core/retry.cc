@@ -64,6 +64,16 @@ RetryDecision DecideRetry(const JobEntry& job) {
   return decision;
 }
 
+bool ReturnsAtOnce(const JobEntry& job) {
+  if (!job.live() || job.state.cancel_requested() ||
+      job.gang->head.phase() != rec::GangHeadRecord::PHASE_STOPPING ||
+      job.gang->head.stop_reason() != capstan::type::v1::Stop::REASON_GANG_FAILED) {
+    return false;
+  }
+  const RetryDecision decision = DecideRetry(job);
+  return decision.again && decision.back_off <= absl::ZeroDuration();
+}
+
 std::string EndInWords(const TaskEnd& end) {
   std::string words;
   switch (end.cause()) {

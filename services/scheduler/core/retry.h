@@ -32,6 +32,11 @@ struct RetryDecision {
 // others, the others followed from it.
 RetryDecision DecideRetry(const JobEntry& job);
 
+// Whether the gang is being ended for a failure after which it starts again without a wait: the
+// room of its ended Tasks is kept for it until all of it has ended, or whoever is next would take
+// it piece by piece and the gang could not come back.
+bool ReturnsAtOnce(const JobEntry& job);
+
 // The typed reason of one Task's end, and the end in words: `exited with code 3`.
 std::string EndInWords(const capstan::type::v1::TaskEnd& end);
 

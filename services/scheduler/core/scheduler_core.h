@@ -159,6 +159,8 @@ class SchedulerCore {
   enum class Tried { kLeft, kPlaced, kMakesRoom };
   void Round();
   void BeginRound(RoundWork* work);
+  // What ended Tasks had of those gangs that return at once, taken out of what is free. By uid.
+  std::map<std::string, std::map<int, Amounts>> KeepForReturning(RoundWork* work) const;
   // Every gang that holds a place.
   std::vector<HeldGang> HeldGangs(const RoundWork& work) const;
   // Places those that others were ended for, or goes on keeping their places.
@@ -179,6 +181,8 @@ class SchedulerCore {
   void Place(JobEntry* job, const std::vector<NodeCapacity>& nodes, const GangPlacement& placement);
   // Someone of its Queue that waits has higher priority.
   bool IsOutranked(const JobEntry& job) const;
+  // Someone of its Queue who goes before it has come back and was not tried yet.
+  bool IsPrecededByReturned(const JobEntry& job) const;
   // Someone waits for whom the Job might be ended, as far as Queue and priority go.
   bool MayWant(const JobEntry& job) const;
   // For how long the gang has run.

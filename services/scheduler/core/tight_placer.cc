@@ -193,11 +193,17 @@ class TightRound final : public PlacingRound {
     if (!id.has_value()) return {};
     const GangIndex index = AddPending(*id, priority);
     Load();
+    // Some of it is taken out of what is free already, for those that wait for it.
+    GiveEnding();
     round::GangPlacer placer(&workspace_, 0);
     HeldRules held_rules(fleet_, held_, rules);
     const auto found =
         round::FindVictims(workspace_, placer, held_rules, {}, {}, index, kNow, Plane::kNow);
-    if (!found.has_value() || !Hold(index, gang, found->runs, found->victims)) {
+    std::vector<GangIndex> leaving = ending_;
+    if (found.has_value()) {
+      leaving.insert(leaving.end(), found->victims.begin(), found->victims.end());
+    }
+    if (!found.has_value() || !Hold(index, gang, found->runs, leaving)) {
       fleet_.RemoveGang(index);
       is_loaded_ = false;
       return {};
@@ -255,12 +261,17 @@ class TightRound final : public PlacingRound {
 
   absl::optional<std::vector<TaskRun>> PlaceAfterEnding(round::ShapeId id) {
     const size_t mark = LoadFor(id);
-    for (GangIndex gang : ending_) {
-      workspace_.Give(fleet_.shape(fleet_.gang(gang).shape), *fleet_.gang(gang).runs, 1);
-    }
+    GiveEnding();
     auto runs = round::GangPlacer(&workspace_, 0).Place(fleet_.shape(id), Plane::kNow);
     workspace_.UndoTo(mark);
     return runs;
+  }
+
+  // What is told to end counts as gone.
+  void GiveEnding() {
+    for (GangIndex gang : ending_) {
+      workspace_.Give(fleet_.shape(fleet_.gang(gang).shape), *fleet_.gang(gang).runs, 1);
+    }
   }
 
   bool Hold(GangIndex index, const GangRequest& gang, std::vector<TaskRun> runs,

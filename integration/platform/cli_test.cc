@@ -1,5 +1,6 @@
-// The command line as people have it: every example of every command's help works on a running
-// platform, and bash, zsh and fish complete its words, names of the platform's resources included.
+// The command line as people have it: every example of every command's help works in a terminal on
+// a running platform, and bash, zsh and fish complete its words, names of the platform's resources
+// included.
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -124,10 +125,16 @@ class CliTest : public ::testing::Test {
             absl::StrCat("CAPSTAN_DATA_DIR=", platform_->data_dir()), "LANG=C.UTF-8", "TERM=xterm"};
   }
 
-  // Runs lines of bash in the scene's folder, bounded to two minutes.
-  static CommandResult Bash(const std::string& script) {
+  // A file with lines of bash for the scene's folder.
+  static std::string Script(const std::string& lines) {
     const std::string file = platform_->folder() + "/script";
-    std::ofstream(file) << "set -eu\ncd " << platform_->folder() << "\n" << script << "\n";
+    std::ofstream(file) << "set -eu\ncd " << platform_->folder() << "\n" << lines << "\n";
+    return file;
+  }
+
+  // Runs lines of bash in the scene's folder without a terminal, bounded to two minutes.
+  static CommandResult Bash(const std::string& script) {
+    const std::string file = Script(script);
     const std::string out = platform_->folder() + "/script.out";
     // A child's output is appended.
     unlink(out.c_str());
@@ -142,6 +149,17 @@ class CliTest : public ::testing::Test {
     result.exit_code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128;
     std::ifstream in(out);
     result.out.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+    return result;
+  }
+
+  // Runs lines of bash in the scene's folder as a person would, in a terminal, bounded to two
+  // minutes; `out` is all that was shown.
+  static CommandResult InTerminal(const std::string& script) {
+    CommandResult result;
+    const auto terminal = Terminal::Start({"/bin/bash", Script(script)}, Environment());
+    if (terminal == nullptr) return result;
+    result.exit_code = terminal->Finish(absl::Minutes(2));
+    result.out = terminal->shown();
     return result;
   }
 
@@ -198,7 +216,7 @@ class CliTest : public ::testing::Test {
         absl::StrContains(example, " port-forward ") ||
         absl::StrContains(example, " subscription read to-disk ");
     const CommandResult result =
-        Bash(absl::StrCat(*settings, endless ? "timeout 2 " : "", example));
+        InTerminal(absl::StrCat(*settings, endless ? "timeout --foreground 2 " : "", example));
     EXPECT_EQ(result.exit_code, endless ? 124 : 0) << example << "\n" << result.out;
     // A variable that a later line uses.
     const size_t equals = example.find('=');

@@ -9,7 +9,7 @@
 
 namespace capstan::credentials {
 
-// Everything credentials keeps, leadership aside, lies below it.
+// All records that the engine mirrors and decides from lie below it.
 inline constexpr char kKeyRoot[] = "/capstan/credentials/v1/";
 // Schema version that every record is written with.
 inline constexpr int kSchema = 1;

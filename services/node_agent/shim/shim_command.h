@@ -15,10 +15,10 @@ inline constexpr int kProbeNothing = 10;
 // The process `capstan shim …`, from its arguments to its exit code. Must be the process's only
 // thread.
 //   <folder>           owns the Task in the folder; see RunShim
-//   --probe <folder>   tries on an empty folder whether a Task could be put into namespaces here,
-//   and,
-//                      where the process is not root, into a user namespace; kProbeIsolates or
-//                      kProbeNothing, with the reason on stderr
+//   --visit <folder>   runs a command beside the Task of the folder; see RunVisit
+//   --probe <folder>   tries on an empty folder whether a Task could be put into namespaces here
+//                      and, where the process is not root, into a user namespace; kProbeIsolates
+//                      or kProbeNothing, with the reason on stderr
 int RunShimCommand(const std::vector<std::string>& arguments, const Clock& clock);
 
 }  // namespace capstan::node_agent

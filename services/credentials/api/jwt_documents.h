@@ -20,8 +20,8 @@ struct JwtDocuments {
   absl::Duration refresh_hint;
 };
 
-// Holds the newest documents; they stay while the store does not answer or the state is loaded anew,
-// since keys are published long before they sign. Thread-safe.
+// Holds the newest documents; they stay while the store does not answer or the state is loaded
+// anew, since keys are published long before they sign. Thread-safe.
 class JwtDocumentHolder {
  public:
   void Set(const JwtKeySet& keys);

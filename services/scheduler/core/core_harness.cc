@@ -4,8 +4,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/placement.h"
+#include "services/scheduler/core/placer.h"
 #include "services/scheduler/core/validate.h"
 
 namespace capstan::scheduler {
@@ -114,6 +117,7 @@ void CoreHarness::Check(bool rebuild) {
     if (!job.gang) continue;
     ASSERT_EQ(job.gang->nodes.size(), static_cast<size_t>(TaskCount(job.spec.spec())));
     if (!job.live()) continue;
+    CheckTopology(job);
     const bool started = job.gang->head.phase() == rec::GangHeadRecord::PHASE_STARTED;
     for (size_t rank = 0; rank < job.gang->nodes.size(); ++rank) {
       ASSERT_TRUE(!started || job.gang->tasks[rank].state() >= TaskObservation::STATE_PREPARED);
@@ -128,6 +132,25 @@ void CoreHarness::Check(bool rebuild) {
     ASSERT_TRUE(node != core_->model().nodes.end());
     ASSERT_GE(Amounts::From(node->second.observation().allocatable()).Fits(amounts, 1), 1)
         << id.Name() << " is over-committed";
+  }
+}
+
+void CoreHarness::CheckTopology(const JobEntry& job) const {
+  const JobSpec& spec = job.spec.spec();
+  // By group; of the whole Job at -1.
+  std::map<int, std::set<std::string>> domains;
+  for (size_t rank = 0; rank < job.gang->nodes.size(); ++rank) {
+    NodeCapacity node;
+    node.id = job.gang->node(static_cast<int>(rank));
+    node.topology = NodeTopology::From(core_->model().nodes.at(node.id).observation().labels());
+    const int group = GroupOf(spec, static_cast<int>(rank)).first;
+    domains[-1].insert(DomainOf(node, spec.topology().required()));
+    domains[group].insert(DomainOf(node, spec.task_groups(group).topology().required()));
+  }
+  for (const auto& [group, names] : domains) {
+    ASSERT_EQ(names.size(), 1u) << job.uid() << " group " << group << ": "
+                                << absl::StrJoin(names, " ");
+    ASSERT_NE(*names.begin(), "") << job.uid() << " group " << group;
   }
 }
 
@@ -196,6 +219,9 @@ NodeObservation FakeExecutor::NodeReport(int index) const {
   node.mutable_allocatable()->set_cpu_millis(cpu_millis_);
   node.mutable_allocatable()->set_memory_bytes(int64_t{1} << 30);
   node.set_host(absl::StrCat("10.0.0.", index));
+  if (const auto labels = labels_.find(node.node()); labels != labels_.end()) {
+    node.mutable_labels()->insert(labels->second.begin(), labels->second.end());
+  }
   auto it = silent_.find(node.node());
   node.set_silent(it != silent_.end() && it->second);
   return node;

@@ -19,7 +19,8 @@ class FakeExecutor;
 
 // For tests: a core, a store that is a map, and a clock that is a number. After every step it
 // checks what must always hold: the core's durable state is exactly what the store holds, a core
-// rebuilt from the store has the same state, and no Node is given more than it has.
+// rebuilt from the store has the same state, no Node is given more than it has, and what must be in
+// one domain is.
 class CoreHarness {
  public:
   explicit CoreHarness(const CoreConfig& config);
@@ -62,6 +63,8 @@ class CoreHarness {
   void Commit(const Write& write);
   // `rebuild`: something was stored, so loading it must give the same state.
   void Check(bool rebuild);
+  // Whether the Job's Tasks stand to each other as its topology and those of its groups want it.
+  void CheckTopology(const JobEntry& job) const;
   std::unique_ptr<SchedulerCore> Rebuild() const;
 
   const CoreConfig config_;
@@ -110,6 +113,10 @@ class FakeExecutor {
 
   FakeExecutor(std::string cluster, int nodes, int64_t cpu_millis, CoreHarness* harness);
 
+  // From the next report of the Node on.
+  void set_labels(int index, std::map<std::string, std::string> labels) {
+    labels_[NodeName(index)] = std::move(labels);
+  }
   // Hello and full report.
   void Connect();
   void Disconnect();
@@ -148,6 +155,7 @@ class FakeExecutor {
   int64_t renewals_ = 0;
   std::map<int64_t, BootTime> renewals_sent_;
   std::map<std::string, bool> silent_;  // withheld until acknowledged: false once heard again
+  std::map<std::string, std::map<std::string, std::string>> labels_;  // by Node
   Tasks tasks_;
   static SessionId next_session_;
 };

@@ -17,6 +17,7 @@ namespace {
 using capstan::scheduler::v1::ExplainJobResponse;
 using capstan::scheduler::v1::Job;
 using capstan::scheduler::v1::Node;
+using capstan::scheduler::v1::Topology;
 using capstan::type::v1::NodeObservation;
 using capstan::type::v1::TaskObservation;
 
@@ -64,32 +65,75 @@ std::vector<std::string> ResourcesOf(const Amounts& each) {
 // As many Tasks of the gang as fit into one domain that it may be in, and what is left then.
 struct PartialFit {
   int placed = 0;
-  // What the first Task that does not fit asks.
+  // The group of the first Task that does not fit; -1 if all do.
+  int group = -1;
+  // What that Task asks.
   Amounts next;
-  // Eligible Nodes and what they have free after that.
+  // Eligible Nodes that the group may be on and what they have free after that.
   std::vector<std::pair<NodeId, Amounts>> left;
+  // Eligible Nodes in no domain of the level that the group must be in one of.
+  std::vector<NodeId> outside;
 };
+
+struct Room {
+  const NodeCapacity* node;
+  Amounts free;
+};
+
+// Those of one domain that the group may be in: of those that hold all of it the one with least
+// room, else the one that holds most. `outside` gets the Nodes that are in none.
+std::vector<Room*> RoomsFor(const GangRequest::Group& group, std::vector<Room>* rooms,
+                            std::vector<NodeId>* outside) {
+  std::map<std::string, std::vector<Room*>> domains;
+  for (Room& room : *rooms) {
+    const bool anywhere = group.topology.required() == Topology::LEVEL_UNSPECIFIED;
+    std::string domain = anywhere ? "all" : DomainOf(*room.node, group.topology.required());
+    if (domain.empty()) {
+      outside->push_back(room.node->id);
+    } else {
+      domains[std::move(domain)].push_back(&room);
+    }
+  }
+  std::vector<Room*> best;
+  int64_t best_fits = -1;
+  for (auto& [name, in] : domains) {
+    int64_t fits = 0;
+    for (const Room* room : in) fits += room->free.Fits(group.each, group.replicas);
+    const bool better =
+        best_fits >= group.replicas ? fits >= group.replicas && fits < best_fits : fits > best_fits;
+    if (!better) continue;
+    best_fits = fits;
+    best = std::move(in);
+  }
+  return best;
+}
 
 PartialFit FitWhatFits(const GangRequest& gang, const std::vector<NodeCapacity>& nodes,
                        const std::string& domain) {
-  PartialFit fit;
+  std::vector<Room> rooms;
   for (const NodeCapacity& node : nodes) {
     if (DomainOf(node, gang.topology.required()) == domain && Admits(node, gang)) {
-      fit.left.push_back({node.id, node.free});
+      rooms.push_back({&node, node.free});
     }
   }
-  for (const GangRequest::Group& group : gang.groups) {
+  PartialFit fit;
+  for (size_t g = 0; g < gang.groups.size(); ++g) {
+    const GangRequest::Group& group = gang.groups[g];
+    std::vector<NodeId> outside;
+    const std::vector<Room*> in = RoomsFor(group, &rooms, &outside);
     int64_t wanted = group.replicas;
-    for (auto& [id, free] : fit.left) {
-      const int64_t take = free.Fits(group.each, wanted);
-      free.Subtract(group.each, take);
+    for (Room* room : in) {
+      const int64_t take = room->free.Fits(group.each, wanted);
+      room->free.Subtract(group.each, take);
       wanted -= take;
       fit.placed += static_cast<int>(take);
     }
-    if (wanted > 0) {
-      fit.next = group.each;
-      return fit;
-    }
+    if (wanted == 0) continue;
+    fit.group = static_cast<int>(g);
+    fit.next = group.each;
+    for (const Room* room : in) fit.left.emplace_back(room->node->id, room->free);
+    fit.outside = std::move(outside);
+    return fit;
   }
   return fit;
 }
@@ -179,13 +223,13 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
       domains.insert(std::move(domain));
     }
   }
-  PartialFit best;
+  absl::optional<PartialFit> best;
   for (const std::string& domain : domains) {
     PartialFit fit = FitWhatFits(gang, nodes, domain);
-    if (fit.placed > best.placed || best.left.empty()) best = std::move(fit);
+    if (!best.has_value() || fit.placed > best->placed) best = std::move(fit);
   }
   const int task_count = TaskCount(job.spec.spec());
-  if (best.placed < task_count && !best.left.empty()) AddResources(best, task_count, response);
+  if (best.has_value() && !best->left.empty()) AddResources(*best, task_count, response);
   const auto add = [&](absl::string_view type, absl::string_view one, absl::string_view many) {
     const std::vector<NodeId>& which = out[std::string(type)];
     AddCount(type, static_cast<int>(which.size()), total, one, many, which, response);
@@ -199,16 +243,29 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
       "are in clusters that the Job may not use");
   const std::string level = LevelInWords(gang.topology.required());
   add("topology", absl::StrCat("is in no ", level), absl::StrCat("are in no ", level));
-  if (best.placed == task_count) {
+  if (best.has_value() && best->group < 0) {
     response->set_summary("it fits and is about to be placed");
     return;
+  }
+  std::vector<std::string> within;
+  if (gang.topology.required() != Topology::LEVEL_UNSPECIFIED) {
+    within.push_back(absl::StrCat("all of it must be in one ", level));
+  }
+  if (best.has_value() &&
+      gang.groups[best->group].topology.required() != Topology::LEVEL_UNSPECIFIED) {
+    const std::string inner = LevelInWords(gang.groups[best->group].topology.required());
+    AddCount("topology", static_cast<int>(best->outside.size()), total,
+             absl::StrCat("is in no ", inner), absl::StrCat("are in no ", inner), best->outside,
+             response);
+    within.push_back(absl::StrCat("all of TaskGroup ",
+                                  job.spec.spec().task_groups(best->group).name(),
+                                  " must be in one ", inner));
   }
   std::vector<std::string> parts;
   for (const auto& constraint : response->constraints()) parts.push_back(constraint.message());
   response->set_summary(absl::StrJoin(parts, "; "));
-  if (gang.topology.required() != capstan::scheduler::v1::Topology::LEVEL_UNSPECIFIED) {
-    response->set_summary(
-        absl::StrCat("all of it must be in one ", level, ": ", response->summary()));
+  if (!within.empty()) {
+    response->set_summary(absl::StrCat(absl::StrJoin(within, " and "), ": ", response->summary()));
   }
 }
 

@@ -64,6 +64,36 @@ TEST_F(ExplainTest, SaysWhichLevelAllOfItMustBeIn) {
   EXPECT_EQ(Explain("c").summary(), "all of it must be in one rack: 2 of 2 nodes are in no rack");
 }
 
+TEST_F(ExplainTest, SaysWhichLevelAllOfAGroupMustBeIn) {
+  executor_.set_labels(0, {{"capstan.dev/rack", "r0"}});
+  executor_.Connect();
+  auto spec = CoreHarness::Spec(1, 1000);
+  *spec.add_task_groups() = CoreHarness::Spec(2, 900).task_groups(0);
+  auto& server = *spec.mutable_task_groups(1);
+  server.set_name("server");
+  server.mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_NODE);
+  server.set_replicas(3);
+  Submit("a", spec);
+  EXPECT_EQ(Explain("a").summary(),
+            "all of TaskGroup server must be in one Node: after 3 of 4 Tasks, 1 of 1 node lacks "
+            "cpu: a Task asks 0.9, at most 0.2 free");
+  server.mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_RACK);
+  Submit("b", spec);
+  const ExplainJobResponse response = Explain("b");
+  EXPECT_EQ(response.summary(),
+            "all of TaskGroup server must be in one rack: after 2 of 4 Tasks, 1 of 1 node lacks "
+            "cpu: a Task asks 0.9, at most 0.1 free; 1 of 2 nodes is in no rack");
+  ASSERT_EQ(response.constraints_size(), 2);
+  EXPECT_EQ(response.constraints(1).type(), "topology");
+  EXPECT_EQ(response.constraints(1).node_fits(0).node(), "clusters/local/nodes/n1");
+  spec.mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_RACK);
+  server.mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_NVLINK_DOMAIN);
+  Submit("c", spec);
+  EXPECT_EQ(Explain("c").summary(),
+            "all of it must be in one rack and all of TaskGroup server must be in one NVLink "
+            "domain: 1 of 2 nodes is in no rack; 1 of 2 nodes is in no NVLink domain");
+}
+
 TEST_F(ExplainTest, NamesMemoryAndAccelerators) {
   executor_.Connect();
   auto spec = CoreHarness::Spec(1, 100);

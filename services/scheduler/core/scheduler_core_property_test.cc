@@ -2,6 +2,7 @@
 // checks after every step that the store holds exactly the core's state and that no Node is
 // over-committed; here: no Task of two generations is ever alive at once, nothing acknowledged is
 // lost, and once everything is healed every Job comes to an end.
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -28,6 +29,11 @@ class World {
   explicit World(uint64_t seed) : random_(seed), harness_(Config(seed)) {
     for (const char* cluster : {"east", "west"}) {
       executors_.push_back(std::make_unique<FakeExecutor>(cluster, kNodes, 4000, &harness_));
+      // Two Nodes of the first rack, one of the second.
+      for (int node = 0; node < kNodes; ++node) {
+        executors_.back()->set_labels(node, {{"topology.kubernetes.io/zone", "z"},
+                                             {"capstan.dev/rack", node < 2 ? "first" : "second"}});
+      }
       executors_.back()->Connect();
     }
   }
@@ -41,6 +47,8 @@ class World {
   }
 
   int generations() const { return generations_; }
+  // Jobs with a level for one group.
+  int grouped() const { return grouped_; }
   int preemptions() const {
     int preemptions = 0;
     for (const auto& [uid, job] : harness_.jobs()) preemptions += job.state.preemptions();
@@ -70,6 +78,16 @@ class World {
     if (random_.OneIn(3)) {
       *spec.add_task_groups() = CoreHarness::Spec(1, 300).task_groups(0);
       spec.mutable_task_groups(1)->set_name("server");
+    }
+    if (random_.OneIn(4)) {
+      // Of as many the first rack holds at least.
+      auto& workers = *spec.mutable_task_groups(0);
+      workers.set_replicas(std::min(workers.replicas(), 4));
+      workers.mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_RACK);
+      if (random_.OneIn(2)) {
+        spec.mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_ZONE);
+      }
+      ++grouped_;
     }
     return spec;
   }
@@ -222,24 +240,28 @@ class World {
   std::map<std::string, int> faults_;
   int jobs_ = 0;
   int generations_ = 0;
+  int grouped_ = 0;
 };
 
 TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   std::map<std::string, int> faults;
   int generations = 0;
   int preemptions = 0;
+  int grouped = 0;
   for (uint64_t seed = 1; seed <= 16; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     World world(seed);
     world.Run();
     generations += world.generations();
     preemptions += world.preemptions();
+    grouped += world.grouped();
     for (const auto& [fault, count] : world.faults()) faults[fault] += count;
     if (HasFailure()) return;
   }
   // The test has to have tested something.
   EXPECT_GT(generations, 150);
   EXPECT_GT(preemptions, 20);
+  EXPECT_GT(grouped, 40);
   EXPECT_GT(faults["crash"], 20);
   EXPECT_GT(faults["disconnect"], 20);
   EXPECT_GT(faults["silent node"], 20);

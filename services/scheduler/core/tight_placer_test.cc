@@ -1,7 +1,10 @@
 #include "services/scheduler/core/tight_placer.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -9,9 +12,13 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "libs/random/random.h"
+#include "proto/capstan/scheduler/v1/job.pb.h"
+#include "services/scheduler/core/placement.h"
 
 namespace capstan::scheduler {
 namespace {
+
+using capstan::scheduler::v1::Topology;
 
 NodeCapacity Node(const std::string& cluster, const std::string& node, int64_t cpu,
                   std::map<std::string, int64_t> accelerators = {}) {
@@ -168,15 +175,105 @@ TEST(TightPlacerTest, RequiredTopologyIsKeptOrNothingIsPlaced) {
   }
   nodes.push_back(Node("c", "f", 9000));
   GangRequest gang = Gang({{4, {1000, 1, {}}}});
-  gang.topology.set_required(capstan::scheduler::v1::Topology::LEVEL_RACK);
+  gang.topology.set_required(Topology::LEVEL_RACK);
   EXPECT_EQ(Place(gang, nodes), (GangPlacement{0, 0, 1, 1}));
   gang.groups[0].replicas = 5;
   EXPECT_FALSE(Place(gang, nodes).has_value()) << "f is in no rack";
   gang.topology.clear_required();
   EXPECT_TRUE(Place(gang, nodes).has_value());
-  gang.groups[0].topology.set_required(capstan::scheduler::v1::Topology::LEVEL_NODE);
+  gang.groups[0].topology.set_required(Topology::LEVEL_NODE);
   EXPECT_EQ(Place(gang, nodes), (GangPlacement{4, 4, 4, 4, 4}));
   EXPECT_NE(gang.Shape(), Gang({{5, {1000, 1, {}}}}).Shape());
+}
+
+// Two domains of the level with two Nodes of two cores each, in one of every level above.
+std::vector<NodeCapacity> TwoDomains(Topology::Level level) {
+  std::vector<NodeCapacity> nodes;
+  for (const char* name : {"a", "b", "d", "e"}) {
+    nodes.push_back(Node("c", name, 2000));
+    NodeTopology& topology = nodes.back().topology;
+    std::string* const names[] = {&topology.region, &topology.zone, &topology.row, &topology.rack,
+                                  &topology.nvlink_domain};
+    for (int above = 0; above < std::min<int>(level, 5); ++above) *names[above] = "one";
+    if (level <= 5) *names[level - 1] = name[0] < 'd' ? "x" : "y";
+  }
+  return nodes;
+}
+
+TEST(TightPlacerTest, AGroupIsKeptInOneDomainOfEachLevel) {
+  for (int l = Topology::LEVEL_REGION; l <= Topology::LEVEL_NODE; ++l) {
+    const auto level = static_cast<Topology::Level>(l);
+    SCOPED_TRACE(Topology::Level_Name(level));
+    const bool node = level == Topology::LEVEL_NODE;
+    std::vector<NodeCapacity> nodes = TwoDomains(level);
+    // The first group needs a whole domain; the second is where there is room.
+    GangRequest gang = Gang({{node ? 2 : 4, {1000, 1, {}}}, {1, {2000, 1, {}}}});
+    gang.groups[0].topology.set_required(level);
+    const auto placement = Place(gang, nodes);
+    ASSERT_TRUE(placement.has_value());
+    std::set<std::string> domains;
+    for (int rank = 0; rank < gang.groups[0].replicas; ++rank) {
+      domains.insert(DomainOf(nodes[(*placement)[rank]], level));
+    }
+    EXPECT_EQ(domains.size(), 1u);
+    // As much room as before, but half of each domain.
+    if (node) {
+      for (NodeCapacity& one : nodes) one.free.cpu_millis = 1000;
+    } else {
+      nodes[0].free.cpu_millis = nodes[2].free.cpu_millis = 0;
+    }
+    gang.groups.pop_back();
+    EXPECT_FALSE(Place(gang, nodes).has_value());
+    gang.groups[0].topology.clear_required();
+    EXPECT_TRUE(Place(gang, nodes).has_value());
+    // A wish is no condition.
+    gang.groups[0].topology.set_preferred(level);
+    EXPECT_TRUE(Place(gang, nodes).has_value());
+  }
+}
+
+TEST(TightPlacerTest, GroupsLieEachInADomainWithinTheGangs) {
+  // Racks r1 and r2 of two NVLink domains of two Nodes each; r1 has room in one of its domains.
+  std::vector<NodeCapacity> nodes;
+  for (int i = 0; i < 8; ++i) {
+    nodes.push_back(Node("c", absl::StrCat("n", i), i < 2 ? 500 : 1000));
+    nodes.back().topology.rack = i < 4 ? "r1" : "r2";
+    nodes.back().topology.nvlink_domain = absl::StrCat("d", i / 2);
+  }
+  GangRequest gang = Gang({{2, {1000, 1, {}}}, {2, {1000, 1, {}}}});
+  gang.topology.set_required(Topology::LEVEL_RACK);
+  for (GangRequest::Group& group : gang.groups) {
+    group.topology.set_required(Topology::LEVEL_NVLINK_DOMAIN);
+  }
+  EXPECT_EQ(Place(gang, nodes), (GangPlacement{4, 5, 6, 7}));
+  // Not both where one of the domains has room for half.
+  nodes[7].free.cpu_millis = 500;
+  EXPECT_FALSE(Place(gang, nodes).has_value());
+  gang.topology.clear_required();
+  const auto anywhere = Place(gang, nodes);
+  ASSERT_TRUE(anywhere.has_value());
+  EXPECT_EQ(std::set<int>(anywhere->begin(), anywhere->end()), (std::set<int>{2, 3, 4, 5}));
+}
+
+TEST(TightPlacerTest, VictimsAndReservationsKeepToAGroupsLevel) {
+  std::vector<NodeCapacity> nodes = TwoDomains(Topology::LEVEL_RACK);
+  nodes[0].free.cpu_millis = nodes[1].free.cpu_millis = 0;
+  nodes[2].free.cpu_millis = 2001;
+  nodes[3].free.cpu_millis = 0;
+  // One on each Node that is full: two in the first rack, one in the second.
+  const std::vector<HeldGang> held = {Held({{0, {2000, 1, {}}}}), Held({{1, {2000, 1, {}}}}),
+                                      Held({{3, {2000, 1, {}}}})};
+  GangRequest gang = Gang({{2, {2000, 1, {}}}, {1, {1, 1, {}}}});
+  gang.groups[0].topology.set_required(Topology::LEVEL_RACK);
+  Anybody rules;
+  EXPECT_EQ(TightPlacer().Begin(nodes, held)->FindVictims(gang, 1, &rules), (std::vector<int>{2}));
+  std::vector<HeldGang> leaving = held;
+  leaving[0].left = absl::Minutes(1);
+  leaving[1].left = absl::Minutes(2);
+  leaving[2].left = absl::Minutes(3);
+  const auto estimate = TightPlacer().Begin(nodes, leaving)->Reserve(gang);
+  ASSERT_TRUE(estimate.has_value());
+  EXPECT_EQ(estimate->wait, absl::Minutes(2)) << "one Node in each rack is free after a minute";
 }
 
 // For gangs of one group it is exact: it fits if and only if the Nodes' counts add up.

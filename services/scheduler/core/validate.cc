@@ -87,22 +87,23 @@ void CheckResources(absl::string_view path, const Resources& resources,
   }
 }
 
-void CheckTopology(const Topology& topology, const std::string& path, status::FieldErrors* errors) {
-  const auto known = [](Topology::Level level) { return Topology::Level_IsValid(level); };
-  if (!known(topology.required())) {
-    errors->Add(absl::StrCat(path, ".required"),
-                absl::StrCat("is ", topology.required(), "; expected a level, e.g. LEVEL_RACK"));
-  }
-  if (!known(topology.preferred())) {
-    errors->Add(absl::StrCat(path, ".preferred"),
-                absl::StrCat("is ", topology.preferred(), "; expected a level, e.g. LEVEL_RACK"));
-  } else if (topology.preferred() != Topology::LEVEL_UNSPECIFIED &&
-             topology.preferred() <= topology.required()) {
-    errors->Add(absl::StrCat(path, ".preferred"),
-                absl::StrCat("is ", Topology::Level_Name(topology.preferred()), ", which ",
-                             Topology::Level_Name(topology.required()),
-                             " gives anyway; expected a level within that, or nothing"));
-  }
+// `outer` is the level that all of it is in one domain of anyway.
+void CheckTopology(const Topology& topology, Topology::Level outer, const std::string& path,
+                   status::FieldErrors* errors) {
+  const auto check = [&](const char* name, Topology::Level level, Topology::Level given) {
+    const std::string field = absl::StrCat(path, ".", name);
+    if (!Topology::Level_IsValid(level)) {
+      errors->Add(field, absl::StrCat("is ", level, "; expected a level, e.g. LEVEL_RACK"));
+    } else if (level != Topology::LEVEL_UNSPECIFIED && level <= given) {
+      errors->Add(field, absl::StrCat("is ", Topology::Level_Name(level), ", which ",
+                                      Topology::Level_Name(given),
+                                      " gives anyway; expected a level within that, or nothing"));
+    }
+  };
+  if (!Topology::Level_IsValid(outer)) outer = Topology::LEVEL_UNSPECIFIED;
+  check("required", topology.required(), outer);
+  const bool narrower = Topology::Level_IsValid(topology.required()) && topology.required() > outer;
+  check("preferred", topology.preferred(), narrower ? topology.required() : outer);
 }
 
 // What the API has and the scheduler does not carry out.
@@ -180,7 +181,8 @@ void CheckGroups(const JobSpec& spec, absl::string_view path, status::FieldError
     tasks += std::max(group.replicas(), 0);
     CheckNotYet(group.min_replicas() != 0 && group.min_replicas() != group.replicas(),
                 absl::StrCat(field, ".min_replicas"), errors);
-    CheckNotYet(group.has_topology(), absl::StrCat(field, ".topology"), errors);
+    CheckTopology(group.topology(), spec.topology().required(), absl::StrCat(field, ".topology"),
+                  errors);
     CheckArgv(absl::StrCat(field, ".argv"), group, !spec.bundle().empty(), errors);
     CheckEnv(absl::StrCat(field, ".env"), group.env(), errors);
     CheckResources(absl::StrCat(field, ".resources"), group.resources(), errors);
@@ -306,7 +308,7 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const 
                                                   "; expected PREEMPTION_ALLOWED or "
                                                   "PREEMPTION_NEVER"));
   }
-  CheckTopology(spec.topology(), field("topology"), errors);
+  CheckTopology(spec.topology(), Topology::LEVEL_UNSPECIFIED, field("topology"), errors);
 
   CheckDatasets(project, spec, path, errors);
   absl::string_view digest = spec.bundle();

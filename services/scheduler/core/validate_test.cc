@@ -54,6 +54,20 @@ struct Case {
   std::function<void(JobSpec*)> change;
 };
 
+TEST(ValidateTest, AGroupsLevelLiesWithinTheJobs) {
+  using capstan::scheduler::v1::Topology;
+  for (int outer = Topology::LEVEL_UNSPECIFIED; outer <= Topology::LEVEL_NODE; ++outer) {
+    for (int inner = Topology::LEVEL_UNSPECIFIED; inner <= Topology::LEVEL_NODE; ++inner) {
+      JobSpec spec = Good();
+      spec.mutable_topology()->set_required(static_cast<Topology::Level>(outer));
+      spec.mutable_task_groups(0)->mutable_topology()->set_required(
+          static_cast<Topology::Level>(inner));
+      const bool good = inner == Topology::LEVEL_UNSPECIFIED || inner > outer;
+      EXPECT_EQ(Wrong(spec).empty(), good) << outer << " " << inner;
+    }
+  }
+}
+
 TEST(ValidateTest, NamesEachWrongFieldByItsPath) {
   const std::vector<Case> cases = {
       {"job.spec.queue", [](JobSpec* s) { s->set_queue("default"); }},
@@ -75,6 +89,35 @@ TEST(ValidateTest, NamesEachWrongFieldByItsPath) {
        [](JobSpec* s) {
          s->mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_RACK);
          s->mutable_topology()->set_preferred(capstan::scheduler::v1::Topology::LEVEL_ZONE);
+       }},
+      {"job.spec.task_groups[0].topology.required",
+       [](JobSpec* s) {
+         s->mutable_task_groups(0)->mutable_topology()->set_required(
+             static_cast<capstan::scheduler::v1::Topology::Level>(7));
+       }},
+      {"job.spec.task_groups[0].topology.required",
+       [](JobSpec* s) {
+         s->mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_RACK);
+         s->mutable_task_groups(0)->mutable_topology()->set_required(
+             capstan::scheduler::v1::Topology::LEVEL_ROW);
+       }},
+      {"job.spec.task_groups[0].topology.required",
+       [](JobSpec* s) {
+         s->mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_RACK);
+         s->mutable_task_groups(0)->mutable_topology()->set_required(
+             capstan::scheduler::v1::Topology::LEVEL_RACK);
+       }},
+      {"job.spec.task_groups[0].topology.preferred",
+       [](JobSpec* s) {
+         s->mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_RACK);
+         s->mutable_task_groups(0)->mutable_topology()->set_preferred(
+             capstan::scheduler::v1::Topology::LEVEL_RACK);
+       }},
+      {"job.spec.task_groups[0].topology.preferred",
+       [](JobSpec* s) {
+         auto* topology = s->mutable_task_groups(0)->mutable_topology();
+         topology->set_required(capstan::scheduler::v1::Topology::LEVEL_RACK);
+         topology->set_preferred(capstan::scheduler::v1::Topology::LEVEL_ZONE);
        }},
       {"job.spec.task_groups[0].min_replicas",
        [](JobSpec* s) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -28,6 +29,7 @@ namespace {
 using scheduler::v1::Job;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // `capstan help exit-codes`.
 constexpr int kEndedBadly = 1;
@@ -246,6 +248,58 @@ TEST_P(BackupTest, ABackupBringsAPlatformBackInAnEmptyFolderAndInAnotherKindOfSt
   const CommandResult again = Restore(backup_);
   EXPECT_EQ(again.exit_code, kConflict);
   EXPECT_THAT(again.err, AllOf(HasSubstr("etcd 127.0.0.1:"), HasSubstr("--force")));
+}
+
+// Streams are in no backup: where they lie, cursors go on; where they don't, their readers are
+// told.
+TEST_P(BackupTest, SubscriptionsComeBackAndSkipNothingInSilence) {
+  Submit("talker", "for i in 1 2 3 4 5; do echo line $i; done");
+  platform_->MustSucceed("talker");
+  platform_->MustCapstan({"subscription", "create", "s", "talker"});
+  const auto read = [&] {
+    return platform_->MustCapstan({"subscription", "read", "s", "--no-commit"});
+  };
+  ASSERT_TRUE(platform_->Await([&] { return absl::StrContains(read(), "line 5"); }));
+  const auto cursor = [&] {
+    return platform_->MustCapstan(
+        {"subscription", "get", "s", "-o", "jsonpath={.acknowledged_offset}"});
+  };
+  platform_->MustCapstan({"subscription", "commit", "s", "3"});
+  const CommandResult backed_up = platform_->Capstan({"admin", "backup", "--out", backup_});
+  EXPECT_EQ(backed_up.exit_code, 0) << backed_up.err;
+  EXPECT_THAT(backed_up.err, AllOf(HasSubstr("telemetry: 1 subscriptions"),
+                                   HasSubstr("telemetry: 0 archived Jobs")));
+  for (const std::vector<std::string>& checked :
+       {std::vector<std::string>{"admin", "check"},
+        std::vector<std::string>{"admin", "check", "--from", backup_}}) {
+    EXPECT_THAT(platform_->MustCapstan(checked),
+                AllOf(HasSubstr("telemetry/subscriptions.sqlite: sound, 1 records"),
+                      HasSubstr("telemetry/archive.sqlite: sound")));
+  }
+
+  // Beside its Stream the cursor that is there is the true one.
+  platform_->MustCapstan({"subscription", "commit", "s", "4"});
+  platform_->Down();
+  const CommandResult in_place = Restore(backup_, {"--force"});
+  EXPECT_EQ(in_place.exit_code, 0) << in_place.err;
+  EXPECT_THAT(in_place.err, HasSubstr("kept the 1 subscriptions that are there"));
+  platform_->Up();
+  EXPECT_THAT(cursor(), HasSubstr("4"));
+  EXPECT_THAT(read(), AllOf(HasSubstr("line 5"), Not(HasSubstr("line 4"))));
+
+  platform_->Down();
+  std::filesystem::remove_all(platform_->data_dir());
+  const CommandResult elsewhere = Restore(backup_);
+  EXPECT_EQ(elsewhere.exit_code, 0) << elsewhere.err;
+  EXPECT_THAT(elsewhere.err, HasSubstr("telemetry: 1 subscriptions"));
+  platform_->Up();
+  EXPECT_THAT(cursor(), HasSubstr("3"));
+  const CommandResult lost = platform_->Capstan({"subscription", "read", "s"});
+  EXPECT_NE(lost.exit_code, 0);
+  EXPECT_THAT(lost.err, HasSubstr("ended before it"));
+  EXPECT_THAT(platform_->MustCapstan({"subscription", "get", "s"}), HasSubstr("Beyond end:"));
+  platform_->MustCapstan({"subscription", "seek", "s", "--oldest"});
+  platform_->MustCapstan({"subscription", "read", "s"});
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, BackupTest, ::testing::Values(Kind::kSqlite));

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,18 +14,6 @@ namespace capstan::store {
 namespace {
 
 bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
-
-absl::Status RemoveIfThere(const std::string& path) {
-  if (unlink(path.c_str()) != 0 && errno != ENOENT) return ErrnoStatus(errno, "removing", path);
-  return absl::OkStatus();
-}
-
-absl::Status RenameIfThere(const std::string& from, const std::string& to) {
-  if (rename(from.c_str(), to.c_str()) != 0 && errno != ENOENT) {
-    return ErrnoStatus(errno, "renaming", from);
-  }
-  return absl::OkStatus();
-}
 
 }  // namespace
 
@@ -84,7 +71,8 @@ absl::Status SqliteRestoreTarget::Begin() {
   const std::string half = RestoringPath(path_);
   connection_.reset();
   for (const char* suffix : {"-journal", "-wal", "-shm"}) {
-    CAPSTAN_RETURN_IF_ERROR(RemoveIfThere(half + suffix));
+    const std::string left = half + suffix;
+    if (unlink(left.c_str()) != 0 && errno != ENOENT) return ErrnoStatus(errno, "removing", left);
   }
   // Emptied, never absent: there may be nothing else at `path_` by now.
   if (Exists(half) && truncate(half.c_str(), 0) != 0) return ErrnoStatus(errno, "emptying", half);
@@ -110,28 +98,11 @@ absl::Status SqliteRestoreTarget::Write(std::vector<Put> puts) {
   return connection_->Execute("COMMIT");
 }
 
-// No moment at which the old store has lost its WAL and may still be opened: the half is there.
-absl::Status SqliteRestoreTarget::SetOldAside() {
-  if (!Exists(path_) && !Exists(path_ + "-wal")) return absl::OkStatus();
-  const std::string aside = path_ + ".replaced";
-  for (const char* suffix : {"", "-wal", "-shm"}) {
-    CAPSTAN_RETURN_IF_ERROR(RemoveIfThere(aside + suffix));
-  }
-  CAPSTAN_RETURN_IF_ERROR(RenameIfThere(path_ + "-wal", aside + "-wal"));
-  CAPSTAN_RETURN_IF_ERROR(RemoveIfThere(path_ + "-shm"));
-  return RenameIfThere(path_, aside);
-}
-
 absl::Status SqliteRestoreTarget::Finish(int64_t incarnation) {
   CAPSTAN_RETURN_IF_ERROR(tables_->SetMeta("incarnation", incarnation));
   tables_.reset();
   connection_.reset();
-  const std::string half = RestoringPath(path_);
-  CAPSTAN_RETURN_IF_ERROR(SyncStoreFile(half));
-  CAPSTAN_RETURN_IF_ERROR(SetOldAside());
-  CAPSTAN_RETURN_IF_ERROR(SyncStoreFolder(path_));
-  if (rename(half.c_str(), path_.c_str()) != 0) return ErrnoStatus(errno, "naming", path_);
-  return SyncStoreFolder(path_);
+  return PutRestoredInPlace(path_);
 }
 
 }  // namespace capstan::store

@@ -60,7 +60,6 @@ class SqliteRestoreTarget final : public RestoreTarget {
  private:
   SqliteRestoreTarget(std::string path, std::unique_ptr<FileLock> lock)
       : path_(std::move(path)), lock_(std::move(lock)) {}
-  absl::Status SetOldAside();
 
   const std::string path_;
   const std::unique_ptr<FileLock> lock_;

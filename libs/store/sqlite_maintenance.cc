@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "libs/safe_path/safe_path.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "libs/store/file_lock.h"
@@ -35,12 +37,29 @@ absl::Status RaiseIncarnation(const std::string& path, int64_t at_least) {
   return tables.SetMeta("incarnation", std::max(stored + 1, at_least));
 }
 
-absl::Status CheckIntegrity(SqliteConnection* connection) {
-  SqliteStatement row = connection->Query("PRAGMA integrity_check(1)");
-  if (!row.Next())
-    return row.status().ok() ? Damaged("no answer of integrity_check") : row.status();
-  const std::string answer = row.Blob(0);
-  return answer == "ok" ? absl::OkStatus() : Damaged(answer);
+absl::Status RemoveIfThere(const std::string& path) {
+  if (unlink(path.c_str()) != 0 && errno != ENOENT) return ErrnoStatus(errno, "removing", path);
+  return absl::OkStatus();
+}
+
+absl::Status RenameIfThere(const std::string& from, const std::string& to) {
+  if (rename(from.c_str(), to.c_str()) != 0 && errno != ENOENT) {
+    return ErrnoStatus(errno, "renaming", from);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetOldAside(const std::string& path) {
+  const auto exists = [](const std::string& file) { return access(file.c_str(), F_OK) == 0; };
+  // What a restore that was cut off set aside stays.
+  if (!exists(path) && !exists(path + "-wal")) return absl::OkStatus();
+  const std::string aside = path + ".replaced";
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    CAPSTAN_RETURN_IF_ERROR(RemoveIfThere(aside + suffix));
+  }
+  CAPSTAN_RETURN_IF_ERROR(RenameIfThere(path + "-wal", aside + "-wal"));
+  CAPSTAN_RETURN_IF_ERROR(RemoveIfThere(path + "-shm"));
+  return RenameIfThere(path, aside);
 }
 
 }  // namespace
@@ -80,7 +99,7 @@ absl::StatusOr<SqliteStoreState> CheckSqliteStore(const std::string& path) {
 }
 
 absl::StatusOr<SqliteStoreState> CheckSqliteTables(SqliteConnection* connection) {
-  CAPSTAN_RETURN_IF_ERROR(CheckIntegrity(connection));
+  CAPSTAN_RETURN_IF_ERROR(CheckSqliteIntegrity(connection));
   SqliteTables tables(connection);
   CAPSTAN_RETURN_IF_ERROR(tables.CheckSchema().status());
   CAPSTAN_ASSIGN_OR_RETURN(
@@ -117,6 +136,24 @@ absl::Status CheckNoUnfinishedRestore(const std::string& path) {
       absl::StrCat("a restore of ", path, " was not finished: run it again; or remove ", half,
                    " to keep what is there"),
       {{"path", path}});
+}
+
+absl::Status CheckSqliteIntegrity(SqliteConnection* connection) {
+  SqliteStatement row = connection->Query("PRAGMA integrity_check(1)");
+  if (!row.Next())
+    return row.status().ok() ? Damaged("no answer of integrity_check") : row.status();
+  const std::string answer = row.Blob(0);
+  return answer == "ok" ? absl::OkStatus() : Damaged(answer);
+}
+
+absl::Status PutRestoredInPlace(const std::string& path) {
+  const std::string half = RestoringPath(path);
+  CAPSTAN_RETURN_IF_ERROR(SyncStoreFile(half));
+  // No moment at which the old store has lost its WAL and may still be opened: the half is there.
+  CAPSTAN_RETURN_IF_ERROR(SetOldAside(path));
+  CAPSTAN_RETURN_IF_ERROR(SyncStoreFolder(path));
+  if (rename(half.c_str(), path.c_str()) != 0) return ErrnoStatus(errno, "naming", path);
+  return SyncStoreFolder(path);
 }
 
 absl::Status SyncStoreFile(const std::string& path) {

@@ -35,10 +35,17 @@ absl::StatusOr<SqliteStoreState> CheckSqliteStore(const std::string& path);
 // The same of what an open connection sees, which a service may be writing to meanwhile.
 absl::StatusOr<SqliteStoreState> CheckSqliteTables(SqliteConnection* connection);
 
+// SQLite's own integrity check of the whole file: DATA_LOSS says what is wrong.
+absl::Status CheckSqliteIntegrity(SqliteConnection* connection);
+
 // Where a restore puts a store together; see sqlite_backup.h.
 std::string RestoringPath(const std::string& path);
 // FAILED_PRECONDITION with RESTORE_UNFINISHED if there is such a file for the store at `path`.
 absl::Status CheckNoUnfinishedRestore(const std::string& path);
+// Forces what lies at RestoringPath(path), closed, to disk and gives it the store's name; a store
+// that was there is kept as `<path>.replaced`. Whatever cuts it off, the old one is never opened
+// without its newest writes. The caller holds the store's lock.
+absl::Status PutRestoredInPlace(const std::string& path);
 // Forces a file, or the folder that it lies in, to disk.
 absl::Status SyncStoreFile(const std::string& path);
 absl::Status SyncStoreFolder(const std::string& path);

@@ -6,9 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
+#include "libs/store/sqlite_maintenance.h"
 #include "libs/store/sqlite_schema.h"
 #include "libs/time/proto_time.h"
-#include "openssl/rand.h"
+#include "services/telemetry/adapters/archive_file.h"
 
 namespace capstan::telemetry {
 namespace {
@@ -17,54 +18,8 @@ using scheduler::v1::Job;
 using store::SqliteConnection;
 using store::SqliteStatement;
 
-// "CAPA": marks the file as ours.
-constexpr int32_t kApplicationId = 0x43415041;
 // Jobs that leave with each call that brings some: more than can come.
 constexpr int64_t kTrimmedAtOnce = 400;
-
-constexpr char kCreateTables[] = R"(
-CREATE TABLE jobs(
-  uid TEXT PRIMARY KEY,
-  project TEXT NOT NULL,
-  name TEXT NOT NULL,
-  state INTEGER NOT NULL,
-  queue TEXT NOT NULL,
-  create_ns INTEGER NOT NULL,
-  end_ns INTEGER NOT NULL,
-  archive_ns INTEGER NOT NULL,
-  job BLOB NOT NULL);
-CREATE INDEX jobs_by_age ON jobs(project, create_ns, uid, state, end_ns, queue);
-CREATE INDEX jobs_by_name ON jobs(name, create_ns, uid);
-CREATE INDEX jobs_by_end ON jobs(end_ns, uid);
-CREATE TABLE labels(
-  uid TEXT NOT NULL,
-  key TEXT NOT NULL,
-  value TEXT NOT NULL,
-  PRIMARY KEY (uid, key)) WITHOUT ROWID;
-CREATE TABLE secret(page_token_key BLOB NOT NULL);
-)";
-
-absl::StatusOr<std::string> NewKey() {
-  std::string key(32, '\0');
-  if (RAND_bytes(reinterpret_cast<unsigned char*>(key.data()), static_cast<int>(key.size())) != 1) {
-    return absl::InternalError("no random bytes");
-  }
-  return key;
-}
-
-store::SqliteSchema ArchiveSchema(const std::string& path) {
-  store::SqliteSchema schema;
-  schema.file = path;
-  schema.kind = "an archive of Jobs";
-  schema.foreign_reason = "NOT_AN_ARCHIVE";
-  schema.application_id = kApplicationId;
-  schema.steps = {[](SqliteConnection* connection) -> absl::Status {
-    CAPSTAN_RETURN_IF_ERROR(connection->Execute(kCreateTables));
-    CAPSTAN_ASSIGN_OR_RETURN(const std::string key, NewKey());
-    return connection->Query("INSERT INTO secret VALUES (?)").BindBlob(key).Run();
-  }};
-  return schema;
-}
 
 int64_t Nanos(absl::Time time) { return absl::ToUnixNanos(time); }
 
@@ -77,6 +32,7 @@ std::string JobIdOf(absl::string_view name) {
 absl::StatusOr<std::unique_ptr<SqliteJobArchive>> SqliteJobArchive::Open(Options options,
                                                                          const Clock* clock) {
   CAPSTAN_ASSIGN_OR_RETURN(auto lock, store::FileLock::Acquire(options.path + ".lock"));
+  CAPSTAN_RETURN_IF_ERROR(store::CheckNoUnfinishedRestore(options.path));
   CAPSTAN_ASSIGN_OR_RETURN(auto db, SqliteConnection::Open(options.path, true, true));
   auto archive = std::unique_ptr<SqliteJobArchive>(
       new SqliteJobArchive(std::move(options), clock, std::move(lock), std::move(db)));
@@ -90,7 +46,9 @@ absl::Status SqliteJobArchive::Prepare() {
   CAPSTAN_RETURN_IF_ERROR(db_->Execute("PRAGMA auto_vacuum = INCREMENTAL"));
   CAPSTAN_RETURN_IF_ERROR(db_->Execute("PRAGMA journal_mode = WAL"));
   CAPSTAN_RETURN_IF_ERROR(db_->Execute("PRAGMA synchronous = FULL"));
-  CAPSTAN_RETURN_IF_ERROR(store::PrepareSqliteSchema(db_.get(), ArchiveSchema(options_.path)));
+  store::SqliteSchema schema = ArchiveFile().schema;
+  schema.file = options_.path;
+  CAPSTAN_RETURN_IF_ERROR(store::PrepareSqliteSchema(db_.get(), schema));
   {
     SqliteStatement row = db_->Query("SELECT page_token_key FROM secret");
     if (row.Next()) page_token_key_ = row.Blob(0);

@@ -23,11 +23,7 @@ namespace capstan::telemetry {
 
 // The archive of ended Jobs: one SQLite file, owned by this process by a lock on `<path>.lock`,
 // with a thread of its own, on which callbacks run, so that neither a sync nor a long search holds
-// up Streams.
-//
-//   jobs(uid, project, name, state, queue, create_ns, end_ns, archive_ns, job)
-//   labels(uid, key, value)
-//   secret(page_token_key)
+// up Streams. Its tables are those of archive_file.h.
 class SqliteJobArchive final : public JobArchive {
  public:
   struct Options {
@@ -39,7 +35,8 @@ class SqliteJobArchive final : public JobArchive {
     int64_t page_rows = 20'000;
     int64_t page_bytes = 2 << 20;
   };
-  // Blocks for the file's recovery. STORE_LOCKED, NOT_AN_ARCHIVE, SCHEMA_TOO_NEW.
+  // Blocks for the file's recovery. STORE_LOCKED, RESTORE_UNFINISHED, NOT_AN_ARCHIVE,
+  // SCHEMA_TOO_NEW.
   static absl::StatusOr<std::unique_ptr<SqliteJobArchive>> Open(Options options,
                                                                 const Clock* clock);
   // 32 random bytes, made with the file: what page tokens of its lists are sealed with.

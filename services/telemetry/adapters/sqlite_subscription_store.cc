@@ -1,39 +1,21 @@
 #include "services/telemetry/adapters/sqlite_subscription_store.h"
 
-#include <cstdint>
-
-#include "absl/strings/str_cat.h"
-#include "libs/status/error.h"
 #include "libs/status/status_macros.h"
+#include "libs/store/sqlite_maintenance.h"
 #include "libs/store/sqlite_schema.h"
+#include "services/telemetry/adapters/subscriptions_file.h"
 
 namespace capstan::telemetry {
 namespace {
 
 using store::SqliteConnection;
-using store::SqliteStatement;
-
-// "CAPU": marks the file as ours.
-constexpr int32_t kApplicationId = 0x43415055;
-
-constexpr char kCreateTable[] =
-    "CREATE TABLE subscriptions(name TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID";
-
-store::SqliteSchema SubscriptionsSchema(const std::string& path) {
-  store::SqliteSchema schema;
-  schema.file = path;
-  schema.kind = "one of subscriptions";
-  schema.foreign_reason = "NOT_SUBSCRIPTIONS";
-  schema.application_id = kApplicationId;
-  schema.steps = {[](SqliteConnection* connection) { return connection->Execute(kCreateTable); }};
-  return schema;
-}
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SqliteSubscriptionStore>> SqliteSubscriptionStore::Open(
     const std::string& path, const Clock* clock) {
   CAPSTAN_ASSIGN_OR_RETURN(auto lock, store::FileLock::Acquire(path + ".lock"));
+  CAPSTAN_RETURN_IF_ERROR(store::CheckNoUnfinishedRestore(path));
   CAPSTAN_ASSIGN_OR_RETURN(auto db, SqliteConnection::Open(path, true, true));
   auto made = std::unique_ptr<SqliteSubscriptionStore>(
       new SqliteSubscriptionStore(clock, std::move(lock), std::move(db)));
@@ -46,22 +28,13 @@ SqliteSubscriptionStore::~SqliteSubscriptionStore() { strand_.Stop(); }
 absl::Status SqliteSubscriptionStore::Prepare(const std::string& path) {
   CAPSTAN_RETURN_IF_ERROR(db_->Execute("PRAGMA journal_mode = WAL"));
   CAPSTAN_RETURN_IF_ERROR(db_->Execute("PRAGMA synchronous = FULL"));
-  return store::PrepareSqliteSchema(db_.get(), SubscriptionsSchema(path));
+  store::SqliteSchema schema = SubscriptionsFile().schema;
+  schema.file = path;
+  return store::PrepareSqliteSchema(db_.get(), schema);
 }
 
 absl::StatusOr<std::vector<core::SubscriptionRecord>> SqliteSubscriptionStore::Load() {
-  std::vector<core::SubscriptionRecord> all;
-  SqliteStatement row = db_->Query("SELECT name, record FROM subscriptions ORDER BY name");
-  while (row.Next()) {
-    core::SubscriptionRecord record;
-    if (!record.ParseFromString(row.Blob(1)) || record.name() != row.Blob(0)) {
-      return status::Error(absl::StatusCode::kDataLoss, "SUBSCRIPTION_DAMAGED",
-                           absl::StrCat("the record of ", row.Blob(0), " can't be parsed"));
-    }
-    all.push_back(std::move(record));
-  }
-  CAPSTAN_RETURN_IF_ERROR(row.status());
-  return all;
+  return ReadSubscriptions(db_.get());
 }
 
 void SqliteSubscriptionStore::Put(core::SubscriptionRecord record, Done done) {

@@ -23,12 +23,11 @@ namespace capstan::telemetry {
 
 // Subscriptions in a SQLite file of their own (WAL, synchronous=FULL), owned by this process
 // through a lock on `<path>.lock`, with a thread on which answers come. What came together is one
-// transaction.
-//
-//   subscriptions(name, record)   a core::SubscriptionRecord each
+// transaction. Its table is that of subscriptions_file.h.
 class SqliteSubscriptionStore final : public SubscriptionStore {
  public:
-  // Blocks for the file's recovery. STORE_LOCKED, NOT_SUBSCRIPTIONS, SCHEMA_TOO_NEW.
+  // Blocks for the file's recovery. STORE_LOCKED, RESTORE_UNFINISHED, NOT_SUBSCRIPTIONS,
+  // SCHEMA_TOO_NEW.
   static absl::StatusOr<std::unique_ptr<SqliteSubscriptionStore>> Open(const std::string& path,
                                                                        const Clock* clock);
   // What waits is dropped unanswered.

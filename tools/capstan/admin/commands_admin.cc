@@ -13,7 +13,8 @@ void AddAdminCommands(CLI::App& app, cli::Act* act) {
 
   auto backup_options = std::make_shared<BackupOptions>();
   CLI::App* backup = admin->add_subcommand(
-      "backup", "Write the stores, the key and the settings of the platform to a folder");
+      "backup",
+      "Write the stores, archive, subscriptions, key and settings of the platform to a folder");
   backup->add_option("--out", backup_options->out, "the folder to make")
       ->type_name("DIR")
       ->required();
@@ -41,6 +42,9 @@ void AddAdminCommands(CLI::App& app, cli::Act* act) {
   restore->footer(
       "The platform must be stopped; Tasks may run: `dev up` adopts those that the backup knows\n"
       "and ends the others. What was done after the backup is forgotten: check the deny list.\n"
+      "Streams are in no backup. The archive and subscriptions that lie beside them are kept; "
+      "where\n"
+      "there are none, the backup's are put back.\n"
       "Examples:\n"
       "  capstan dev down --keep-tasks && capstan admin restore --from DIR --force && "
       "capstan dev up\n"

@@ -15,7 +15,6 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "google/protobuf/util/json_util.h"
 #include "libs/digest/sha256.h"
 #include "libs/event_shipper/restored_event.h"
 #include "libs/safe_path/safe_path.h"
@@ -26,7 +25,9 @@
 #include "libs/store/service_records.h"
 #include "libs/time/proto_time.h"
 #include "proto/capstan/cli/v1/platform_config.pb.h"
+#include "tools/capstan/admin/backup_folder.h"
 #include "tools/capstan/admin/backup_manifest.pb.h"
+#include "tools/capstan/admin/platform_databases.h"
 #include "tools/capstan/admin/platform_stores.h"
 #include "tools/capstan/admin/records_check.h"
 #include "tools/capstan/admin/stored_services.h"
@@ -45,12 +46,6 @@ namespace {
 using store::BackupProgress;
 using v1::BackupManifest;
 
-constexpr int kFormat = 1;
-constexpr char kManifest[] = "backup.json";
-constexpr char kKeyPath[] = "credentials/key_keeper.key";
-constexpr char kConfigPath[] = "config.yaml";
-// Keys and settings are small.
-constexpr size_t kMaxFileBytes = 1 << 20;
 constexpr int64_t kRecordsBetweenProgress = 50'000;
 
 bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
@@ -66,80 +61,12 @@ absl::Status MakeFolder(const std::string& path) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ReadSmallFile(const std::string& path) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd.valid()) return ErrnoStatus(errno, "opening", path);
-  return ReadAll(fd.get(), kMaxFileBytes, path);
-}
-
 BackupProgress Progress(cli::Invocation& invocation, std::string what) {
   return [err = invocation.err, what = std::move(what)](int64_t records, int64_t bytes) {
     if (records % kRecordsBetweenProgress != 0) return;
     *err << "capstan: " << what << ": " << records << " records, " << cli::HumanBytes(bytes)
          << std::endl;
   };
-}
-
-// What a person named is at fault, not Capstan.
-absl::Status BlameFile(const absl::Status& status) {
-  if (status::Reason(status) != store::kReasonBackupCorrupt) return status;
-  return status::Error(absl::StatusCode::kInvalidArgument, store::kReasonBackupCorrupt,
-                       absl::string_view(status.message().data(), status.message().size()));
-}
-
-absl::StatusOr<BackupManifest> ReadManifest(const std::string& from) {
-  const std::string path = absl::StrCat(from, "/", kManifest);
-  BackupManifest manifest;
-  const absl::StatusOr<std::string> text = ReadSmallFile(path);
-  std::string why;
-  if (!text.ok()) {
-    why = std::string(text.status().message());
-  } else if (const auto read = google::protobuf::util::JsonStringToMessage(*text, &manifest);
-             !read.ok()) {
-    why = absl::StrCat(path, ": ", std::string(read.message()));
-  }
-  if (!why.empty()) {
-    return status::Error(absl::StatusCode::kInvalidArgument, "NOT_A_BACKUP",
-                         absl::StrCat(from, " is no backup of a platform: ", why));
-  }
-  if (manifest.format() > kFormat) {
-    return status::Error(
-        absl::StatusCode::kFailedPrecondition, store::kReasonBackupTooNew,
-        absl::StrCat(from, " has format ", manifest.format(), "; this program knows up to ",
-                     kFormat, ": use the newer one"));
-  }
-  for (const BackupManifest::Store& entry : manifest.stores()) {
-    CAPSTAN_RETURN_IF_ERROR(CheckRelativePath(entry.file()));
-  }
-  for (const BackupManifest::File& entry : manifest.files()) {
-    CAPSTAN_RETURN_IF_ERROR(CheckRelativePath(entry.file()));
-    if (entry.path() == kKeyPath || entry.path() == kConfigPath) continue;
-    return status::Error(absl::StatusCode::kInvalidArgument, "NOT_A_BACKUP",
-                         absl::StrCat(path, " names the file ", entry.path(),
-                                      ", which does not belong into a backup"));
-  }
-  return manifest;
-}
-
-absl::StatusOr<std::string> ReadKeptFile(const std::string& from,
-                                         const BackupManifest::File& entry) {
-  const std::string path = absl::StrCat(from, "/", entry.file());
-  CAPSTAN_ASSIGN_OR_RETURN(std::string bytes, ReadSmallFile(path));
-  if (Sha256::Of(bytes) == entry.sha256()) return bytes;
-  return status::Error(absl::StatusCode::kInvalidArgument, store::kReasonBackupCorrupt,
-                       absl::StrCat(path, " is torn or altered: its SHA-256 is another"));
-}
-
-// Reads one store's file whole; that it is the one the manifest speaks of.
-absl::Status VerifyStoreFile(const std::string& from, const BackupManifest::Store& entry) {
-  const std::string path = absl::StrCat(from, "/", entry.file());
-  const auto header = store::VerifyBackupFile(path);
-  if (!header.ok()) return BlameFile(header.status());
-  if (header->service() == entry.service() && header->body_sha256() == entry.body_sha256()) {
-    return absl::OkStatus();
-  }
-  return status::Error(absl::StatusCode::kInvalidArgument, store::kReasonBackupCorrupt,
-                       absl::StrCat(path, " is not the file that ", kManifest, " speaks of"));
 }
 
 absl::Status NoPlatform(const std::string& where) {
@@ -184,13 +111,13 @@ absl::Status BackupStores(const PlatformStores& stores, const std::string& folde
 
 absl::Status BackupFiles(const std::string& data_dir, const std::string& folder, bool with_key,
                          BackupManifest* manifest) {
-  for (const char* path : {kKeyPath, kConfigPath}) {
+  for (const char* path : {kBackupKey, kBackupConfig}) {
     const std::string source = absl::StrCat(data_dir, "/", path);
-    if (!Exists(source) || (path == kKeyPath && !with_key)) continue;
+    if (!Exists(source) || (path == kBackupKey && !with_key)) continue;
     CAPSTAN_ASSIGN_OR_RETURN(const std::string bytes, ReadSmallFile(source));
     BackupManifest::File* entry = manifest->add_files();
     entry->set_path(path);
-    entry->set_file(path == kKeyPath ? "files/key_keeper.key" : "files/config.yaml");
+    entry->set_file(path == kBackupKey ? "files/key_keeper.key" : "files/config.yaml");
     entry->set_sha256(Sha256::Of(bytes));
     CAPSTAN_RETURN_IF_ERROR(
         WriteFileAtomically(absl::StrCat(folder, "/", entry->file()), bytes, 0600));
@@ -228,10 +155,11 @@ absl::StatusOr<StoredService> ServiceOf(const BackupManifest::Store& entry) {
                                     "', which this program does not know"));
 }
 
+// `filled`: what else a restore would replace.
 absl::StatusOr<std::vector<Target>> OpenTargets(const PlatformStores& stores,
-                                                const BackupManifest& manifest, bool force) {
+                                                const BackupManifest& manifest, bool force,
+                                                std::vector<std::string> filled) {
   std::vector<Target> targets;
-  std::vector<std::string> filled;
   std::string where;
   for (const BackupManifest::Store& entry : manifest.stores()) {
     Target target;
@@ -261,7 +189,7 @@ absl::Status RestoreFiles(const std::string& data_dir, const std::string& from,
     if (Exists(path)) {
       CAPSTAN_ASSIGN_OR_RETURN(const std::string there, ReadSmallFile(path));
       // Settings that are there are newer than the backup's.
-      if (there == bytes || entry.path() == kConfigPath) continue;
+      if (there == bytes || entry.path() == kBackupConfig) continue;
       if (rename(path.c_str(), absl::StrCat(path, ".replaced").c_str()) != 0) {
         return ErrnoStatus(errno, "renaming", path);
       }
@@ -273,10 +201,10 @@ absl::Status RestoreFiles(const std::string& data_dir, const std::string& from,
 
 absl::Status CheckKey(const std::string& data_dir, const std::string& from,
                       const BackupManifest& manifest, bool force) {
-  const std::string path = absl::StrCat(data_dir, "/", kKeyPath);
+  const std::string path = absl::StrCat(data_dir, "/", kBackupKey);
   for (const BackupManifest::File& entry : manifest.files()) {
     CAPSTAN_ASSIGN_OR_RETURN(const std::string bytes, ReadKeptFile(from, entry));
-    if (entry.path() != kKeyPath) continue;
+    if (entry.path() != kBackupKey) continue;
     if (!Exists(path)) return absl::OkStatus();
     CAPSTAN_ASSIGN_OR_RETURN(const std::string there, ReadSmallFile(path));
     if (there == bytes || force) return absl::OkStatus();
@@ -298,9 +226,9 @@ absl::StatusOr<cli::v1::PlatformConfig> SettingsFor(const RestoreOptions& option
                                                     const std::string& data_dir,
                                                     const BackupManifest& manifest) {
   if (!options.config.empty()) return dev::ReadNewPlatformConfig(options.config);
-  if (!Exists(absl::StrCat(data_dir, "/", kConfigPath))) {
+  if (!Exists(absl::StrCat(data_dir, "/", kBackupConfig))) {
     for (const BackupManifest::File& entry : manifest.files()) {
-      if (entry.path() != kConfigPath) continue;
+      if (entry.path() != kBackupConfig) continue;
       return dev::ReadNewPlatformConfig(absl::StrCat(options.from, "/", entry.file()));
     }
   }
@@ -368,12 +296,13 @@ absl::Status BackupPlatform(const BackupOptions& options, cli::Invocation& invoc
   CAPSTAN_RETURN_IF_ERROR(MakeFolder(partial + "/stores"));
   CAPSTAN_RETURN_IF_ERROR(MakeFolder(partial + "/files"));
   BackupManifest manifest;
-  manifest.set_format(kFormat);
+  manifest.set_format(kBackupFormat);
   *manifest.mutable_create_time() = ToProto(invocation.clock->Read().wall);
   CAPSTAN_RETURN_IF_ERROR(BackupStores(stores, partial, invocation, &manifest));
+  CAPSTAN_RETURN_IF_ERROR(BackupDatabases(data_dir, partial, invocation, &manifest));
   CAPSTAN_RETURN_IF_ERROR(BackupFiles(data_dir, partial, !options.without_key, &manifest));
-  CAPSTAN_RETURN_IF_ERROR(
-      WriteFileAtomically(absl::StrCat(partial, "/", kManifest), cli::ToJson(manifest), 0600));
+  CAPSTAN_RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(partial, "/", kBackupManifest),
+                                              cli::ToJson(manifest), 0600));
   CAPSTAN_RETURN_IF_ERROR(SyncFolder(partial));
   if (rename(partial.c_str(), options.out.c_str()) != 0) {
     return ErrnoStatus(errno, "naming", options.out);
@@ -396,11 +325,16 @@ absl::Status RestorePlatform(const RestoreOptions& options, cli::Invocation& inv
     CAPSTAN_RETURN_IF_ERROR(ServiceOf(entry).status());
     CAPSTAN_RETURN_IF_ERROR(VerifyStoreFile(options.from, entry));
   }
+  CAPSTAN_RETURN_IF_ERROR(VerifyDatabases(options.from, manifest));
   CAPSTAN_ASSIGN_OR_RETURN(cli::v1::PlatformConfig config,
                            SettingsFor(options, data_dir, manifest));
   CAPSTAN_RETURN_IF_ERROR(dev::MakePartFolders(data_dir, config));
   const PlatformStores stores(data_dir, std::move(config), invocation.clock);
-  CAPSTAN_ASSIGN_OR_RETURN(std::vector<Target> targets, OpenTargets(stores, manifest, force));
+  std::vector<std::string> filled;
+  CAPSTAN_ASSIGN_OR_RETURN(DatabaseRestore databases,
+                           DatabaseRestore::Open(data_dir, options.from, manifest, &filled));
+  CAPSTAN_ASSIGN_OR_RETURN(std::vector<Target> targets,
+                           OpenTargets(stores, manifest, force, std::move(filled)));
 
   CAPSTAN_RETURN_IF_ERROR(WriteFileAtomically(dev::UnfinishedRestoreFile(data_dir),
                                               absl::StrCat(options.from, "\n"), 0600));
@@ -430,6 +364,7 @@ absl::Status RestorePlatform(const RestoreOptions& options, cli::Invocation& inv
     *invocation.err << "capstan: " << name << ": " << restored->header.record_count()
                     << " records, incarnation " << restored->incarnation << std::endl;
   }
+  CAPSTAN_RETURN_IF_ERROR(databases.Run(invocation));
   if (unlink(dev::UnfinishedRestoreFile(data_dir).c_str()) != 0) {
     return ErrnoStatus(errno, "removing", dev::UnfinishedRestoreFile(data_dir));
   }
@@ -476,6 +411,18 @@ absl::Status CheckPlatform(const CheckOptions& options, cli::Invocation& invocat
       }
       report(name, check);
     }
+  }
+  const auto report_database = [&](absl::string_view what, const absl::StatusOr<int64_t>& records) {
+    problems += records.ok() ? 0 : 1;
+    *invocation.out << what << ": "
+                    << (records.ok() ? absl::StrCat("sound, ", *records, " records")
+                                     : std::string(records.status().message()))
+                    << std::endl;
+  };
+  if (options.from.empty()) {
+    CheckDatabases(invocation.data_dir, report_database);
+  } else {
+    CheckCopiedDatabases(options.from, manifest, report_database);
   }
   for (const BackupManifest::File& entry : manifest.files()) {
     const auto read = ReadKeptFile(options.from, entry);

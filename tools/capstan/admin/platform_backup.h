@@ -5,7 +5,7 @@
 // credentials) and `config.yaml`. What is not: the stores of executor and node agent, which say
 // what runs on this machine *now*; an older copy would be untrue. A restore leaves them as they
 // lie, so that what runs goes on; where they are lost, they begin empty under new incarnations. Nor
-// what Streams, archive and Sites hold.
+// what Streams and Sites hold. For telemetry's archive and subscriptions see platform_databases.h.
 //
 // Each store is read as of one revision, one store after the other while all services run: those
 // that refer first, those that are referred to after them. So whatever a restored record names is

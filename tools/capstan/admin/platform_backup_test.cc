@@ -11,17 +11,23 @@
 #include <string>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "libs/status/error.h"
 #include "libs/store/blocking_store.h"
+#include "libs/store/sqlite_connection.h"
+#include "libs/store/sqlite_copy.h"
+#include "libs/store/sqlite_schema.h"
 #include "libs/store/sqlite_store.h"
 #include "libs/store/store.h"
 #include "libs/strand/thread_strand.h"
 #include "libs/time/system_clock.h"
 #include "proto/capstan/credentials/v1/record.pb.h"
+#include "proto/capstan/scheduler/v1/job.pb.h"
+#include "services/telemetry/stored_files.h"
 #include "tools/capstan/admin/stored_services.h"
 #include "tools/capstan/dev/data_folder.h"
 
@@ -81,6 +87,42 @@ class PlatformBackupTest : public testing::Test {
     const int64_t incarnation = (*opened)->incarnation();
     strand.Stop();
     return incarnation;
+  }
+  // Puts an ended Job into the archive, as telemetry does.
+  void Archive(const std::string& uid) {
+    scheduler::v1::Job job;
+    job.set_uid(uid);
+    job.set_name("projects/p/jobs/" + uid);
+    const std::string bytes = job.SerializeAsString();
+    Database(0, [&](store::SqliteConnection* db) {
+      return db->Query("INSERT INTO jobs VALUES (?, 'projects/p', ?, 0, '', 0, 0, 0, ?)")
+          .BindText(uid)
+          .BindText(job.name())
+          .BindBlob(bytes)
+          .Run();
+    });
+  }
+  int64_t Archived() {
+    int64_t count = -1;
+    Database(0, [&](store::SqliteConnection* db) {
+      count = db->Number("SELECT count(*) FROM jobs").value_or(-1);
+      return absl::OkStatus();
+    });
+    return count;
+  }
+  // The archive is the first, the subscriptions are the second.
+  std::string DatabaseFile(size_t which) {
+    return absl::StrCat(invocation_.data_dir, "/telemetry/",
+                        telemetry::StoredFiles().at(which).name);
+  }
+  void Database(size_t which, absl::FunctionRef<absl::Status(store::SqliteConnection*)> use) {
+    fs::create_directories(invocation_.data_dir + "/telemetry");
+    auto db = store::SqliteConnection::Open(DatabaseFile(which), true, true);
+    ASSERT_TRUE(db.ok()) << db.status();
+    ASSERT_TRUE((*db)->Execute("PRAGMA journal_mode = WAL").ok());
+    ASSERT_EQ(store::PrepareSqliteSchema(db->get(), telemetry::StoredFiles().at(which).schema),
+              absl::OkStatus());
+    EXPECT_EQ(use(db->get()), absl::OkStatus());
   }
   std::string Reason(const absl::Status& status) { return status::Reason(status); }
 
@@ -166,6 +208,71 @@ TEST_F(PlatformBackupTest, WhatIsAlteredOrDoesNotBelongIsRefusedBeforeAnythingIs
       refused("backup.json", absl::StrReplaceAll(manifest, {{"\"service\": \"credentials\"",
                                                              "\"service\": \"node_agent\""}})),
       "FOREIGN_BACKUP");
+}
+
+TEST_F(PlatformBackupTest, TheArchiveAndSubscriptionsComeBackWhereThereAreNone) {
+  Archive("one");
+  Archive("two");
+  ASSERT_TRUE(BackupPlatform({.out = backup_}, invocation_).ok()) << err_.str();
+  EXPECT_THAT(err_.str(), HasSubstr("telemetry: 2 archived Jobs"));
+  EXPECT_THAT(err_.str(), HasSubstr("so the backup holds no subscriptions"));
+  struct stat info = {};
+  ASSERT_EQ(stat((backup_ + "/databases/archive.sqlite").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+  EXPECT_TRUE(CheckPlatform({.from = backup_}, invocation_).ok()) << out_.str();
+  EXPECT_TRUE(CheckPlatform({}, invocation_).ok()) << out_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("telemetry/archive.sqlite: sound, 2 records"));
+
+  Use("second");
+  ASSERT_EQ(RestorePlatform({.from = backup_}, invocation_), absl::OkStatus());
+  EXPECT_EQ(Archived(), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("the backup holds no subscriptions, and there are none"));
+
+  // What is there is newer, and stays.
+  Archive("three");
+  ASSERT_EQ(RestorePlatform({.from = backup_, .force = true}, invocation_), absl::OkStatus());
+  EXPECT_EQ(Archived(), 3);
+  EXPECT_THAT(err_.str(), HasSubstr("kept the 3 archived Jobs that are there; to have"));
+
+  // Unless it can't be read, and then not without being told to.
+  const std::string file = DatabaseFile(0);
+  for (const char* suffix : {"-wal", "-shm"}) fs::remove(file + suffix);
+  WriteFile(file, std::string(8192, 'x'));
+  EXPECT_EQ(Reason(CheckPlatform({}, invocation_)), "ENDED_BADLY");
+  EXPECT_EQ(Reason(BackupPlatform({.out = backup_ + "2"}, invocation_)), "STORE_CORRUPT");
+  const absl::Status refused = RestorePlatform({.from = backup_}, invocation_);
+  EXPECT_EQ(Reason(refused), "STORE_NOT_EMPTY");
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("telemetry/archive.sqlite"));
+  ASSERT_EQ(RestorePlatform({.from = backup_, .force = true}, invocation_), absl::OkStatus());
+  EXPECT_EQ(Archived(), 2);
+  EXPECT_EQ(ReadFile(file + ".replaced"), std::string(8192, 'x'));
+}
+
+TEST_F(PlatformBackupTest, ADatabaseThatIsAlteredOrUnknownIsRefused) {
+  Archive("one");
+  ASSERT_TRUE(BackupPlatform({.out = backup_}, invocation_).ok()) << err_.str();
+  const auto refused = [&](const std::string& file, const std::string& bytes) {
+    const std::string path = absl::StrCat(backup_, "/", file);
+    const std::string before = ReadFile(path);
+    WriteFile(path, bytes);
+    EXPECT_FALSE(CheckPlatform({.from = backup_}, invocation_).ok()) << file;
+    Use("second");
+    const absl::Status status = RestorePlatform({.from = backup_, .force = true}, invocation_);
+    EXPECT_FALSE(fs::exists(StoreFile(invocation_.data_dir, "credentials"))) << file;
+    EXPECT_FALSE(fs::exists(DatabaseFile(0))) << file;
+    WriteFile(path, before);
+    return Reason(status);
+  };
+  EXPECT_EQ(refused("databases/archive.sqlite", "torn"), "BACKUP_CORRUPT");
+  const std::string manifest = ReadFile(backup_ + "/backup.json");
+  const auto altered = [&](const std::string& from, const std::string& to) {
+    return absl::StrReplaceAll(manifest, {{from, to}});
+  };
+  EXPECT_EQ(refused("backup.json", altered("telemetry/archive.sqlite", "run/evil")),
+            "FOREIGN_BACKUP");
+  EXPECT_EQ(refused("backup.json", altered("databases/archive.sqlite", "../x")), "UNSAFE_PATH");
+  fs::remove(backup_ + "/databases/archive.sqlite");
+  EXPECT_EQ(Reason(RestorePlatform({.from = backup_}, invocation_)), "BACKUP_CORRUPT");
 }
 
 TEST_F(PlatformBackupTest, WhatWasCutOffIsFinishedByTheNextRestore) {

@@ -14,6 +14,7 @@
 #include "libs/status/error.h"
 #include "libs/store/sqlite_connection.h"
 #include "libs/store/sqlite_copy.h"
+#include "libs/time/proto_time.h"
 #include "libs/time/system_clock.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
 #include "services/telemetry/adapters/sqlite_job_archive.h"
@@ -37,10 +38,11 @@ class StoredFilesTest : public testing::Test {
     EXPECT_TRUE(opened.ok()) << opened.status();
     return opened.ok() ? *std::move(opened) : nullptr;
   }
-  static void Put(SqliteJobArchive* archive, const std::string& uid) {
+  void Put(SqliteJobArchive* archive, const std::string& uid) {
     scheduler::v1::Job job;
     job.set_uid(uid);
     job.set_name("projects/p/jobs/" + uid);
+    *job.mutable_end_time() = ToProto(clock_.Read().wall);
     (*job.mutable_spec()->mutable_labels())["team"] = "vision";
     absl::Notification done;
     archive->Put({job}, [&](const absl::Status& put) {

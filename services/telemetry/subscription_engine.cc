@@ -4,10 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "libs/status/error.h"
-#include "services/telemetry/core/stream_rules.h"
 #include "services/telemetry/core/subscription_rules.h"
 
 namespace capstan::telemetry {
@@ -20,8 +18,6 @@ constexpr char kDeleteAct[] = "/capstan.telemetry.v1.SubscriptionService/DeleteS
 constexpr char kSeekAct[] = "/capstan.telemetry.v1.SubscriptionService/SeekSubscription";
 // Subscriptions with commands under way, those that do not exist included.
 constexpr size_t kMaxLanes = 2000;
-// What segment_log says when retention overtakes a read.
-constexpr char kDropped[] = "OFFSET_DROPPED";
 
 absl::Status Stopping() { return absl::UnavailableError("telemetry is stopping"); }
 
@@ -32,117 +28,6 @@ absl::Status Replaced(const std::string& name) {
 }
 
 }  // namespace
-
-// A reader that is connected, shared with what Streams hold of it.
-class SubscriptionEngine::Reader {
- public:
-  Reader(SubscriptionRecord record, std::unique_ptr<SubscriptionSink> sink)
-      : record_(std::move(record)),
-        sink_(std::move(sink)),
-        next_(record_.acknowledged_offset() + 1) {}
-
-  const SubscriptionRecord& record() const { return record_; }
-  // Behind the last record that was written to it.
-  int64_t next() const { return next_; }
-  bool over() const { return over_; }
-  SubscriptionSink* sink() { return sink_.get(); }
-
-  v1::SubscribeResponse NewResponse() const {
-    v1::SubscribeResponse response;
-    response.set_reader_generation(record_.reader_generation());
-    return response;
-  }
-  // Records in their order without a hole, or the end of the reader.
-  absl::Status Write(const v1::ReadRecordsResponse& read) {
-    if (over_) return absl::CancelledError("the reader is over");
-    v1::SubscribeResponse response = NewResponse();
-    int64_t next = next_;
-    absl::Status broken;
-    for (const v1::Record& record : read.records()) {
-      if (IsRetentionGap(record)) {
-        broken = Expired(next, record.offset() + 1);
-      } else if (record.offset() != next) {
-        broken = status::Error(absl::StatusCode::kDataLoss, "STREAM_DAMAGED",
-                               absl::StrCat("record ", next, " of ", record_.stream(),
-                                            " is missing: the next is ", record.offset()));
-      }
-      if (!broken.ok()) break;
-      *response.add_records() = record;
-      ++next;
-    }
-    response.set_caught_up(broken.ok() && read.caught_up());
-    if (response.records_size() > 0 || response.caught_up()) {
-      const absl::Status written = sink_->Write(response);
-      if (!written.ok()) return written;
-      next_ = next;
-    }
-    if (broken.ok()) return absl::OkStatus();
-    End(broken);
-    return absl::CancelledError("the reader is over");
-  }
-  void End(const absl::Status& why) {
-    if (std::exchange(over_, true)) return;
-    int64_t first = 0;
-    const auto info = status::GetErrorInfo(why);
-    if (info.has_value() && info->reason == kDropped) {
-      const auto it = info->metadata.find("first_offset");
-      if (it != info->metadata.end() && absl::SimpleAtoi(it->second, &first)) {
-        return sink_->Finish(Expired(next_, first));
-      }
-    }
-    sink_->Finish(why);
-  }
-
- private:
-  absl::Status Expired(int64_t next, int64_t first) const {
-    SubscriptionRecord at = record_;
-    at.set_acknowledged_offset(next - 1);
-    return CheckCursor(at, {first, std::max(first, next)});
-  }
-
-  const SubscriptionRecord record_;
-  const std::unique_ptr<SubscriptionSink> sink_;
-  int64_t next_;
-  bool over_ = false;
-};
-
-// What Streams write a reader's records to.
-class SubscriptionEngine::ReaderSink final : public RecordSink {
- public:
-  ReaderSink(SubscriptionEngine* engine, std::shared_ptr<Reader> reader)
-      : engine_(engine), alive_(engine->alive_), reader_(std::move(reader)) {}
-
-  absl::Status Write(const v1::ReadRecordsResponse& response) override {
-    absl::Status written = reader_->Write(response);
-    if (reader_->over()) Gone();
-    return written;
-  }
-  void NotifyDrained(Strand::Task task) override {
-    reader_->sink()->NotifyDrained(std::move(task));
-  }
-  void NotifyClosed(Strand::Task task) override {
-    reader_->sink()->NotifyClosed([engine = engine_, alive = alive_,
-                                   weak = std::weak_ptr<Reader>(reader_),
-                                   task = std::move(task)]() mutable {
-      task();
-      const std::shared_ptr<Reader> reader = weak.lock();
-      if (reader != nullptr && alive.lock()) engine->OnReaderGone(reader);
-    });
-  }
-  void Finish(const absl::Status& status) override {
-    reader_->End(status);
-    Gone();
-  }
-
- private:
-  void Gone() {
-    if (alive_.lock()) engine_->OnReaderGone(reader_);
-  }
-
-  SubscriptionEngine* const engine_;
-  const std::weak_ptr<char> alive_;
-  const std::shared_ptr<Reader> reader_;
-};
 
 template <typename F>
 auto SubscriptionEngine::WhileAlive(F f) {
@@ -429,16 +314,20 @@ void SubscriptionEngine::OpenReader(const SubscriptionRecord& record, bool follo
     EndReader(record.name(), Replaced(record.name()));
   }
   if (stopped_) return sink->Finish(Stopping());
-  auto reader = std::make_shared<Reader>(record, std::move(sink));
+  const auto reader = std::make_shared<SubscriptionReader>(record, std::move(sink));
   // Its generation, before there is anything to acknowledge.
-  if (!reader->sink()->Write(reader->NewResponse()).ok()) return;
+  if (!reader->TellGeneration().ok()) return;
   readers_[record.name()] = reader;
   open_readers_.Set(static_cast<double>(readers_.size()));
   v1::ReadRecordsRequest read;
   read.set_stream(record.stream());
   read.set_start_offset(reader->next());
   read.set_follow(follow);
-  deps_.streams->OpenReader(std::move(read), std::make_unique<ReaderSink>(this, std::move(reader)));
+  deps_.streams->OpenReader(
+      std::move(read), MakeReaderSink(reader, [this, alive = std::weak_ptr<char>(alive_)](
+                                                  const std::shared_ptr<SubscriptionReader>& gone) {
+        if (alive.lock()) OnReaderGone(gone);
+      }));
 }
 
 void SubscriptionEngine::Acknowledge(const v1::AcknowledgeRequest& request,
@@ -481,12 +370,12 @@ void SubscriptionEngine::Acknowledge(const v1::AcknowledgeRequest& request,
 void SubscriptionEngine::EndReader(const std::string& name, const absl::Status& why) {
   const auto it = readers_.find(name);
   if (it == readers_.end()) return;
-  const std::shared_ptr<Reader> reader = it->second;
+  const std::shared_ptr<SubscriptionReader> reader = it->second;
   reader->End(why);
   OnReaderGone(reader);
 }
 
-void SubscriptionEngine::OnReaderGone(const std::shared_ptr<Reader>& reader) {
+void SubscriptionEngine::OnReaderGone(const std::shared_ptr<SubscriptionReader>& reader) {
   reader->End(absl::CancelledError("the reader is gone"));
   const auto it = readers_.find(reader->record().name());
   if (it == readers_.end() || it->second != reader) return;

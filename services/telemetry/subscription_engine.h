@@ -22,6 +22,7 @@
 #include "services/telemetry/ports/streams.h"
 #include "services/telemetry/ports/subscription_store.h"
 #include "services/telemetry/ports/subscriptions.h"
+#include "services/telemetry/subscription_reader.h"
 
 namespace capstan::telemetry {
 
@@ -72,8 +73,6 @@ class SubscriptionEngine final : public Subscriptions {
   void Stop();
 
  private:
-  class Reader;
-  class ReaderSink;
   // The commands about one subscription: the first is under way.
   using Lane = std::deque<absl::AnyInvocable<void()>>;
 
@@ -94,7 +93,7 @@ class SubscriptionEngine final : public Subscriptions {
   v1::Subscription Show(const core::SubscriptionRecord& record, const StreamExtent& extent) const;
 
   void EndReader(const std::string& name, const absl::Status& why);
-  void OnReaderGone(const std::shared_ptr<Reader>& reader);
+  void OnReaderGone(const std::shared_ptr<SubscriptionReader>& reader);
   void OpenReader(const core::SubscriptionRecord& record, bool follow,
                   std::unique_ptr<SubscriptionSink> sink);
   // Tells Streams which are read by subscriptions.
@@ -113,7 +112,7 @@ class SubscriptionEngine final : public Subscriptions {
   std::map<std::string, Lane> lanes_;
   // Subscriptions that are being made, by name: the Stream.
   std::map<std::string, std::string> in_the_making_;
-  std::map<std::string, std::shared_ptr<Reader>> readers_;
+  std::map<std::string, std::shared_ptr<SubscriptionReader>> readers_;
   // As last looked up, by Stream.
   std::map<std::string, StreamExtent> extents_;
   bool stopped_ = false;

@@ -100,7 +100,8 @@ TEST_F(SubscriptionReaderTest, AHoleEndsItBehindWhatWasWhole) {
 
 TEST_F(SubscriptionReaderTest, WhatRetentionDroppedEndsItWithWhereToGoOn) {
   v1::ReadRecordsResponse read = Read({5});
-  *read.add_records() = GapRecordBefore(/*first=*/20, /*records=*/14, /*dropped_bytes=*/0);
+  *read.add_records() =
+      GapRecordBefore(/*first_kept=*/20, /*dropped_records=*/14, /*dropped_bytes=*/0);
   EXPECT_TRUE(absl::IsCancelled(records_->Write(read)));
   EXPECT_EQ(status::Reason(*sent_.end), "CURSOR_EXPIRED");
   EXPECT_EQ(status::GetErrorInfo(*sent_.end)->metadata.at("first_offset"), "20");

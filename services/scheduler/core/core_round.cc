@@ -149,6 +149,13 @@ std::map<std::string, std::map<int, Amounts>> SchedulerCore::KeepForReturning(
   for (const std::string& uid : live_) {
     const JobEntry& job = *model_.FindJob(uid);
     if (!ReturnsAtOnce(job)) continue;
+    const auto shares = usage_.SharesOf(uid);
+    const bool any_silent = std::any_of(shares.begin(), shares.end(), [work](const auto& share) {
+      const int at = work->PositionOf(share.first);
+      return at < 0 || work->standings[at].silent;
+    });
+    // The end on a silent Node may be long in coming.
+    if (any_silent) continue;
     for (int rank = 0; rank < static_cast<int>(job.gang->tasks.size()); ++rank) {
       const int at = job.gang->ended(rank) ? work->PositionOf(job.gang->node(rank)) : -1;
       if (at < 0) continue;
@@ -209,6 +216,19 @@ void SchedulerCore::BeginRound(RoundWork* work) {
     work->held_priorities.emplace_back(gang.uid, gang.priority);
   }
   work->placing = placer_->Begin(work->nodes, work->held);
+  ReviseHopeless(*work);
+}
+
+void SchedulerCore::ReviseHopeless(const RoundWork& work) {
+  Amounts fleet;
+  auto node = model_.nodes.begin();
+  for (const NodeStanding& standing : work.standings) {
+    const rec::NodeRecord& record = (node++)->second;
+    if (standing.capacity.eligible) fleet.Add(Amounts::From(record.observation().allocatable()));
+  }
+  if (fleet == hopeless_fleet_) return;
+  hopeless_.clear();
+  hopeless_fleet_ = std::move(fleet);
 }
 
 void SchedulerCore::PlaceMadeRoomFor(RoundWork* work) {
@@ -291,6 +311,11 @@ void SchedulerCore::TryReserve(JobEntry* job, const GangRequest& request, RoundW
   ++work->reserve_attempts;
   const absl::optional<StartEstimate> estimate = work->placing->Reserve(request);
   if (!estimate) {
+    // What is short of room it had is not counted on to go: that is no final word.
+    const bool any_short =
+        std::any_of(work->nodes.begin(), work->nodes.end(),
+                    [](const NodeCapacity& node) { return node.free.AnyBelowZero(); });
+    if (!any_short) hopeless_.insert(job->uid());
     if (reserved_ == job->uid()) ForgetReservation();
     return;
   }
@@ -379,7 +404,8 @@ SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* 
     if (job->state.reason() != "RESERVED") SetState(job, Job::STATE_QUEUED, "RESERVED", kReserved);
     return Tried::kLeft;
   }
-  if (reserved_.empty() && work->reserve_attempts < kMaxReserveAttempts) {
+  if (reserved_.empty() && work->reserve_attempts < kMaxReserveAttempts &&
+      hopeless_.count(job->uid()) == 0) {
     TryReserve(job, request, work);
   }
   if (job->state.reason() != "INSUFFICIENT_RESOURCES" && job->state.reason() != "PREEMPTED") {

@@ -148,7 +148,10 @@ void SchedulerCore::ObserveNode(const std::string& cluster, const NodeObservatio
   const bool known = model_.nodes.count(id) > 0;
   rec::NodeRecord& record = model_.nodes[id];
   const bool same = known && Said(record.observation()) == Said(observation);
-  if (!same || record.state() != Node::STATE_ACTIVE) room_changed_ = true;
+  if (!same || record.state() != Node::STATE_ACTIVE) {
+    room_changed_ = true;
+    hopeless_.clear();
+  }
   if (session::SerializeDeterministic(record.observation()) !=
       session::SerializeDeterministic(observation)) {
     dirty_nodes_.insert(id);

@@ -22,6 +22,10 @@ using capstan::type::v1::NodeObservation;
 using capstan::type::v1::TaskObservation;
 
 constexpr int kMaxNodeFits = 20;
+constexpr char kFits[] = "it fits and is about to be placed";
+// Of a Job that a round did not place all the same.
+constexpr char kFitsNot[] =
+    "what is free would hold it, but is kept for others or cannot be divided among its TaskGroups";
 
 std::string TrimmedDecimal(double value) {
   std::string text = absl::StrFormat("%.3f", value);
@@ -244,7 +248,7 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
   const std::string level = LevelInWords(gang.topology.required());
   add("topology", absl::StrCat("is in no ", level), absl::StrCat("are in no ", level));
   if (best.has_value() && best->group < 0) {
-    response->set_summary("it fits and is about to be placed");
+    response->set_summary(kFits);
     return;
   }
   std::vector<std::string> within;
@@ -355,6 +359,7 @@ void ExplainQueued(const JobEntry& job, const std::vector<NodeStanding>& nodes,
   }
   ExplainRoom(job, nodes, response);
   std::string summary = response->summary();
+  if (summary == kFits && job.state.message() == kFitsNot) summary = kFitsNot;
   if (job.state.reason() == "RESERVED") summary = job.state.message();
   if (job.state.reason() == "PREEMPTED") {
     summary = absl::StrCat("was ended for a Job of higher standing; ", summary);
@@ -433,7 +438,7 @@ bool WaitsForRoom(const JobEntry& job) {
 std::string RoomInWords(const JobEntry& job, const std::vector<NodeStanding>& nodes) {
   ExplainJobResponse response;
   ExplainRoom(job, nodes, &response);
-  return response.summary();
+  return response.summary() == kFits ? kFitsNot : response.summary();
 }
 
 ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,

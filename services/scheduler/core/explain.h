@@ -40,7 +40,7 @@ bool WaitsForRoom(const JobEntry& job);
 capstan::scheduler::v1::ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
                                                       const std::vector<NodeStanding>& nodes);
 
-// The summary of the above for a Job that waits for room, without looking at other Jobs.
+// The summary of the above for a Job that found no place in a round, without looking at other Jobs.
 std::string RoomInWords(const JobEntry& job, const std::vector<NodeStanding>& nodes);
 
 // `1.5`, `0.25`: thousandths of a core as cores.

@@ -159,7 +159,8 @@ class SchedulerCore {
   enum class Tried { kLeft, kPlaced, kMakesRoom };
   void Round();
   void BeginRound(RoundWork* work);
-  // What ended Tasks had of those gangs that return at once, taken out of what is free. By uid.
+  // What ended Tasks had of those gangs that return at once, taken out of what is free; not if one
+  // of their Tasks is on a silent Node. By uid.
   std::map<std::string, std::map<int, Amounts>> KeepForReturning(RoundWork* work) const;
   // Every gang that holds a place.
   std::vector<HeldGang> HeldGangs(const RoundWork& work) const;
@@ -175,6 +176,8 @@ class SchedulerCore {
   bool TryMakeRoom(const QueueOrder& order, JobEntry* job, const GangRequest& request,
                    RoundWork* work);
   void TryReserve(JobEntry* job, const GangRequest& request, RoundWork* work);
+  // Drops what was learned of Jobs that no room can be kept for, if the fleet is another.
+  void ReviseHopeless(const RoundWork& work);
   void ForgetReservation();
   void PlaceIn(JobEntry* job, const GangRequest& request, const GangPlacement& placement,
                RoundWork* work);
@@ -248,6 +251,10 @@ class SchedulerCore {
   std::set<OrderKey> making_room_;
   // The waiting Job that room is kept for, or "".
   std::string reserved_;
+  // Those of waiting_ that would not fit even once all that runs has gone, as far as it was tried
+  // with what usable Nodes have in all. They use up no more tries to keep room for somebody.
+  std::set<std::string> hopeless_;
+  Amounts hopeless_fleet_;
   // The next time at which someone who may not be ended yet might be.
   BootTime protected_until_ = BootTime::InfiniteFuture();
   std::set<std::pair<absl::Time, std::string>> finished_;  // by end; uids

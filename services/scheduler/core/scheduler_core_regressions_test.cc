@@ -177,6 +177,25 @@ TEST_F(SchedulerCoreRegressionsTest, Volcano5805WhatIsKeptForAGangIsNotKeptForEv
   EXPECT_EQ(StateOf("urgent"), Job::STATE_RUNNING);
 }
 
+// Nor where the end of one of its Tasks may be a quarter of an hour away.
+TEST_F(SchedulerCoreRegressionsTest, Volcano5805NothingIsKeptWhileANodeIsSilent) {
+  FakeExecutor executor("local", 2, 4000, &harness_);
+  executor.Connect();
+  Submit("gang", Spec(8));
+  Work();
+  Submit("fresh", Spec(1));
+  executor.ReportNode(1, /*silent=*/true);
+  for (const std::string& key : executor.Keys()) {
+    if (executor.hears(executor.tasks().at(key).desired.node())) {
+      executor.End(key, TaskEnd::CAUSE_LOST);
+      break;
+    }
+  }
+  Run(absl::Seconds(5));
+  EXPECT_EQ(StateOf("gang"), Job::STATE_STOPPING);
+  EXPECT_EQ(StateOf("fresh"), Job::STATE_RUNNING);
+}
+
 // KAI-Scheduler #2075: a pod whose bind an admission webhook always refused won every cycle, and
 // nothing else was ever bound to the node. Here it outranks the others and wants the whole fleet.
 TEST_F(SchedulerCoreRegressionsTest, Kai2075WhatCannotBeCarriedOutDoesNotStarveOthers) {
@@ -214,6 +233,34 @@ TEST_F(SchedulerCoreRegressionsTest, Kai2075WhatCannotBeCarriedOutDoesNotStarveO
   EXPECT_EQ(StateOf("poison"), Job::STATE_FAILED);
   Run(absl::Seconds(5));
   EXPECT_EQ(In(Job::STATE_RUNNING).size(), 8u);
+}
+
+// The same with Jobs that nobody can ever place: each round they came first, and with a few of them
+// no room was kept for whoever came behind.
+TEST_F(SchedulerCoreRegressionsTest, Kai2075WhatCanNeverStartDoesNotKeepRoomFromOthers) {
+  FakeExecutor executor("local", 2, 4000, &harness_);
+  executor.Connect();
+  for (int i = 0; i < 10; ++i) {
+    JobSpec spec = Spec(1, 1);
+    spec.mutable_task_groups(0)->mutable_resources()->set_cpu_millis(4001 + i);
+    Submit(absl::StrCat("never", i), spec);
+  }
+  int small = 0;
+  const auto submit_small = [&] {
+    JobSpec spec = Spec(1);
+    *spec.mutable_time_limit() = ToProto(absl::Minutes(2));
+    Submit(absl::StrCat("small", small++), spec);
+  };
+  while (small < 8) submit_small();
+  Submit("wide", Spec(8));
+  const BootTime submitted = harness_.now().boot;
+  while (StateOf("wide") != Job::STATE_RUNNING &&
+         harness_.now().boot < submitted + absl::Minutes(20)) {
+    submit_small();
+    Run(absl::Seconds(10));
+  }
+  EXPECT_EQ(StateOf("wide"), Job::STATE_RUNNING);
+  EXPECT_LE(harness_.now().boot - submitted, absl::Minutes(4));
 }
 
 // Kueue #14477: one workload was popped per queue and cycle, most of which could not start, so that
@@ -314,6 +361,11 @@ class Armada4634Test : public SchedulerCoreRegressionsTest {
 
 TEST_F(Armada4634Test, RoundsGoOnWhileAGangIsPartlyEnded) {
   PreemptSlowly();
+  // What they had is kept for the other Job, and who does not get it is told so.
+  harness_.Submit("late", Spec(1));
+  EXPECT_EQ(harness_.job("late").state.message(),
+            "what is free would hold it, but is kept for others or cannot be divided among its "
+            "TaskGroups");
   // Two of three have ended, and a Job comes that would end it too: it is being ended already.
   harness_.Submit("higher", Spec(1, 20));
   ASSERT_EQ(harness_.job("higher").state.making_room_size(), 1);

@@ -56,12 +56,6 @@ void SetLevels(const Topology& topology, absl::optional<Level> preferred, GangSh
   if (preferred.has_value() && preferred > group->required) group->preferred = preferred;
 }
 
-bool HasLess(const Amounts& free) {
-  if (free.cpu_millis < 0 || free.memory_bytes < 0) return true;
-  return std::any_of(free.accelerators.begin(), free.accelerators.end(),
-                     [](const auto& entry) { return entry.second < 0; });
-}
-
 // The queues' rules in the engine's words.
 class HeldRules final : public round::EvictionRules {
  public:
@@ -94,9 +88,9 @@ class TightRound final : public PlacingRound {
     InternAccelerators(nodes, held);
     std::vector<bool> movable;
     for (const HeldGang& gang : held) {
-      movable.push_back(
-          std::none_of(gang.shares.begin(), gang.shares.end(),
-                       [&nodes](const auto& share) { return HasLess(nodes[share.first].free); }));
+      movable.push_back(std::none_of(
+          gang.shares.begin(), gang.shares.end(),
+          [&nodes](const auto& share) { return nodes[share.first].free.AnyBelowZero(); }));
     }
     std::vector<Amounts> allocatable;
     for (const NodeCapacity& node : nodes) allocatable.push_back(node.free);

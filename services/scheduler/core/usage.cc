@@ -45,6 +45,13 @@ int64_t Amounts::Fits(const Amounts& each, int64_t limit) const {
   return limit;
 }
 
+bool Amounts::AnyBelowZero() const {
+  return cpu_millis < 0 || memory_bytes < 0 ||
+         std::any_of(
+             accelerators.begin(), accelerators.end(),
+             [](const auto& entry) { return entry.second < 0; });
+}
+
 void NodeUsage::Update(const std::string& uid, const JobEntry* job) {
   std::map<NodeId, Share>& shares = shares_[uid];
   for (const auto& [node, share] : shares) {

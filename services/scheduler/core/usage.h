@@ -27,6 +27,9 @@ struct Amounts {
   // How many of `each` fit into what this is; at most `limit`.
   int64_t Fits(const Amounts& each, int64_t limit) const;
 
+  // Less than nothing of anything: where a Node has shrunk.
+  bool AnyBelowZero() const;
+
   friend bool operator==(const Amounts&, const Amounts&) = default;
 };
 

@@ -59,6 +59,15 @@ void Scenario::PlanJobs() {
         *job->spec.mutable_time_limit() =
             ToProto(world_.random().Between(absl::Minutes(1), absl::Minutes(4)));
       }
+      if (world_.random().OneIn(4)) {
+        capstan::scheduler::v1::TaskGroup beside = job->spec.task_groups(0);
+        beside.set_name("s");
+        beside.set_replicas(1);
+        capstan::scheduler::v1::TaskGroup& together = *job->spec.mutable_task_groups(0);
+        together.set_replicas(std::min(replicas, 3));
+        together.mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_NODE);
+        *job->spec.add_task_groups() = std::move(beside);
+      }
     }
     Fleet::Done done = nullptr;
     if (world_.random().OneIn(8)) {

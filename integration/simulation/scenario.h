@@ -20,7 +20,8 @@ struct ScenarioConfig {
   // By then nothing may be left.
   absl::Duration settle = absl::Minutes(60);
   bool faults = true;
-  // Jobs differ in priority, so that some are ended for others, and some have a time limit.
+  // Jobs differ in priority, so that some are ended for others; some have a time limit, some a
+  // group that must stand on one Node and another beside it.
   bool standing = false;
   bool print_log = false;
   Mutants mutants;

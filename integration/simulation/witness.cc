@@ -4,12 +4,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/capstan/scheduler/v1/job.pb.h"
 #include "services/scheduler/core/keys.h"
 #include "services/scheduler/core/records.pb.h"
 
 namespace capstan::simulation {
 
 using ::capstan::scheduler::records::v1::GangHeadRecord;
+using ::capstan::scheduler::records::v1::JobSpecRecord;
+using ::capstan::scheduler::v1::Topology;
 using session::TaskId;
 
 void Witness::Started(const TaskId& id, const std::string& machine, int64_t cpu_millis,
@@ -27,6 +30,14 @@ void Witness::Started(const TaskId& id, const std::string& machine, int64_t cpu_
   }
   if (used > cpu_limit) {
     world_->Violate(absl::StrCat(machine, " holds ", used, " of ", cpu_limit, " mCPU"));
+  }
+  if (MustShareANode(id)) {
+    for (const auto& [other, task] : live_) {
+      if (other.job_uid == id.job_uid && other.group == id.group && task.machine != machine) {
+        world_->Violate(absl::StrCat(id.Path(), " started on ", machine, " and ", other.Path(),
+                                     " on ", task.machine, ", and all must be on one"));
+      }
+    }
   }
   const auto record = scheduler_disk_->records.find(scheduler::GangHeadKey(id.job_uid));
   GangHeadRecord head;
@@ -47,6 +58,18 @@ void Witness::Started(const TaskId& id, const std::string& machine, int64_t cpu_
   }
   live_[id] = {machine, cpu_millis, lives_.size()};
   lives_.push_back({id, machine, world_->now()});
+}
+
+bool Witness::MustShareANode(const TaskId& id) const {
+  const auto record = scheduler_disk_->records.find(scheduler::JobSpecKey(id.job_uid));
+  JobSpecRecord job;
+  if (record == scheduler_disk_->records.end() || !job.ParseFromString(record->second)) {
+    return false;
+  }
+  const auto& groups = job.spec().task_groups();
+  return std::any_of(groups.begin(), groups.end(), [&id](const auto& group) {
+    return group.name() == id.group && group.topology().required() == Topology::LEVEL_NODE;
+  });
 }
 
 void Witness::Ended(const TaskId& id, bool finished) {

@@ -23,7 +23,8 @@ namespace capstan::simulation {
 //  5. a generation begins from the newest committed checkpoint, and from then on no older
 //  generation
 //     commits: the first step is the last committed one + 1;
-//  6. what was acknowledged is stored (checked at the end, for Jobs, cancels and checkpoints).
+//  6. the Tasks of a group that must stand on one Node start on one;
+//  7. what was acknowledged is stored (checked at the end, for Jobs, cancels and checkpoints).
 class Witness {
  public:
   Witness(World* world, const Disk* scheduler_disk)
@@ -61,6 +62,9 @@ class Witness {
   int64_t commits() const { return commits_; }
 
  private:
+  // Its group has the level of a Node.
+  bool MustShareANode(const session::TaskId& id) const;
+
   struct LiveTask {
     std::string machine;
     int64_t cpu_millis = 0;

@@ -251,8 +251,14 @@ TEST_F(SchedulerCoreRegressionsTest, Kai2075WhatCanNeverStartDoesNotKeepRoomFrom
     *spec.mutable_time_limit() = ToProto(absl::Minutes(2));
     Submit(absl::StrCat("small", small++), spec);
   };
-  while (small < 8) submit_small();
+  // So that they do not end together.
+  while (small < 8) {
+    submit_small();
+    Run(absl::Seconds(15));
+  }
+  Submit("wider", Spec(8));
   Submit("wide", Spec(8));
+  harness_.Deliver(harness_.Apply(CancelJob{harness_.next_call(), "projects/p/jobs/wider", ""}));
   const BootTime submitted = harness_.now().boot;
   while (StateOf("wide") != Job::STATE_RUNNING &&
          harness_.now().boot < submitted + absl::Minutes(20)) {

@@ -3,9 +3,9 @@
 // kinds of store.
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <set>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,7 +39,10 @@ constexpr int kConflict = 6;
 
 std::string ReadFile(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  return std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  // Unlike iterators, this does not throw where a process ends while it is read.
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
 }
 
 void WriteFile(const std::string& path, const std::string& bytes) {

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -135,7 +136,10 @@ class TaskSessionTest : public ::testing::Test {
   static bool Runs(const std::string& command_line) {
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
       std::ifstream file(entry.path() / "cmdline");
-      std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+      // Unlike iterators, this does not throw where the process ends while it is read.
+      std::ostringstream read;
+      read << file.rdbuf();
+      std::string text = read.str();
       std::replace(text.begin(), text.end(), '\0', ' ');
       if (absl::StripSuffix(text, " ") == command_line) return true;
     }

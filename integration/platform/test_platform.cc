@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -36,7 +36,10 @@ constexpr size_t kShownOfALog = 4000;
 
 std::string ReadFileOrEmpty(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  return std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  // Unlike iterators, this does not throw where a process ends while it is read.
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
 }
 
 std::string Absolute(const char* path) {

@@ -12,8 +12,8 @@
 #include <climits>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <limits>
+#include <sstream>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -33,7 +33,10 @@ UniqueFd OpenPidfd(pid_t pid) {
 
 std::string ReadSmallFile(const std::string& path) {
   std::ifstream in(path);
-  return std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  // Unlike iterators, this does not throw where a process ends while it is read.
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
 }
 
 std::vector<char*> Pointers(const std::vector<std::string>& strings) {

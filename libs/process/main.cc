@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "libs/config/locate.h"
 #include "libs/config/proto_reader.h"
+#include "libs/lifecycle/process_end.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "libs/time/system_clock.h"
@@ -47,7 +48,9 @@ absl::Status RunProgram(const Program& program, const std::string& file, StartOp
   return program.run(*config, options, clock);
 }
 
-int Main(int argc, char** argv, const Program& program) {
+namespace {
+
+int ParseAndRun(int argc, char** argv, const Program& program) {
   CLI::App app(program.purpose, absl::StrCat(program.name, "_main"));
   app.footer(absl::StrCat("Example: ", program.name, "_main --config /etc/capstan/", program.name,
                           ".yaml --check-config"));
@@ -82,6 +85,13 @@ int Main(int argc, char** argv, const Program& program) {
   const absl::Status ran = RunProgram(program, file, std::move(options), &clock);
   if (ran.ok()) return 0;
   return Report(ran, status::Reason(ran) == "NO_IDENTITY" ? kNeedsIdentity : kFailed);
+}
+
+}  // namespace
+
+void Main(int argc, char** argv, const Program& program) {
+  lifecycle::ReportCrashes(argv[0]);
+  lifecycle::EndProcess(ParseAndRun(argc, argv, program));
 }
 
 }  // namespace capstan::process

@@ -63,8 +63,8 @@ absl::Status RunProgram(const Program& program, const std::string& file, StartOp
 
 // A whole main(): flags, file, run. The exit code: 0, 2 for a wrong command line, 3 for a wrong
 // file, 77 without an identity or a join token, 1 for everything else. With --check-config it
-// starts nothing.
-int Main(int argc, char** argv, const Program& program);
+// starts nothing. Ends as lifecycle::EndProcess does.
+[[noreturn]] void Main(int argc, char** argv, const Program& program);
 
 }  // namespace capstan::process
 

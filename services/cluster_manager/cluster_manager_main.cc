@@ -2,5 +2,5 @@
 #include "services/cluster_manager/run.h"
 
 int main(int argc, char** argv) {
-  return capstan::process::Main(argc, argv, capstan::cluster_manager::ThisProgram());
+  capstan::process::Main(argc, argv, capstan::cluster_manager::ThisProgram());
 }

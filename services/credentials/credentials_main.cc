@@ -2,5 +2,5 @@
 #include "services/credentials/run.h"
 
 int main(int argc, char** argv) {
-  return capstan::process::Main(argc, argv, capstan::credentials::ThisProgram());
+  capstan::process::Main(argc, argv, capstan::credentials::ThisProgram());
 }

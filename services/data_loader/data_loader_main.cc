@@ -2,5 +2,5 @@
 #include "services/data_loader/run.h"
 
 int main(int argc, char** argv) {
-  return capstan::process::Main(argc, argv, capstan::data_loader::ThisProgram());
+  capstan::process::Main(argc, argv, capstan::data_loader::ThisProgram());
 }

@@ -2,5 +2,5 @@
 #include "services/executor/run.h"
 
 int main(int argc, char** argv) {
-  return capstan::process::Main(argc, argv, capstan::executor::ThisProgram());
+  capstan::process::Main(argc, argv, capstan::executor::ThisProgram());
 }

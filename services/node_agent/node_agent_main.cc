@@ -15,5 +15,5 @@ int main(int argc, char** argv) {
     return capstan::node_agent::RunShimCommand(std::vector<std::string>(argv + 2, argv + argc),
                                                clock);
   }
-  return capstan::process::Main(argc, argv, capstan::node_agent::ThisProgram());
+  capstan::process::Main(argc, argv, capstan::node_agent::ThisProgram());
 }

@@ -2,5 +2,5 @@
 #include "services/scheduler/run.h"
 
 int main(int argc, char** argv) {
-  return capstan::process::Main(argc, argv, capstan::scheduler::ThisProgram());
+  capstan::process::Main(argc, argv, capstan::scheduler::ThisProgram());
 }

@@ -2,5 +2,5 @@
 #include "services/telemetry/run.h"
 
 int main(int argc, char** argv) {
-  return capstan::process::Main(argc, argv, capstan::telemetry::ThisProgram());
+  capstan::process::Main(argc, argv, capstan::telemetry::ThisProgram());
 }

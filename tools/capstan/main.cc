@@ -10,6 +10,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/types/optional.h"
+#include "libs/lifecycle/process_end.h"
 #include "libs/random/random.h"
 #include "libs/time/system_clock.h"
 #include "libs/trace/context.h"
@@ -37,15 +38,10 @@ std::string CommandOf(const CLI::App& app) {
   return words;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+// Everything but a shim.
+int Run(int argc, char** argv) {
   using namespace capstan;  // NOLINT(google-build-using-namespace)
   SystemClock clock;
-  // A shim owns one Task and must have one thread: nothing else of this program may begin.
-  if (argc > 1 && std::string(argv[1]) == "shim") {
-    return node_agent::RunShimCommand(std::vector<std::string>(argv + 2, argv + argc), clock);
-  }
   // For names and request ids, not for secrets.
   std::random_device seed;
   Random random(uint64_t{seed()} << 32 | seed());
@@ -100,8 +96,24 @@ int main(int argc, char** argv) {
     status = act(invocation);
     if (command_trace.has_value()) command_trace->End(status);
   }
-  std::cout.flush();
+  if (status.ok() && !std::cout.flush()) {
+    status =
+        absl::ResourceExhaustedError("standard output takes no more: not all of it was written");
+  }
   if (const auto code = cli::CommandExitCode(status)) return *code;
   if (!status.ok()) std::cerr << cli::DescribeError(status);
   return static_cast<int>(cli::ExitCodeOf(status));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // A shim owns one Task and must have one thread: nothing else of this program may begin.
+  if (argc > 1 && std::string(argv[1]) == "shim") {
+    const capstan::SystemClock clock;
+    return capstan::node_agent::RunShimCommand(std::vector<std::string>(argv + 2, argv + argc),
+                                               clock);
+  }
+  capstan::lifecycle::ReportCrashes(argv[0]);
+  capstan::lifecycle::EndProcess(Run(argc, argv));
 }

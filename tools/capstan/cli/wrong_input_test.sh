@@ -101,5 +101,13 @@ expect 5 'capstan dev up' access whoami
 expect 2 '--limit: Value 0 not in range 1 to 100000' audit list --limit 0
 expect 0 'Examples' job submit --help
 
+# A script must not take half an answer for a whole one.
+lost="$("$capstan" completion bash 2>&1 >/dev/full)"
+rc=$?
+if ((rc != 7)) || [[ "$lost" != *'standard output takes no more'* ]]; then
+  printf 'a full standard output: found exit code %s and: %s\n' "$rc" "$lost"
+  failures=$((failures + 1))
+fi
+
 ((failures == 0)) && echo "all as expected"
 exit "$((failures > 0))"

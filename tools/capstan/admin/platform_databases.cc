@@ -2,14 +2,13 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <ostream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "libs/digest/sha256.h"
+#include "libs/digest/fd_digest.h"
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
@@ -25,7 +24,6 @@ namespace {
 using v1::BackupManifest;
 
 constexpr char kService[] = "telemetry";
-constexpr size_t kReadBytes = 1 << 20;
 
 // Path in the data folder, as the manifest has it.
 std::string PathOf(const store::SqliteFileKind& kind) {
@@ -39,15 +37,8 @@ std::string FileIn(const std::string& data_dir, const store::SqliteFileKind& kin
 absl::StatusOr<std::string> SumOf(const std::string& path) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) return ErrnoStatus(errno, "opening", path);
-  Sha256 sum;
-  std::string piece(kReadBytes, '\0');
-  while (true) {
-    const ssize_t n = read(fd.get(), piece.data(), piece.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoStatus(errno, "reading", path);
-    if (n == 0) return sum.Finish();
-    sum.Update(absl::string_view(piece.data(), static_cast<size_t>(n)));
-  }
+  CAPSTAN_ASSIGN_OR_RETURN(FdDigest digest, DigestFd(fd.get(), path));
+  return std::move(digest.sha256);
 }
 
 absl::Status Corrupt(const std::string& text) {

@@ -1,15 +1,13 @@
 #include "tools/capstan/cli/bundle_folder.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "libs/digest/sha256.h"
+#include "libs/digest/fd_digest.h"
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
@@ -19,7 +17,6 @@ namespace {
 
 constexpr int kMaxFiles = 10'000;
 constexpr int64_t kMaxBytes = int64_t{1} << 30;
-constexpr size_t kReadBytes = 1 << 20;
 
 bool IsLeftOut(const std::string& path) {
   for (const absl::string_view part : absl::StrSplit(path, '/')) {
@@ -38,19 +35,9 @@ absl::Status TooLarge(const std::string& folder) {
 
 absl::Status DigestFile(const SafeRoot& root, dataloader::v1::Manifest::File* file) {
   CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd fd, root.OpenFile(file->path(), O_RDONLY));
-  Sha256 digest;
-  std::vector<char> buffer(kReadBytes);
-  int64_t size = 0;
-  while (true) {
-    const ssize_t n = read(fd.get(), buffer.data(), buffer.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoStatus(errno, "reading", file->path());
-    if (n == 0) break;
-    digest.Update(absl::string_view(buffer.data(), static_cast<size_t>(n)));
-    size += n;
-  }
-  file->set_size_bytes(size);
-  file->set_sha256(digest.Finish());
+  CAPSTAN_ASSIGN_OR_RETURN(FdDigest digest, DigestFd(fd.get(), file->path()));
+  file->set_size_bytes(digest.size);
+  file->set_sha256(std::move(digest.sha256));
   return absl::OkStatus();
 }
 

@@ -70,10 +70,7 @@ absl::StatusOr<RestoreTarget::State> SqliteRestoreTarget::Inspect() {
 absl::Status SqliteRestoreTarget::Begin() {
   const std::string half = RestoringPath(path_);
   connection_.reset();
-  for (const char* suffix : {"-journal", "-wal", "-shm"}) {
-    const std::string left = half + suffix;
-    if (unlink(left.c_str()) != 0 && errno != ENOENT) return ErrnoStatus(errno, "removing", left);
-  }
+  CAPSTAN_RETURN_IF_ERROR(RemoveBesideRestoring(path_));
   // Emptied, never absent: there may be nothing else at `path_` by now.
   if (Exists(half) && truncate(half.c_str(), 0) != 0) return ErrnoStatus(errno, "emptying", half);
   CAPSTAN_ASSIGN_OR_RETURN(connection_, SqliteConnection::Open(half, true, true));

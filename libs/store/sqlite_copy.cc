@@ -78,10 +78,7 @@ absl::StatusOr<int64_t> CheckSqliteFile(const SqliteFileKind& kind, const std::s
 absl::StatusOr<int64_t> PutSqliteFileBack(const SqliteFileKind& kind, const std::string& copy,
                                           const std::string& path) {
   const std::string half = RestoringPath(path);
-  for (const char* suffix : {"-journal", "-wal", "-shm"}) {
-    const std::string left = half + suffix;
-    if (unlink(left.c_str()) != 0 && errno != ENOENT) return ErrnoStatus(errno, "removing", left);
-  }
+  CAPSTAN_RETURN_IF_ERROR(RemoveBesideRestoring(path));
   std::error_code error;
   fs::copy_file(copy, half, fs::copy_options::overwrite_existing, error);
   if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("copying to ", half));

@@ -146,6 +146,13 @@ absl::Status CheckSqliteIntegrity(SqliteConnection* connection) {
   return answer == "ok" ? absl::OkStatus() : Damaged(answer);
 }
 
+absl::Status RemoveBesideRestoring(const std::string& path) {
+  for (const char* suffix : {"-journal", "-wal", "-shm"}) {
+    CAPSTAN_RETURN_IF_ERROR(RemoveIfThere(RestoringPath(path) + suffix));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status PutRestoredInPlace(const std::string& path) {
   const std::string half = RestoringPath(path);
   CAPSTAN_RETURN_IF_ERROR(SyncStoreFile(half));

@@ -40,6 +40,8 @@ absl::Status CheckSqliteIntegrity(SqliteConnection* connection);
 
 // Where a restore puts a store together; see sqlite_backup.h.
 std::string RestoringPath(const std::string& path);
+// Removes what SQLite has left beside RestoringPath(path) of a restore that was cut off.
+absl::Status RemoveBesideRestoring(const std::string& path);
 // FAILED_PRECONDITION with RESTORE_UNFINISHED if there is such a file for the store at `path`.
 absl::Status CheckNoUnfinishedRestore(const std::string& path);
 // Forces what lies at RestoringPath(path), closed, to disk and gives it the store's name; a store

@@ -59,9 +59,7 @@ std::string SignTime(const AuditHeadStatement& head) {
 absl::Status VerifyAudit(const VerifyOptions& options, Invocation& invocation) {
   // What the chain must reach is read first: it may grow while it is read.
   CAPSTAN_ASSIGN_OR_RETURN(const SignedHeads from,
-                           options.heads.empty()
-                               ? HeadsOfPlatform(invocation)
-                               : HeadsOfFiles(options.heads, options.trust_bundle));
+                           ReadHeads(options.heads, options.trust_bundle, invocation));
   CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
   CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("credentials"));
   const auto stub = AuditService::NewStub(channel);

@@ -19,9 +19,7 @@ using credentials::v1::AuditHeadStatement;
 
 absl::Status VerifyAuditFile(const VerifyOptions& options, Invocation& invocation) {
   CAPSTAN_ASSIGN_OR_RETURN(const SignedHeads from,
-                           options.heads.empty()
-                               ? HeadsOfPlatform(invocation)
-                               : HeadsOfFiles(options.heads, options.trust_bundle));
+                           ReadHeads(options.heads, options.trust_bundle, invocation));
   const auto verified = audit::VerifyFileByHeads(options.file, from.heads);
   if (!verified.ok()) return Failed(verified.status().message());
   *invocation.out << "audit chain '" << WithoutControls(verified->head.chain()) << "' of "

@@ -51,8 +51,9 @@ absl::StatusOr<SignedHeads> HeadsOfPlatform(Invocation& invocation) {
   return Verified(std::move(file), identity->Get()->svid.bundle);
 }
 
-absl::StatusOr<SignedHeads> HeadsOfFiles(const std::string& heads,
-                                         const std::string& trust_bundle) {
+absl::StatusOr<SignedHeads> ReadHeads(const std::string& heads, const std::string& trust_bundle,
+                                      Invocation& invocation) {
+  if (heads.empty()) return HeadsOfPlatform(invocation);
   if (trust_bundle.empty()) {
     return status::Error(absl::StatusCode::kInvalidArgument, "NO_TRUST_BUNDLE",
                          "expected --trust-bundle with --heads: the PEM that `capstan access "

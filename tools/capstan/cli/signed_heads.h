@@ -21,8 +21,9 @@ struct SignedHeads {
 absl::StatusOr<SignedHeads> HeadsOfPlatform(Invocation& invocation);
 
 // As `audit heads --export` has written them to `heads`, verified by the roots (PEM) in
-// `trust_bundle`, without the platform.
-absl::StatusOr<SignedHeads> HeadsOfFiles(const std::string& heads, const std::string& trust_bundle);
+// `trust_bundle`, without the platform; HeadsOfPlatform where `heads` is empty.
+absl::StatusOr<SignedHeads> ReadHeads(const std::string& heads, const std::string& trust_bundle,
+                                      Invocation& invocation);
 
 }  // namespace capstan::cli
 

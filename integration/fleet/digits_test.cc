@@ -2,16 +2,13 @@
 // images that it never saw, watched by a real Prometheus.
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include <cstdio>
 #include <fstream>
 #include <iterator>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -19,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "integration/fleet/fleet.h"
 #include "integration/monitoring/prometheus_server.h"
+#include "integration/platform/command.h"
 #include "proto/capstan/dataloader/v1/bundle.pb.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
 #include "tools/capstan/cli/platform.h"
@@ -34,29 +32,12 @@ std::string Contents(const std::string& path) {
 
 // What one of the example's scripts prints.
 std::string Script(const std::string& folder, const std::vector<std::string>& arguments) {
-  dev::SpawnOptions spawn;
-  spawn.argv = {"/usr/bin/python3"};
-  spawn.argv.insert(spawn.argv.end(), arguments.begin(), arguments.end());
-  spawn.environment = {"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "OPENBLAS_NUM_THREADS=1"};
-  spawn.output_file = folder + "/script.out";
-  const auto child = dev::Child::Spawn(spawn);
-  int wait_status = -1;
-  if (child.ok()) waitpid(child->id().pid, &wait_status, 0);
-  EXPECT_EQ(wait_status, 0) << Contents(spawn.output_file);
-  return Contents(spawn.output_file);
-}
-
-// Prometheus as docs/operations/monitoring.md sets it up, but for times that a test can wait for.
-absl::StatusOr<std::unique_ptr<PrometheusServer>> Watch(const std::string& telemetry_metrics,
-                                                        const std::string& folder) {
-  const std::string config = folder + "/prometheus.yaml";
-  std::ofstream(config) << "global: {scrape_interval: 2s, evaluation_interval: 1s}\n"
-                           "scrape_configs:\n  - job_name: capstan\n    http_sd_configs:\n"
-                           "      - url: http://"
-                        << telemetry_metrics
-                        << "/targets\n        refresh_interval: 1s\n    relabel_configs:\n"
-                           "      - action: labelmap\n        regex: __meta_capstan_(.+)\n";
-  return PrometheusServer::Start(config, folder);
+  std::vector<std::string> argv = {"/usr/bin/python3"};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  const CommandResult result =
+      RunCommand(argv, {"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "OPENBLAS_NUM_THREADS=1"}, folder);
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  return result.out;
 }
 
 TEST(FleetDigitsTest, TrainsOverThreeHostsWhileLeaderMemberAndHostAreKilled) {
@@ -68,8 +49,10 @@ TEST(FleetDigitsTest, TrainsOverThreeHostsWhileLeaderMemberAndHostAreKilled) {
   TestPlatform& platform = fleet.platform();
   const auto endpoints = cli::ReadEndpoints(platform.data_dir());
   ASSERT_TRUE(endpoints.ok()) << endpoints.status();
-  const auto watched =
-      Watch(endpoints->parts().at("telemetry").metrics_address(), platform.folder());
+  const std::string scrape = platform.folder() + "/prometheus.yaml";
+  std::ofstream(scrape) << ScrapeConfig(
+      absl::StrCat("http://", endpoints->parts().at("telemetry").metrics_address(), "/targets"));
+  const auto watched = PrometheusServer::Start(scrape, platform.folder());
   ASSERT_TRUE(watched.ok()) << watched.status();
   const PrometheusServer& prometheus = **watched;
   const std::string bucket = platform.data_dir() + "/buckets/digits";

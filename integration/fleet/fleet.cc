@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "curl/curl.h"
 #include "gtest/gtest.h"
+#include "integration/platform/store_config.h"
 #include "libs/cgroup/cgroup.h"
 #include "libs/safe_path/folder_names.h"
 #include "libs/safe_path/safe_path.h"
@@ -105,13 +106,10 @@ Fleet::~Fleet() {
 }
 
 std::string Fleet::PlatformConfig() const {
-  return absl::StrCat(
-      "host: ", network_->own_address(), "\nschedulers: ", options_.schedulers,
-      "\ndata_loaders: ", options_.data_loaders, "\ncluster_managers: ", options_.cluster_managers,
-      "\nno_local_node: true\nstore:\n  etcd:\n    endpoints: [",
-      absl::StrJoin(etcd_->endpoints(), ", "), "]\n    ca_file: ", etcd_->ca_file(),
-      "\n    certificate_file: ", etcd_->certificate_file(), "\n    key_file: ", etcd_->key_file(),
-      "\n    server_name: ", etcd_->server_name(), "\n", options_.config);
+  return absl::StrCat("host: ", network_->own_address(), "\nschedulers: ", options_.schedulers,
+                      "\ndata_loaders: ", options_.data_loaders,
+                      "\ncluster_managers: ", options_.cluster_managers, "\nno_local_node: true\n",
+                      StoreConfig(*etcd_), options_.config);
 }
 
 bool Fleet::Start() {

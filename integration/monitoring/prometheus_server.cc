@@ -58,6 +58,16 @@ std::string CheckMetrics(const std::string& page, const std::string& folder) {
   return found;
 }
 
+std::string ScrapeConfig(const std::string& targets_url, const std::string& rules) {
+  return absl::StrCat("global: {scrape_interval: 2s, evaluation_interval: 1s}\n",
+                      rules.empty() ? "" : absl::StrCat("rule_files: [", rules, "]\n"),
+                      "scrape_configs:\n  - job_name: capstan\n    http_sd_configs:\n"
+                      "      - url: ",
+                      targets_url,
+                      "\n        refresh_interval: 1s\n    relabel_configs:\n"
+                      "      - action: labelmap\n        regex: __meta_capstan_(.+)\n");
+}
+
 PrometheusServer::PrometheusServer(testenv::LoopbackPort port,
                                    std::unique_ptr<testenv::ServerProcess> process)
     : port_(std::move(port)), process_(std::move(process)) {}

@@ -25,6 +25,10 @@ HttpAnswer HttpGet(const std::string& url);
 // Runs promtool's `check metrics` on a page of metrics: empty if it finds nothing, else what.
 std::string CheckMetrics(const std::string& page, const std::string& folder);
 
+// A configuration that scrapes what telemetry lists at `targets_url`, as infra/monitoring has it
+// but for times that a test can wait for. `rules`: a file beside it, or none.
+std::string ScrapeConfig(const std::string& targets_url, const std::string& rules = "");
+
 // A real Prometheus. For one thread, which must outlive it.
 class PrometheusServer {
  public:

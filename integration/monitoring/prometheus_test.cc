@@ -108,12 +108,7 @@ class PrometheusTest : public ::testing::Test {
     }
     std::ofstream(folder + "/alerts.yaml") << absl::StrJoin(rules, "\n");
     const std::string config = folder + "/prometheus.yaml";
-    std::ofstream(config) << "global: {scrape_interval: 2s, evaluation_interval: 1s}\n"
-                             "rule_files: [alerts.yaml]\nscrape_configs:\n"
-                             "  - job_name: capstan\n    http_sd_configs:\n      - url: "
-                          << targets_url_
-                          << "\n        refresh_interval: 1s\n    relabel_configs:\n"
-                             "      - action: labelmap\n        regex: __meta_capstan_(.+)\n";
+    std::ofstream(config) << ScrapeConfig(targets_url_, "alerts.yaml");
     auto started = PrometheusServer::Start(config, folder);
     ASSERT_TRUE(started.ok()) << started.status();
     prometheus_ = *std::move(started);

@@ -3,11 +3,8 @@
 // included.
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -22,6 +19,7 @@
 #include "absl/strings/strip.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "integration/platform/command.h"
 #include "integration/platform/terminal.h"
 #include "integration/platform/test_platform.h"
 #include "libs/time/system_clock.h"
@@ -134,22 +132,8 @@ class CliTest : public ::testing::Test {
 
   // Runs lines of bash in the scene's folder without a terminal, bounded to two minutes.
   static CommandResult Bash(const std::string& script) {
-    const std::string file = Script(script);
-    const std::string out = platform_->folder() + "/script.out";
-    // A child's output is appended.
-    unlink(out.c_str());
-    dev::SpawnOptions spawn;
-    spawn.argv = {"/usr/bin/timeout", "120", "/bin/bash", file};
-    spawn.environment = Environment();
-    spawn.output_file = out;
-    CommandResult result;
-    const auto child = dev::Child::Spawn(spawn);
-    int wait_status = 0;
-    if (!child.ok() || waitpid(child->id().pid, &wait_status, 0) < 0) return result;
-    result.exit_code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128;
-    std::ifstream in(out);
-    result.out.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
-    return result;
+    return RunCommand({"/usr/bin/timeout", "120", "/bin/bash", Script(script)}, Environment(),
+                      platform_->folder());
   }
 
   // Runs lines of bash in the scene's folder as a person would, in a terminal, bounded to two
@@ -208,7 +192,8 @@ class CliTest : public ::testing::Test {
     const std::string preparation = Preparation(example);
     if (!preparation.empty()) {
       const CommandResult prepared = Bash(preparation);
-      EXPECT_EQ(prepared.exit_code, 0) << "before " << example << "\n" << prepared.out;
+      EXPECT_EQ(prepared.exit_code, 0) << "before " << example << "\n"
+                                       << prepared.out << prepared.err;
     }
     // The watch of a list goes on until it is interrupted, and so do a forwarded port and a reader.
     const bool endless =

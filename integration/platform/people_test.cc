@@ -3,11 +3,9 @@
 // on while a replica hangs.
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -19,9 +17,9 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "integration/platform/command.h"
 #include "integration/platform/store_config.h"
 #include "integration/platform/test_platform.h"
-#include "tools/capstan/dev/process.h"
 #include "tools/testenv/etcd_server.h"
 
 namespace capstan::integration {
@@ -84,40 +82,25 @@ class PeopleTest : public ::testing::Test {
     std::ofstream(platform_->folder() + "/short.yaml") << kShort;
   }
 
-  // Runs a command as this user of the machine, at most a minute.
+  // Runs a command as this user of the machine, at most a minute; `out` has errors, too.
   CommandResult As(int uid, const std::vector<std::string>& arguments) {
     const std::string home = absl::StrCat(platform_->folder(), "/home-", uid);
     if (mkdir(home.c_str(), 0700) == 0) {
       EXPECT_EQ(chown(home.c_str(), uid, uid), 0);
     }
-    const std::string out = absl::StrCat(platform_->folder(), "/out-", uid);
-    unlink(out.c_str());
-    dev::SpawnOptions spawn;
-    spawn.argv = {"/usr/bin/timeout",
-                  "60",
-                  "/usr/bin/setpriv",
-                  absl::StrCat("--reuid=", uid),
-                  absl::StrCat("--regid=", uid),
-                  "--clear-groups",
-                  "/bin/sh",
-                  "-c",
-                  "exec \"$0\" \"$@\" 2>&1",
-                  program_,
-                  "--data-dir",
-                  platform_->data_dir()};
-    spawn.argv.insert(spawn.argv.end(), arguments.begin(), arguments.end());
-    spawn.environment = {"PATH=/usr/bin:/bin", "HOME=" + home, "LANG=C.UTF-8"};
-    spawn.output_file = out;
-    CommandResult result;
-    const auto child = dev::Child::Spawn(spawn);
-    int wait_status = 0;
-    if (!child.ok() || waitpid(child->id().pid, &wait_status, 0) < 0) {
-      ADD_FAILURE() << "cannot run capstan: " << child.status();
-      return result;
-    }
-    result.exit_code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128;
-    std::ifstream in(out);
-    result.out.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+    std::vector<std::string> argv = {"/usr/bin/timeout",
+                                     "60",
+                                     "/usr/bin/setpriv",
+                                     absl::StrCat("--reuid=", uid),
+                                     absl::StrCat("--regid=", uid),
+                                     "--clear-groups",
+                                     program_,
+                                     "--data-dir",
+                                     platform_->data_dir()};
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    CommandResult result = RunCommand(argv, {"PATH=/usr/bin:/bin", "HOME=" + home, "LANG=C.UTF-8"},
+                                      platform_->folder());
+    result.out += result.err;
     return result;
   }
   void May(int uid, const std::string& line) {

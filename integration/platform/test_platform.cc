@@ -146,25 +146,8 @@ std::vector<std::string> TestPlatform::CommandLine(
 }
 
 CommandResult TestPlatform::Capstan(const std::vector<std::string>& arguments) {
-  const std::string out = absl::StrCat(folder_, "/out-", ++files_);
-  dev::SpawnOptions spawn;
-  spawn.argv = {"/bin/sh", "-c", "exec \"$@\" 2>\"$0\"", out + "-err"};
-  for (std::string& word : CommandLine(arguments)) spawn.argv.push_back(std::move(word));
-  spawn.environment = {"PATH=/usr/bin:/bin", "HOME=" + folder_, "LANG=C.UTF-8"};
-  spawn.output_file = out;
-  CommandResult result;
-  const auto child = dev::Child::Spawn(spawn);
-  int wait_status = 0;
-  if (!child.ok() || waitpid(child->id().pid, &wait_status, 0) < 0) {
-    ADD_FAILURE() << "cannot run capstan: " << child.status();
-    return result;
-  }
-  result.exit_code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128;
-  result.out = ReadFileOrEmpty(out);
-  result.err = ReadFileOrEmpty(out + "-err");
-  unlink(out.c_str());
-  unlink((out + "-err").c_str());
-  return result;
+  return RunCommand(CommandLine(arguments),
+                    {"PATH=/usr/bin:/bin", "HOME=" + folder_, "LANG=C.UTF-8"}, folder_);
 }
 
 std::string TestPlatform::MustCapstan(const std::vector<std::string>& arguments) {

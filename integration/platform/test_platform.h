@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "integration/platform/command.h"
 #include "integration/platform/witness_log.h"
 #include "libs/safe_path/safe_path.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
@@ -25,12 +26,6 @@ struct TaskProcesses {
   dev::ProcessId program;
   dev::ProcessId init;
   dev::ProcessId shim;
-};
-
-struct CommandResult {
-  int exit_code = -1;
-  std::string out;
-  std::string err;
 };
 
 // What a witness Job is made of; see witness_main.cc.
@@ -120,7 +115,6 @@ class TestPlatform {
   std::string data_dir_;
   std::string config_file_;
   UniqueFd watch_;
-  int files_ = 0;
 };
 
 }  // namespace capstan::integration

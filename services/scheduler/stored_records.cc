@@ -50,6 +50,7 @@ store::ServiceRecords StoredRecords() {
       {"nodes/", &rec::NodeRecord::default_instance()},
       {"clusters/", &rec::ClusterRecord::default_instance()},
       {"queues/", &rec::QueueRecord::default_instance()},
+      {"queue_usage/", &rec::QueueUsageRecord::default_instance()},
       {"requests/", &rec::RequestRecord::default_instance()},
       {"pin_releases/", &rec::PinReleaseRecord::default_instance()},
   };

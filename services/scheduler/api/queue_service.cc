@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "libs/digest/sha256.h"
 #include "libs/resource/id.h"
 #include "libs/resource/name.h"
@@ -12,6 +13,7 @@
 #include "libs/rpc/unary.h"
 #include "libs/session/lower_side.h"
 #include "libs/status/error.h"
+#include "services/scheduler/core/render.h"
 #include "services/scheduler/core/validate.h"
 
 namespace capstan::scheduler {
@@ -22,6 +24,13 @@ namespace pb = ::capstan::scheduler::v1;
 std::string BodyHash(pb::CreateQueueRequest request) {
   request.clear_request_id();
   return Sha256::Of(session::SerializeDeterministic(request));
+}
+
+pb::Queue Render(const CommittedView& view, const std::string& id, const rec::QueueRecord& queue,
+                 absl::Time now) {
+  const auto usage = view.model().queue_usage.find(id);
+  return RenderQueue(queue, usage == view.model().queue_usage.end() ? nullptr : &usage->second,
+                     now);
 }
 
 }  // namespace
@@ -109,10 +118,10 @@ grpc::ServerUnaryReactor* QueueService::GetQueue(grpc::CallbackServerContext* co
       },
       [this](const rpc::Call&, const pb::GetQueueRequest& r, pb::Queue* response,
              rpc::Finish finish) {
-        ReadView(deps_, std::move(finish), [&r, response](const CommittedView& view) {
+        ReadView(deps_, std::move(finish), [this, &r, response](const CommittedView& view) {
           auto queue = view.model().queues.find(resource::QueueName::Parse(r.name())->queue);
           if (queue == view.model().queues.end()) return status::NotFound(r.name());
-          *response = queue->second.queue();
+          *response = Render(view, queue->first, queue->second, deps_.strand->clock().Read().wall);
           return absl::OkStatus();
         });
       });
@@ -135,13 +144,14 @@ grpc::ServerUnaryReactor* QueueService::ListQueues(grpc::CallbackServerContext* 
                  [this, response, arguments, size = *size,
                   after = *position](const CommittedView& view) {
                    const auto& queues = view.model().queues;
+                   const absl::Time now = deps_.strand->clock().Read().wall;
                    std::string last;
                    for (auto it = queues.upper_bound(after); it != queues.end(); ++it) {
                      if (response->queues_size() == size) {
                        response->set_next_page_token(deps_.tokens->Seal(last, arguments));
                        break;
                      }
-                     *response->add_queues() = it->second.queue();
+                     *response->add_queues() = Render(view, it->first, it->second, now);
                      last = it->first;
                    }
                    return absl::OkStatus();

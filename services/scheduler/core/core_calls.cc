@@ -96,6 +96,7 @@ void SchedulerCore::On(const LeadershipGained& event) {
       Await(job);
     }
   }
+  RestoreUsage();
   ResumeMakingRoom();
   ArmRetirement();
 }

@@ -36,6 +36,14 @@ class CoreHarness {
   // effects.
   std::vector<Effect> Advance(absl::Duration d);
 
+  // Time passes and nobody leads.
+  void Sleep(absl::Duration d) {
+    now_.wall += d;
+    now_.boot = now_.boot + d;
+  }
+  // Somebody sets the wall clock.
+  void StepWallClock(absl::Duration d) { now_.wall += d; }
+
   // A Job of `replicas` Tasks of `cpu_millis` each and 64 MiB, without retries' waits.
   static capstan::scheduler::v1::JobSpec Spec(int replicas, int64_t cpu_millis);
   // Submits it to project p; uid and id are `id`.

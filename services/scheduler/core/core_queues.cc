@@ -76,6 +76,9 @@ void SchedulerCore::On(const CreateQueue& event) {
   queue.set_drain(event.queue.drain());
   if (event.queue.has_min_runtime()) *queue.mutable_min_runtime() = event.queue.min_runtime();
   queue.set_allow_non_preemptible(event.queue.allow_non_preemptible());
+  if (event.queue.has_usage_half_life()) {
+    *queue.mutable_usage_half_life() = event.queue.usage_half_life();
+  }
   *queue.mutable_create_time() = ToProto(now_.wall);
   queue.set_etag(EtagOf(queue));
   Write write;
@@ -98,7 +101,7 @@ void SchedulerCore::On(const UpdateQueue& event) {
   absl::Status status = resource::CheckEtag(event.etag, queue.etag());
   if (status.ok()) {
     status = resource::ApplyFieldMask(event.update_mask, event.queue,
-                                      {"name", "uid", "etag", "create_time"}, &queue);
+                                      {"name", "uid", "etag", "create_time", "usage"}, &queue);
   }
   if (status.ok() && queue.parent() != found->second.queue().parent()) {
     status::FieldErrors errors;

@@ -48,6 +48,10 @@ std::string QueueKey(absl::string_view queue_id) {
   return absl::StrCat(kKeyPrefix, "queues/", queue_id);
 }
 
+std::string QueueUsageKey(absl::string_view queue_id) {
+  return absl::StrCat(kKeyPrefix, "queue_usage/", queue_id);
+}
+
 std::string RequestKey(absl::string_view kind, absl::string_view scope,
                        absl::string_view request_id) {
   return absl::StrCat(kKeyPrefix, "requests/", kind, "/", scope, "/", request_id);

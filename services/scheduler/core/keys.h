@@ -25,6 +25,7 @@ std::string TaskPrefix(absl::string_view uid, int64_t generation);
 std::string NodeKey(absl::string_view cluster, absl::string_view node);
 std::string ClusterKey(absl::string_view cluster);
 std::string QueueKey(absl::string_view queue_id);
+std::string QueueUsageKey(absl::string_view queue_id);
 // `kind` is `jobs` or `queues`; `scope` the project, or `-`.
 std::string RequestKey(absl::string_view kind, absl::string_view scope,
                        absl::string_view request_id);

@@ -129,6 +129,10 @@ store::Put PutQueue(absl::string_view id, const rec::QueueRecord& queue) {
   return {QueueKey(id), session::SerializeDeterministic(queue)};
 }
 
+store::Put PutQueueUsage(absl::string_view id, const rec::QueueUsageRecord& usage) {
+  return {QueueUsageKey(id), session::SerializeDeterministic(usage)};
+}
+
 store::Put PutRequest(absl::string_view key, const rec::RequestRecord& request) {
   return {std::string(key), session::SerializeDeterministic(request)};
 }
@@ -157,6 +161,7 @@ std::map<std::string, std::string> AllRecords(const Model& model) {
   for (const auto& [id, node] : model.nodes) add(PutNode(id, node));
   for (const auto& [id, cluster] : model.clusters) add(PutCluster(id, cluster));
   for (const auto& [id, queue] : model.queues) add(PutQueue(id, queue));
+  for (const auto& [id, usage] : model.queue_usage) add(PutQueueUsage(id, usage));
   for (const auto& [key, request] : model.requests) add(PutRequest(key, request));
   for (const auto& [id, release] : model.pin_releases) add(PutPinRelease(release));
   return records;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "libs/status/error.h"
+#include "libs/time/proto_time.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/quota/admission.h"
 #include "services/scheduler/core/quota/validation.h"
@@ -41,6 +42,7 @@ QueueSpec SpecOf(const std::string& id, const pb::Queue& queue) {
   spec.parent = QueueIdOf(queue.parent());
   spec.weight = queue.weight() == 0 ? kDefaultQueueWeight : queue.weight();
   spec.stops = {queue.cordon(), queue.hold(), queue.drain()};
+  if (queue.has_usage_half_life()) spec.half_life = ToDuration(queue.usage_half_life());
   for (const pb::ResourceQuota& given : queue.quotas()) {
     Quota& quota = spec.quotas[given.resource()];
     if (given.has_guarantee()) quota.guarantee = Limit::Of(given.guarantee());
@@ -50,15 +52,22 @@ QueueSpec SpecOf(const std::string& id, const pb::Queue& queue) {
   return spec;
 }
 
-// Names that are counted: those of quotas always, the others while there is room.
+// Names that are counted: those of quotas always, the others while there is room. What was used and
+// is gone from the fleet may come back.
 std::vector<std::string> Names(const std::vector<QueueSpec>& specs,
-                               const std::set<std::string>& accelerators) {
+                               const std::set<std::string>& accelerators,
+                               const QueueHistories::Named& histories) {
   std::set<std::string> names = {kCpu, kMemory};
   for (const QueueSpec& spec : specs) {
     for (const auto& [resource, quota] : spec.quotas) names.insert(resource);
   }
   for (const std::string& accelerator : accelerators) {
     if (names.size() < kMaxResources) names.insert(accelerator);
+  }
+  for (const auto& [queue, history] : histories) {
+    for (const auto& [resource, amount] : history.amounts) {
+      if (names.size() < kMaxResources) names.insert(resource);
+    }
   }
   return {names.begin(), names.end()};
 }
@@ -164,8 +173,11 @@ absl::Status CheckNewQueue(const Model& model, const std::string& id, const pb::
 void QueueBook::SetTree(const std::map<std::string, rec::QueueRecord>& queues,
                         const std::set<std::string>& accelerators) {
   const std::vector<QueueSpec> specs = QueueSpecsOf(queues);
+  const bool restoring = restored_.has_value();
+  QueueHistories::Named histories =
+      restoring ? *std::exchange(restored_, absl::nullopt) : histories_.All(tree_);
   accelerators_ = accelerators;
-  tree_ = QueueTree(specs, Names(specs, accelerators_));
+  tree_ = QueueTree(specs, Names(specs, accelerators_, histories));
   usage_ = TreeUsage(tree_);
   waiting_ = GangQueues(tree_);
   fresh_ = GangQueues(tree_);
@@ -175,6 +187,68 @@ void QueueBook::SetTree(const std::map<std::string, rec::QueueRecord>& queues,
     const int leaf = LeafOf(live.queue);
     if (leaf >= 0) usage_.Add(leaf, ToResources(live.amounts));
   }
+  if (restoring) {
+    for (auto& [id, history] : histories) TakeForUsed(id, &history);
+  }
+  histories_.SetTree(tree_, histories, now_);
+  unsettled_.clear();
+  all_unsettled_ = true;
+}
+
+void QueueBook::Restore(const std::map<std::string, rec::QueueUsageRecord>& usage) {
+  restored_.emplace();
+  for (const auto& [id, record] : usage) {
+    NamedHistory& history = (*restored_)[id];
+    history.as_of = ToTime(record.as_of());
+    history.half_life = ToDuration(record.half_life());
+    for (const auto& amount : record.amounts()) {
+      history.amounts[amount.resource()] = {std::clamp<int64_t>(amount.average(), 0, kMaxAmount),
+                                            amount.fraction(),
+                                            std::clamp<int64_t>(amount.used(), 0, kMaxAmount)};
+    }
+  }
+}
+
+void QueueBook::TakeForUsed(const std::string& id, NamedHistory* history) {
+  const absl::optional<int> node = tree_.Find(id);
+  if (!node.has_value()) return;
+  bool differs = false;
+  for (int r = 0; r < tree_.resource_count(); ++r) {
+    const int64_t used = usage_.used(*node)[r];
+    const std::string& name = tree_.resources().name(r);
+    const auto known = history->amounts.find(name);
+    if ((known == history->amounts.end() ? 0 : known->second.used) == used) continue;
+    history->amounts[name].used = used;
+    differs = true;
+  }
+  if (differs) histories_.MarkChanged(id);
+}
+
+std::set<std::string> QueueBook::SettleUsage() {
+  if (std::exchange(all_unsettled_, false)) {
+    histories_.SettleAll(usage_, now_);
+  } else {
+    for (int leaf : unsettled_) histories_.Settle(usage_, leaf, now_);
+  }
+  unsettled_.clear();
+  return histories_.TakeChanged();
+}
+
+absl::optional<rec::QueueUsageRecord> QueueBook::UsageOf(const std::string& queue) {
+  const absl::optional<NamedHistory> history = histories_.Renew(tree_, queue, now_);
+  if (!history.has_value()) return absl::nullopt;
+  rec::QueueUsageRecord record;
+  record.set_schema_version(1);
+  *record.mutable_as_of() = ToProto(history->as_of);
+  *record.mutable_half_life() = ToProto(history->half_life);
+  for (const auto& [resource, amount] : history->amounts) {
+    rec::QueueUsageRecord::Amount& stored = *record.add_amounts();
+    stored.set_resource(resource);
+    stored.set_average(amount.average);
+    stored.set_fraction(amount.fraction);
+    stored.set_used(amount.used);
+  }
+  return record;
 }
 
 Resources QueueBook::ToResources(const Amounts& amounts) const {
@@ -197,6 +271,7 @@ int QueueBook::LeafOf(const std::string& queue) const {
 void QueueBook::SetLive(const JobEntry& job) {
   const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
   auto known = live_.find(job.uid());
+  if (leaf >= 0) unsettled_.insert(leaf);
   if (known != live_.end()) {
     if (leaf >= 0) usage_.Remove(leaf, ToResources(known->second.amounts));
     live_.erase(known);
@@ -268,8 +343,8 @@ Resources QueueBook::Capacity(const std::vector<Amounts>& free) const {
 }
 
 QueueOrder QueueBook::Order(bool fresh_only, const Resources& capacity) const {
-  return QueueOrder(
-      {usage_, fresh_only ? fresh_ : waiting_, requests_, capacity, no_histories_, 0});
+  return QueueOrder({usage_, fresh_only ? fresh_ : waiting_, requests_, capacity,
+                     histories_.At(now_), kMaxHistoryPermille});
 }
 
 const std::string& QueueBook::UidOf(const QueuedGang& gang) const {

@@ -9,31 +9,40 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/queue_victims.h"
 #include "services/scheduler/core/quota/gang_queues.h"
+#include "services/scheduler/core/quota/queue_histories.h"
 #include "services/scheduler/core/quota/queue_order.h"
 #include "services/scheduler/core/quota/queue_spec.h"
 #include "services/scheduler/core/quota/queue_tree.h"
 #include "services/scheduler/core/quota/request_classes.h"
 #include "services/scheduler/core/quota/resources.h"
 #include "services/scheduler/core/quota/tree_usage.h"
-#include "services/scheduler/core/quota/usage_history.h"
 #include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
 
 // The quota tree with what waits and runs in it: who is next, and whether its queues let it start.
-// Made from the model and kept beside it; nothing of it is stored. For one thread.
+// Made from the model and kept beside it; of what it knows only the histories are stored, by who
+// calls SettleUsage. For one thread.
 class QueueBook {
  public:
   QueueBook() = default;
   QueueBook(const QueueBook&) = delete;
   QueueBook& operator=(const QueueBook&) = delete;
 
+  // Wall time from now on, at which uses begin and end.
+  void SetNow(absl::Time now) { now_ = now; }
+  // What Queues used in the past, as stored; before the first SetTree. What is live then counts as
+  // used since these were written.
+  void Restore(const std::map<std::string, rec::QueueUsageRecord>& usage);
+
   // Queues as stored and every type of accelerator that Nodes have; of more than fit (see
-  // kMaxResources) the last are not counted. Keeps what waits and runs. O(all of it).
+  // kMaxResources) the last are not counted. Keeps what waits and runs, and what was used in the
+  // past. O(all of it).
   void SetTree(const std::map<std::string, rec::QueueRecord>& queues,
                const std::set<std::string>& accelerators);
 
@@ -46,6 +55,13 @@ class QueueBook {
   void AddWaiting(const JobEntry& job);
   void SetTried(const JobEntry& job);
   void RemoveWaiting(const JobEntry& job);
+
+  // Counts what was in use until now where that has changed; to be called once everything that
+  // happens now has. Returns the ids of the Queues of which UsageOf is more than what time made of
+  // it since they were returned before.
+  std::set<std::string> SettleUsage();
+  // What the Queue used in the past and uses, as of now; absl::nullopt if nothing is to be kept.
+  absl::optional<rec::QueueUsageRecord> UsageOf(const std::string& queue);
 
   // What is used, and what is free on these Nodes: that is what shares are of.
   Resources Capacity(const std::vector<Amounts>& free) const;
@@ -88,6 +104,8 @@ class QueueBook {
   int LeafOf(const std::string& queue) const;
   absl::optional<std::string> Refusal(const TreeUsage& usage, const Resources& capacity, int leaf,
                                       const Resources& request) const;
+  // What the Queue uses now counts as used since the history's time.
+  void TakeForUsed(const std::string& id, NamedHistory* history);
   QueuedGang QueuedOf(int64_t sequence, const Gang& gang) const;
   void Insert(int64_t sequence, Gang& gang);
 
@@ -97,7 +115,12 @@ class QueueBook {
   GangQueues waiting_{tree_};
   GangQueues fresh_{tree_};
   RequestClasses requests_;
-  const std::vector<UsageHistory> no_histories_;
+  absl::Time now_ = absl::UnixEpoch();
+  QueueHistories histories_;
+  absl::optional<QueueHistories::Named> restored_;
+  // Leaves whose use is not settled.
+  std::set<int> unsettled_;
+  bool all_unsettled_ = false;
   std::map<int64_t, Gang> gangs_;     // by submit_sequence
   std::map<std::string, Live> live_;  // by uid
 };

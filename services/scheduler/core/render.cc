@@ -7,19 +7,56 @@
 #include "libs/resource/etag.h"
 #include "libs/session/lower_side.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/quota/resources.h"
+#include "services/scheduler/core/quota/usage_history.h"
 
 namespace capstan::scheduler {
 
 using capstan::scheduler::v1::DataProgress;
 using capstan::scheduler::v1::Job;
 using capstan::scheduler::v1::Node;
+using capstan::scheduler::v1::Queue;
 using capstan::scheduler::v1::TaskStatus;
+
+namespace {
+
+// Of a UsageHistory's fraction.
+constexpr double kFractionUnit = 4294967296.0;
+
+}  // namespace
 
 std::string EtagOf(int64_t version) { return absl::StrCat("\"", version, "\""); }
 
-std::string EtagOf(capstan::scheduler::v1::Queue queue) {
+std::string EtagOf(Queue queue) {
   queue.clear_etag();
   return resource::MakeEtag(session::SerializeDeterministic(queue));
+}
+
+Queue RenderQueue(const rec::QueueRecord& record, const rec::QueueUsageRecord* usage,
+                  absl::Time now) {
+  Queue queue = record.queue();
+  if (usage == nullptr) return queue;
+  UsageHistory history;
+  history.as_of = ToTime(usage->as_of());
+  Resources used;
+  const int count = std::min(usage->amounts_size(), kMaxResources);
+  for (int i = 0; i < count; ++i) {
+    history.average[i] = std::clamp<int64_t>(usage->amounts(i).average(), 0, kMaxAmount);
+    history.fraction[i] = usage->amounts(i).fraction();
+    used[i] = std::clamp<int64_t>(usage->amounts(i).used(), 0, kMaxAmount);
+  }
+  Advance(history, used, ToDuration(usage->half_life()), now);
+  for (int i = 0; i < count; ++i) {
+    const double average = static_cast<double>(history.average[i]) +
+                           static_cast<double>(history.fraction[i]) / kFractionUnit;
+    // Less than a thousandth is the rest of what nobody remembers.
+    if (average < 0.001 && used[i] == 0) continue;
+    capstan::scheduler::v1::QueueUsage& shown = *queue.add_usage();
+    shown.set_resource(usage->amounts(i).resource());
+    shown.set_average(average);
+    shown.set_in_use(used[i]);
+  }
+  return queue;
 }
 
 Job RenderJob(const JobEntry& entry) {

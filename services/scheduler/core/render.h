@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/time/time.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
 #include "proto/capstan/scheduler/v1/node.pb.h"
 #include "proto/capstan/scheduler/v1/queue.pb.h"
@@ -21,6 +22,10 @@ std::string EtagOf(capstan::scheduler::v1::Queue queue);
 capstan::scheduler::v1::Job RenderJob(const JobEntry& job);
 capstan::scheduler::v1::Node RenderNode(const NodeId& id, const rec::NodeRecord& node,
                                         const NodeUsage::Entry& usage);
+
+// With what it used at `now`, if `usage` is not null.
+capstan::scheduler::v1::Queue RenderQueue(const rec::QueueRecord& queue,
+                                          const rec::QueueUsageRecord* usage, absl::Time now);
 
 }  // namespace capstan::scheduler
 

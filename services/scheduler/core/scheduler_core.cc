@@ -45,8 +45,10 @@ SchedulerCore::SchedulerCore(const CoreConfig& config, Model model,
 
 Step SchedulerCore::Apply(const Event& event, Now now) {
   now_ = now;
+  queue_book_.SetNow(now.wall);
   if (!leading_ && !std::holds_alternative<LeadershipGained>(event)) return {};
   std::visit([this](const auto& e) { On(e); }, event);
+  RefreshTree();
   DrainQueues();
   Round();
   Flush();
@@ -72,7 +74,7 @@ absl::optional<BootTime> SchedulerCore::NextDeadline() const {
   for (const auto& [uid, at] : retry_at_) next = std::min(next, at);
   for (const auto& [uid, at] : prepare_deadline_) next = std::min(next, at);
   if (!time_limits_.empty()) next = std::min(next, time_limits_.begin()->first);
-  next = std::min({next, NextGiveUp(), retire_at_, protected_until_});
+  next = std::min({next, NextGiveUp(), retire_at_, protected_until_, usage_due_});
   if (next == BootTime::InfiniteFuture()) return absl::nullopt;
   return next;
 }
@@ -177,6 +179,8 @@ Write SchedulerCore::WriteOf(JobEntry* job, const DirtyJob& dirty) {
 }
 
 void SchedulerCore::Flush() {
+  UpdateUsage();
+  WriteUsage();
   for (const NodeId& id : dirty_nodes_) {
     rec::NodeRecord& node = model_.nodes[id];
     node.set_version(node.version() + 1);
@@ -193,7 +197,6 @@ void SchedulerCore::Flush() {
     other_writes_.push_back(WriteOf(FindJob(uid), dirty));
   }
   decisions_.clear();
-  UpdateUsage();
   dirty_jobs_.clear();
   // Last, since a journal position says that all before it is stored.
   for (const std::string& id : dirty_clusters_) {

@@ -195,6 +195,12 @@ class SchedulerCore {
   // What a leader before had begun.
   void ResumeMakingRoom();
 
+  // What Queues used in the past: core_usage.cc.
+  void RestoreUsage();
+  // Tells the Queues' book of changed Queues, before anything else happens.
+  void RefreshTree();
+  void WriteUsage();
+
   // Ended Jobs on their way out: core_retention.cc.
   void On(const JobsArchived& event);
   void On(const ArchiveFailed& event);
@@ -261,6 +267,11 @@ class SchedulerCore {
   std::set<std::string> archiving_;  // uids that the archive was asked to take
   BootTime retire_at_ = BootTime::InfiniteFuture();
   bool suspected_told_ = false;
+  // Queues of which the store does not know yet what they used, when each was last written, and
+  // when the first of them may be again.
+  std::set<std::string> usage_unwritten_;
+  std::map<std::string, BootTime> usage_written_at_;
+  BootTime usage_due_ = BootTime::InfiniteFuture();
 
   // Of the step in hand.
   Now now_;

@@ -356,7 +356,16 @@ void ValidateQueue(absl::string_view queue_id, const capstan::scheduler::v1::Que
     CheckDuration("queue.min_runtime", ToDuration(queue.min_runtime()), absl::ZeroDuration(),
                   kMaxMinRuntime, errors);
   }
-  CheckNotYet(queue.has_usage_half_life(), "queue.usage_half_life", errors);
+  const absl::Duration half_life = ToDuration(queue.usage_half_life());
+  if (half_life != absl::ZeroDuration() &&
+      (half_life < kMinUsageHalfLife || half_life > kMaxUsageHalfLife)) {
+    errors->Add("queue.usage_half_life",
+                absl::StrCat("is ", absl::FormatDuration(half_life), "; expected ",
+                             absl::FormatDuration(kMinUsageHalfLife), " to ",
+                             absl::FormatDuration(kMaxUsageHalfLife), ", or 0 for no history"));
+  }
+  CheckNotYet(queue.has_submit_rate(), "queue.submit_rate", errors);
+  CheckNotYet(queue.has_start_rate(), "queue.start_rate", errors);
   if (!resource::IsValidId(queue_id)) {
     errors->Add("queue_id",
                 absl::StrCat("is `", queue_id, "`; expected [a-z]([a-z0-9-]{0,61}[a-z0-9])?"));

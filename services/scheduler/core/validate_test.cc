@@ -4,8 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "libs/status/error.h"
 #include "libs/time/proto_time.h"
+#include "proto/capstan/scheduler/v1/queue.pb.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -243,6 +246,26 @@ TEST(ValidateTest, TakesTheBoundsThemselves) {
   spec.set_bundle("sha256:" + std::string(64, 'a'));
   spec.mutable_task_groups(0)->set_argv(0, "bin/train");
   EXPECT_TRUE(Wrong(spec).empty());
+}
+
+TEST(ValidateTest, AHalfLifeIsNoneOrAMinuteToAYear) {
+  const auto wrong = [](absl::Duration half_life) {
+    capstan::scheduler::v1::Queue queue;
+    *queue.mutable_usage_half_life() = ToProto(half_life);
+    status::FieldErrors errors;
+    ValidateQueue("q", queue, &errors);
+    const auto violations = status::GetFieldViolations(errors.ToStatus());
+    return violations.empty() ? std::string() : violations[0].field;
+  };
+  for (const absl::Duration good :
+       {absl::ZeroDuration(), kMinUsageHalfLife, absl::Hours(24 * 7), kMaxUsageHalfLife}) {
+    EXPECT_EQ(wrong(good), "") << good;
+  }
+  for (const absl::Duration bad :
+       {-absl::Seconds(1), absl::Nanoseconds(1), kMinUsageHalfLife - absl::Nanoseconds(1),
+        kMaxUsageHalfLife + absl::Nanoseconds(1)}) {
+    EXPECT_EQ(wrong(bad), "queue.usage_half_life") << bad;
+  }
 }
 
 TEST(ValidateTest, RefusesASpecBeyond256KiB) {

@@ -88,6 +88,17 @@ void AddQueueOptions(CLI::App& command, const std::shared_ptr<QueueOptions>& opt
         options->min_runtime = *parsed;
         return std::string();
       });
+  command
+      .add_option("--usage-half-life",
+                  "half-life of the past use that counts when its turn is found, 1m to 8784h, e.g. "
+                  "168h; 0: none counts; default as its parent")
+      ->type_name("DURATION")
+      ->check([options](const std::string& text) {
+        const auto parsed = resource::ParseDuration(text);
+        if (!parsed.ok()) return std::string(parsed.status().message());
+        options->usage_half_life = *parsed;
+        return std::string();
+      });
   command.add_flag_callback(
       "--allow-non-preemptible", [options] { options->allow_non_preemptible = true; },
       "take Jobs with `preemption: PREEMPTION_NEVER`");
@@ -117,7 +128,8 @@ void AddQueueCommands(CLI::App& app, Act* act) {
   update->footer(
       "Examples:\n"
       "  capstan queue update research --weight 200 --guarantee nvidia.com/h100=96\n"
-      "  capstan queue update research --allow-project all --min-runtime 30m\n");
+      "  capstan queue update research --allow-project all --min-runtime 30m\n"
+      "  capstan queue update research --usage-half-life 168h\n");
   update->callback([=] {
     *act = [=](Invocation& invocation) { return UpdateQueue(*queue_options, invocation); };
   });
@@ -137,7 +149,7 @@ void AddQueueCommands(CLI::App& app, Act* act) {
            true);
   add_stop("undrain", "Take and start Jobs again after a drain", "drain", false);
   queue->add_subcommand("list", "List Queues")
-      ->footer("Examples:\n  capstan queue list\n")
+      ->footer("Examples:\n  capstan queue list\n  capstan queue list -o wide\n")
       ->callback([=] { *act = ListQueues; });
   auto name = std::make_shared<std::string>();
   CLI::App* get = AddNamed(*queue, "get", "Show one Queue and its limits", "QUEUE",

@@ -36,6 +36,7 @@ struct QueueOptions {
   std::vector<std::string> lending_limits;
   // Unset: as the parent's, or as it is.
   absl::optional<absl::Duration> min_runtime;
+  absl::optional<absl::Duration> usage_half_life;
   absl::optional<bool> allow_non_preemptible;
 };
 absl::Status CreateQueue(const QueueOptions& options, Invocation& invocation);

@@ -77,6 +77,9 @@ absl::Status CreateQueue(const QueueOptions& options, Invocation& invocation) {
     wanted.set_parent(absl::StrCat("queues/", absl::StripPrefix(options.parent, "queues/")));
   }
   if (options.min_runtime) *wanted.mutable_min_runtime() = ToProto(*options.min_runtime);
+  if (options.usage_half_life) {
+    *wanted.mutable_usage_half_life() = ToProto(*options.usage_half_life);
+  }
   wanted.set_allow_non_preemptible(options.allow_non_preemptible.value_or(false));
   for (const std::string& project : options.projects) {
     wanted.add_projects(ProjectParent(project));
@@ -122,6 +125,10 @@ absl::Status UpdateQueue(const QueueOptions& options, Invocation& invocation) {
   if (options.min_runtime) {
     *wanted.mutable_min_runtime() = ToProto(*options.min_runtime);
     paths.add_paths("min_runtime");
+  }
+  if (options.usage_half_life) {
+    *wanted.mutable_usage_half_life() = ToProto(*options.usage_half_life);
+    paths.add_paths("usage_half_life");
   }
   if (options.allow_non_preemptible) {
     wanted.set_allow_non_preemptible(*options.allow_non_preemptible);
@@ -182,6 +189,7 @@ absl::Status ListQueues(Invocation& invocation) {
           return queue.projects().empty() ? "all" : absl::StrJoin(queue.projects(), ",");
         }},
        {"AGE", [now](const Queue& queue) { return HumanAge(ToTime(queue.create_time()), now); }},
+       {"AVERAGE USE", AverageUseInWords, /*wide=*/true},
        {"UID", [](const Queue& queue) { return queue.uid(); }, /*wide=*/true}});
 }
 

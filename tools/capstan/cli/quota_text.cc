@@ -1,12 +1,14 @@
 #include "tools/capstan/cli/quota_text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -21,6 +23,7 @@ namespace capstan::cli {
 namespace {
 
 using scheduler::v1::Queue;
+using scheduler::v1::QueueUsage;
 using scheduler::v1::QuotaLimit;
 using scheduler::v1::ResourceQuota;
 
@@ -88,6 +91,12 @@ std::string AmountInWords(const std::string& resource, int64_t amount) {
   return absl::StrCat(amount);
 }
 
+std::string AverageInWords(const QueueUsage& usage) {
+  if (usage.resource() == kMemory) return HumanBytes(std::llround(usage.average()));
+  const double unit = usage.resource() == kCpu ? 1000.0 : 1.0;
+  return absl::StrFormat("%.2f", usage.average() / unit);
+}
+
 std::string LimitInWords(const std::string& resource, const QuotaLimit& limit) {
   if (limit.unlimited()) return kUnlimited;
   if (limit.limit_case() == QuotaLimit::kAmount) return AmountInWords(resource, limit.amount());
@@ -142,7 +151,20 @@ std::string DescribeQueue(const Queue& queue, absl::Time now, const Terminal& te
                                     HumanDuration(ToDuration(queue.min_runtime()))));
   }
   if (queue.allow_non_preemptible()) add("Takes:     ", "Jobs that are never ended for others");
+  if (queue.has_usage_half_life()) {
+    const absl::Duration half_life = ToDuration(queue.usage_half_life());
+    add("Half-life: ", half_life == absl::ZeroDuration() ? "none, past use does not count"
+                                                         : HumanDuration(half_life));
+  }
   add("Age:       ", HumanAge(ToTime(queue.create_time()), now));
+  if (!queue.usage().empty()) {
+    TextTable usage({"RESOURCE", "IN USE", "AVERAGE USE"});
+    for (const QueueUsage& one : queue.usage()) {
+      usage.AddRow(
+          {one.resource(), AmountInWords(one.resource(), one.in_use()), AverageInWords(one)});
+    }
+    absl::StrAppend(&out, "\n", usage.Render(terminal));
+  }
   if (queue.quotas().empty()) return out;
   TextTable table({"RESOURCE", "GUARANTEE", "MAY BORROW", "LENDS"});
   for (const ResourceQuota& quota : queue.quotas()) {
@@ -162,6 +184,14 @@ std::string GuaranteesInWords(const Queue& queue) {
     if (!quota.has_guarantee()) continue;
     words.push_back(
         absl::StrCat(quota.resource(), "=", AmountInWords(quota.resource(), quota.guarantee())));
+  }
+  return words.empty() ? "-" : absl::StrJoin(words, " ");
+}
+
+std::string AverageUseInWords(const Queue& queue) {
+  std::vector<std::string> words;
+  for (const QueueUsage& usage : queue.usage()) {
+    words.push_back(absl::StrCat(usage.resource(), "=", AverageInWords(usage)));
   }
   return words.empty() ? "-" : absl::StrJoin(words, " ");
 }

@@ -34,6 +34,10 @@ std::string DescribeQueue(const scheduler::v1::Queue& queue, absl::Time now,
 // What is guaranteed, `cpu=64 memory=1Ti`; `-` if nothing.
 std::string GuaranteesInWords(const scheduler::v1::Queue& queue);
 
+// What it used on average, in cores, `cpu=12.50 memory=1.0 GiB`; `-` if no past use counts or there
+// is none.
+std::string AverageUseInWords(const scheduler::v1::Queue& queue);
+
 }  // namespace capstan::cli
 
 #endif  // CAPSTAN_TOOLS_CAPSTAN_CLI_QUOTA_TEXT_H_

@@ -1,5 +1,7 @@
 #include "tools/capstan/cli/quota_text.h"
 
+#include <string>
+
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "libs/status/error.h"
@@ -59,6 +61,41 @@ TEST(QuotaTextTest, AQueueIsDescribedWithItsLimits) {
             "RESOURCE  GUARANTEE          MAY BORROW  LENDS\n"
             "cpu       64                 500m        as its parent\n"
             "memory    as those below it  unlimited   as its parent\n");
+}
+
+TEST(QuotaTextTest, AQueueIsDescribedWithWhatItUsed) {
+  Queue queue;
+  queue.set_name("queues/vision");
+  queue.mutable_usage_half_life()->set_seconds(7 * 86'400);
+  EXPECT_EQ(AverageUseInWords(queue), "-");
+  const auto add = [&queue](const char* resource, double average, int64_t in_use) {
+    auto& usage = *queue.add_usage();
+    usage.set_resource(resource);
+    usage.set_average(average);
+    usage.set_in_use(in_use);
+  };
+  add("cpu", 12'345.6, 64'000);
+  add("memory", 1.5 * (1 << 30), int64_t{1} << 40);
+  add("nvidia.com/h100", 0.25, 8);
+  EXPECT_EQ(DescribeQueue(queue, absl::UnixEpoch(), Terminal()),
+            "Name:      queues/vision\n"
+            "Uid:       \n"
+            "Parent:    none\n"
+            "Weight:    0\n"
+            "Projects:  all\n"
+            "Half-life: 7d\n"
+            "Age:       \n"
+            "\n"
+            "RESOURCE         IN USE  AVERAGE USE\n"
+            "cpu              64      12.35\n"
+            "memory           1Ti     1.5 GiB\n"
+            "nvidia.com/h100  8       0.25\n");
+  EXPECT_EQ(AverageUseInWords(queue), "cpu=12.35 memory=1.5 GiB nvidia.com/h100=0.25");
+  queue.mutable_usage_half_life()->set_seconds(0);
+  queue.clear_usage();
+  EXPECT_NE(DescribeQueue(queue, absl::UnixEpoch(), Terminal())
+                .find("Half-life: none, past use does not count\n"),
+            std::string::npos);
 }
 
 TEST(QuotaTextTest, ReplacesWhatIsNamedAndNothingElse) {

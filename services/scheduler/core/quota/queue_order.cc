@@ -5,9 +5,12 @@
 namespace capstan::scheduler {
 namespace {
 
-Resources Scaled(const UsageHistory& history, int64_t permille) {
+// Of what there is nothing now, none was ever used: else who used it last, and nobody else, would
+// come behind all others for work that does not need it.
+Resources Scaled(const UsageHistory& history, int64_t permille, const Resources& capacity) {
   Resources scaled;
   for (int r = 0; r < kMaxResources; ++r) {
+    if (capacity[r] <= 0) continue;
     scaled[r] = static_cast<int64_t>(static_cast<Wide>(history.average[r]) * permille / 1000);
   }
   return scaled;
@@ -31,7 +34,7 @@ QueueOrder::QueueOrder(const Inputs& inputs)
   if (inputs.history_permille > 0 && !inputs.histories.empty()) {
     extra_.reserve(tree_.size());
     for (const UsageHistory& history : inputs.histories) {
-      extra_.push_back(Scaled(history, inputs.history_permille));
+      extra_.push_back(Scaled(history, inputs.history_permille, capacity_));
     }
   }
   int offset = 0;

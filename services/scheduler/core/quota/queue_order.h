@@ -40,7 +40,8 @@ class QueueOrder {
     const GangQueues& gangs;
     const RequestClasses& requests;
     Resources capacity;
-    // By node of the tree, advanced to the round's time; empty: no history.
+    // By node of the tree, advanced to the round's time; empty: no history. Read only while the
+    // order is made. Of what there is none of, history does not count.
     const std::vector<UsageHistory>& histories;
     // How much of the history's average counts beside current use; 0 to kMaxHistoryPermille.
     int64_t history_permille = 0;

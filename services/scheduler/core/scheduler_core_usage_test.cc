@@ -108,12 +108,12 @@ class SchedulerCoreUsageTest : public SchedulerCoreTest {
     return record == harness_.records().end() ? "" : record->second;
   }
   // Cores on average, as everybody sees it.
-  double Average(const std::string& queue) const {
+  double Average(const std::string& queue) {
     const Model& model = harness_.core().model();
     const auto usage = model.queue_usage.find(queue);
     if (usage == model.queue_usage.end()) return 0;
-    for (const auto& one :
-         RenderQueue(model.queues.at(queue), &usage->second, harness_.now().wall).usage()) {
+    const Queue shown = RenderQueue(model.queues.at(queue), &usage->second, harness_.now().wall);
+    for (const auto& one : shown.usage()) {
       if (one.resource() == "cpu") return one.average() / 1000;
     }
     return 0;

@@ -182,7 +182,9 @@ class NaiveOrder {
         any = true;
         covered = covered && use <= queue.guarantee[r];
       }
-      const int64_t average = fixture_.histories.empty() ? 0 : fixture_.histories[node].average[r];
+      // What there is none of was never used.
+      const bool counts = !fixture_.histories.empty() && fixture_.capacity[r] > 0;
+      const int64_t average = counts ? fixture_.histories[node].average[r] : 0;
       share = std::max(
           share, Share::Of(use + average * permille_ / 1000, fixture_.capacity[r], queue.weight));
     }

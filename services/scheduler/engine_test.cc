@@ -11,8 +11,10 @@
 #include "libs/status/error.h"
 #include "libs/store/memory_store.h"
 #include "libs/strand/simulated_strand.h"
+#include "libs/time/proto_time.h"
 #include "libs/time/simulated_clock.h"
 #include "proto/capstan/event/v1/job_event.pb.h"
+#include "proto/capstan/scheduler/v1/queue.pb.h"
 #include "proto/capstan/telemetry/v1/stream.pb.h"
 #include "services/scheduler/committed_view.h"
 #include "services/scheduler/core/validate.h"
@@ -338,6 +340,30 @@ TEST_F(EngineTest, KillAtAnyPointLosesNothingAcknowledged) {
   Connect();
   strand_.RunReady();
   EXPECT_EQ(wire_->PhaseOf("j0", 1), DesiredTask::PHASE_PREPARE);
+}
+
+TEST_F(EngineTest, WhatAQueueUsesIsReadAfterARestart) {
+  UntilLeading();
+  Connect();
+  UpdateQueue update;
+  update.queue_id = "default";
+  update.update_mask.add_paths("usage_half_life");
+  *update.queue.mutable_usage_half_life() = ToProto(absl::Hours(1));
+  engine_->Call(std::move(update), [](const absl::StatusOr<capstan::scheduler::v1::Queue>& queue) {
+    EXPECT_TRUE(queue.ok()) << queue.status();
+  });
+  Submit("a", Spec());
+  strand_.RunReady();
+  const auto& seen = view_->model().queue_usage;
+  ASSERT_EQ(seen.count("default"), 1u);
+  const std::string stored = seen.at("default").SerializeAsString();
+  Crash(0);
+  Open();
+  UntilLeading();
+  for (const Model* model : {&view_->model(), &engine_->core()->model()}) {
+    ASSERT_EQ(model->queue_usage.count("default"), 1u);
+    EXPECT_EQ(model->queue_usage.at("default").SerializeAsString(), stored);
+  }
 }
 
 TEST_F(EngineTest, DataIsAskedForAndItsAnswersAreStored) {

@@ -182,6 +182,16 @@ TEST_F(ServerTest, RefusesWithTheFieldsThatAreWrong) {
 }
 
 TEST_F(ServerTest, CarriesAGangFromAnExecutorsStreamToAWatcher) {
+  pb::UpdateQueueRequest remember;
+  remember.mutable_queue()->set_name("queues/default");
+  remember.mutable_queue()->mutable_usage_half_life()->set_seconds(1);
+  remember.mutable_update_mask()->add_paths("usage_half_life");
+  EXPECT_EQ(status::GetFieldViolations(
+                Call(queues_, &pb::QueueService::Stub::UpdateQueue, remember).status())[0]
+                .field,
+            "queue.usage_half_life");
+  remember.mutable_queue()->mutable_usage_half_life()->set_seconds(3600);
+  ASSERT_TRUE(Call(queues_, &pb::QueueService::Stub::UpdateQueue, remember).ok());
   ASSERT_TRUE(Create(CreateRequest("a")).ok());
   const std::string uid = Get("projects/p/jobs/a")->uid();
   access_.CallAs(auth::SpiffeId::Executor("test.capstan.dev", "local"));
@@ -234,6 +244,18 @@ TEST_F(ServerTest, CarriesAGangFromAnExecutorsStreamToAWatcher) {
   EXPECT_EQ(response.job().state(), pb::Job::STATE_RUNNING);
   ASSERT_TRUE(reader->Read(&response));
   EXPECT_TRUE(response.synced());
+  pb::GetQueueRequest get_queue;
+  get_queue.set_name("queues/default");
+  const auto used = Call(queues_, &pb::QueueService::Stub::GetQueue, get_queue);
+  ASSERT_TRUE(used.ok()) << used.status();
+  ASSERT_EQ(used->usage_size(), 2);
+  EXPECT_EQ(used->usage(0).resource(), "cpu");
+  EXPECT_EQ(used->usage(0).in_use(), 500);
+  EXPECT_LT(used->usage(0).average(), 500);
+  EXPECT_EQ(Call(queues_, &pb::QueueService::Stub::ListQueues, pb::ListQueuesRequest())
+                ->queues(0)
+                .usage_size(),
+            2);
   const std::string token = response.resume_token();
   EXPECT_FALSE(token.empty());
   ASSERT_TRUE(report(TaskObservation::STATE_ENDED));

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/types/optional.h"
 #include "libs/resource/etag.h"
 #include "libs/status/error.h"
 #include "libs/time/proto_time.h"
@@ -234,6 +235,18 @@ void SchedulerCore::On(const CreateJob& event) {
   job.state.set_schema_version(1);
   if (event.validate_only) {
     replies_.push_back(ReplyJob{event.call, RenderJob(job)});
+    return;
+  }
+  if (const absl::optional<QueueBook::RateWait> wait =
+          queue_book_.TakeSubmission(event.spec.queue())) {
+    replies_.push_back(
+        ReplyJob{event.call,
+                 status::WithRetryDelay(
+                     status::Error(absl::StatusCode::kResourceExhausted, "QUEUE_RATE",
+                                   absl::StrCat("job.spec.queue: ", wait->words,
+                                                ", with all Queues below it; submit again later"),
+                                   {{"field", "job.spec.queue"}, {"queue", wait->queue}}),
+                     wait->available - now_.boot)});
     return;
   }
   ++next_submit_sequence_;

@@ -380,6 +380,10 @@ void SchedulerCore::On(const Tick&) {
     protected_until_ = BootTime::InfiniteFuture();
     room_changed_ = true;
   }
+  if (start_rate_at_ <= now_.boot) {
+    start_rate_at_ = BootTime::InfiniteFuture();
+    room_changed_ = true;
+  }
   const std::map<std::string, BootTime> retry = retry_at_;
   for (const auto& [uid, at] : retry) {
     if (at > now_.boot) continue;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/types/optional.h"
 #include "libs/resource/etag.h"
 #include "libs/resource/field_mask.h"
 #include "libs/status/error.h"
@@ -76,6 +77,8 @@ void SchedulerCore::On(const CreateQueue& event) {
   queue.set_drain(event.queue.drain());
   if (event.queue.has_min_runtime()) *queue.mutable_min_runtime() = event.queue.min_runtime();
   queue.set_allow_non_preemptible(event.queue.allow_non_preemptible());
+  if (event.queue.has_submit_rate()) *queue.mutable_submit_rate() = event.queue.submit_rate();
+  if (event.queue.has_start_rate()) *queue.mutable_start_rate() = event.queue.start_rate();
   if (event.queue.has_usage_half_life()) {
     *queue.mutable_usage_half_life() = event.queue.usage_half_life();
   }
@@ -146,6 +149,14 @@ void SchedulerCore::DrainQueues() {
     StopGang(job, Stop::REASON_DRAINED);
   }
   drain_due_ = false;
+}
+
+bool SchedulerCore::WaitsForRate(JobEntry* job) {
+  const absl::optional<QueueBook::RateWait> wait = queue_book_.StartWait(*job);
+  if (!wait.has_value()) return false;
+  start_rate_at_ = std::min(start_rate_at_, wait->available);
+  SetState(job, Job::STATE_QUEUED, "QUEUE_RATE", wait->words);
+  return true;
 }
 
 void SchedulerCore::SettleHeld() {

@@ -295,13 +295,15 @@ void SchedulerCore::KeepReservation(RoundWork* work) {
   if (reserved_.empty()) return;
   JobEntry* job = FindJob(reserved_);
   if (job == nullptr || waiting_.count(OrderOf(*job)) == 0 || IsOutranked(*job) ||
-      IsPrecededByReturned(*job) || queue_book_.Refusal(*job, work->capacity)) {
+      IsPrecededByReturned(*job) || queue_book_.Refusal(*job, work->capacity) ||
+      WaitsForRate(job)) {
     return ForgetReservation();
   }
   const GangRequest request = GangRequest::From(*job);
   const auto placement = work->placing->Place(request);
   if (!placement) return TryReserve(job, request, work);
   reserved_.clear();
+  queue_book_.TakeStart(*job);
   Dequeue(*job);
   PlaceIn(job, request, *placement, work);
   queue_book_.SetLive(*job);
@@ -342,10 +344,12 @@ void SchedulerCore::TryInOrder(RoundWork* work) {
       switch (TryNext(order, work)) {
         case Tried::kPlaced:
           placed.push_back(job);
+          queue_book_.TakeStart(*job);
           order.Start();
           break;
         case Tried::kMakesRoom:
           nominated.push_back(job);
+          queue_book_.TakeStart(*job);
           order.Start();
           break;
         case Tried::kLeft:
@@ -375,6 +379,7 @@ void SchedulerCore::TryInOrder(RoundWork* work) {
 
 SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* work) {
   JobEntry* job = FindJob(queue_book_.UidOf(order.next_gang()));
+  if (WaitsForRate(job)) return Tried::kLeft;
   if (const absl::optional<std::string> limit = queue_book_.Refusal(order, work->capacity)) {
     if (MayAskForVictims(order, *work) && TryMakeRoom(order, job, GangRequest::From(*job), work)) {
       return Tried::kMakesRoom;

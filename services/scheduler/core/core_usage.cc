@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/keys.h"
 #include "services/scheduler/core/scheduler_core.h"

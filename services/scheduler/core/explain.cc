@@ -353,7 +353,7 @@ void ExplainQueued(const JobEntry& job, const std::vector<NodeStanding>& nodes,
     return;
   }
   if (job.state.reason() == "QUEUE_LIMIT" || job.state.reason() == "QUEUE_HELD" ||
-      job.state.reason() == "MAKING_ROOM") {
+      job.state.reason() == "QUEUE_RATE" || job.state.reason() == "MAKING_ROOM") {
     response->set_summary(job.state.message());
     return;
   }

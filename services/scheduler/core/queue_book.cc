@@ -36,6 +36,11 @@ Limit LimitOf(const pb::QuotaLimit& limit) {
   return Limit();
 }
 
+Rate RateOf(const pb::RateLimit& limit) {
+  return {limit.count(), ToDuration(limit.period()),
+          limit.burst() == 0 ? limit.count() : limit.burst()};
+}
+
 QueueSpec SpecOf(const std::string& id, const pb::Queue& queue) {
   QueueSpec spec;
   spec.id = id;
@@ -43,6 +48,8 @@ QueueSpec SpecOf(const std::string& id, const pb::Queue& queue) {
   spec.weight = queue.weight() == 0 ? kDefaultQueueWeight : queue.weight();
   spec.stops = {queue.cordon(), queue.hold(), queue.drain()};
   if (queue.has_usage_half_life()) spec.half_life = ToDuration(queue.usage_half_life());
+  if (queue.has_submit_rate()) spec.submit_rate = RateOf(queue.submit_rate());
+  if (queue.has_start_rate()) spec.start_rate = RateOf(queue.start_rate());
   for (const pb::ResourceQuota& given : queue.quotas()) {
     Quota& quota = spec.quotas[given.resource()];
     if (given.has_guarantee()) quota.guarantee = Limit::Of(given.guarantee());
@@ -177,7 +184,11 @@ void QueueBook::SetTree(const std::map<std::string, rec::QueueRecord>& queues,
   QueueHistories::Named histories =
       restoring ? *std::exchange(restored_, absl::nullopt) : histories_.All(tree_);
   accelerators_ = accelerators;
+  const RateGate::Buckets submissions = submissions_.TakeBuckets();
+  const RateGate::Buckets starts = starts_.TakeBuckets();
   tree_ = QueueTree(specs, Names(specs, accelerators_, histories));
+  submissions_ = RateGate(tree_, RateGate::Kind::kSubmit, now_.boot, submissions);
+  starts_ = RateGate(tree_, RateGate::Kind::kStart, now_.boot, starts);
   usage_ = TreeUsage(tree_);
   waiting_ = GangQueues(tree_);
   fresh_ = GangQueues(tree_);
@@ -190,7 +201,7 @@ void QueueBook::SetTree(const std::map<std::string, rec::QueueRecord>& queues,
   if (restoring) {
     for (auto& [id, history] : histories) TakeForUsed(id, &history);
   }
-  histories_.SetTree(tree_, histories, now_);
+  histories_.SetTree(tree_, histories, now_.wall);
   unsettled_.clear();
   all_unsettled_ = true;
 }
@@ -226,16 +237,16 @@ void QueueBook::TakeForUsed(const std::string& id, NamedHistory* history) {
 
 std::set<std::string> QueueBook::SettleUsage() {
   if (std::exchange(all_unsettled_, false)) {
-    histories_.SettleAll(usage_, now_);
+    histories_.SettleAll(usage_, now_.wall);
   } else {
-    for (int leaf : unsettled_) histories_.Settle(usage_, leaf, now_);
+    for (int leaf : unsettled_) histories_.Settle(usage_, leaf, now_.wall);
   }
   unsettled_.clear();
   return histories_.TakeChanged();
 }
 
 absl::optional<rec::QueueUsageRecord> QueueBook::UsageOf(const std::string& queue) {
-  const absl::optional<NamedHistory> history = histories_.Renew(tree_, queue, now_);
+  const absl::optional<NamedHistory> history = histories_.Renew(tree_, queue, now_.wall);
   if (!history.has_value()) return absl::nullopt;
   rec::QueueUsageRecord record;
   record.set_schema_version(1);
@@ -344,7 +355,7 @@ Resources QueueBook::Capacity(const std::vector<Amounts>& free) const {
 
 QueueOrder QueueBook::Order(bool fresh_only, const Resources& capacity) const {
   return QueueOrder({usage_, fresh_only ? fresh_ : waiting_, requests_, capacity,
-                     histories_.At(now_), kMaxHistoryPermille});
+                     histories_.At(now_.wall), kMaxHistoryPermille});
 }
 
 const std::string& QueueBook::UidOf(const QueuedGang& gang) const {
@@ -361,6 +372,39 @@ absl::optional<std::string> QueueBook::Refusal(const JobEntry& job,
   const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
   if (leaf < 0) return absl::nullopt;
   return Refusal(usage_, capacity, leaf, ToResources(AmountsOf(job)));
+}
+
+QueueBook::RateWait QueueBook::WaitOf(const RateRefusal& refusal, absl::string_view does,
+                                      absl::optional<Rate> QueueNode::* rate) const {
+  const QueueNode& node = tree_.node(refusal.node);
+  const Rate& limit = *(node.*rate);
+  RateWait wait;
+  wait.queue = absl::StrCat("queues/", node.id);
+  wait.words = absl::StrCat(wait.queue, " ", does, " at most ", limit.count, " Jobs in ",
+                            absl::FormatDuration(limit.period));
+  wait.available = refusal.available;
+  return wait;
+}
+
+absl::optional<QueueBook::RateWait> QueueBook::TakeSubmission(const std::string& queue) {
+  const int leaf = LeafOf(QueueIdOf(queue));
+  if (leaf < 0) return absl::nullopt;
+  const absl::optional<RateRefusal> refusal = submissions_.Take(leaf, 1, now_.boot);
+  if (!refusal.has_value()) return absl::nullopt;
+  return WaitOf(*refusal, "takes", &QueueNode::submit_rate);
+}
+
+absl::optional<QueueBook::RateWait> QueueBook::StartWait(const JobEntry& job) const {
+  const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
+  if (leaf < 0) return absl::nullopt;
+  const absl::optional<RateRefusal> refusal = starts_.Check(leaf, 1, now_.boot);
+  if (!refusal.has_value()) return absl::nullopt;
+  return WaitOf(*refusal, "starts", &QueueNode::start_rate);
+}
+
+void QueueBook::TakeStart(const JobEntry& job) {
+  const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
+  if (leaf >= 0) starts_.Take(leaf, 1, now_.boot);
 }
 
 QueueVictims QueueBook::VictimsFor(const QueueOrder& order, const Resources& capacity,

@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "libs/time/clock.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/queue_victims.h"
 #include "services/scheduler/core/quota/gang_queues.h"
@@ -18,6 +19,8 @@
 #include "services/scheduler/core/quota/queue_order.h"
 #include "services/scheduler/core/quota/queue_spec.h"
 #include "services/scheduler/core/quota/queue_tree.h"
+#include "services/scheduler/core/quota/rate.h"
+#include "services/scheduler/core/quota/rate_gate.h"
 #include "services/scheduler/core/quota/request_classes.h"
 #include "services/scheduler/core/quota/resources.h"
 #include "services/scheduler/core/quota/tree_usage.h"
@@ -34,8 +37,8 @@ class QueueBook {
   QueueBook(const QueueBook&) = delete;
   QueueBook& operator=(const QueueBook&) = delete;
 
-  // Wall time from now on, at which uses begin and end.
-  void SetNow(absl::Time now) { now_ = now; }
+  // When all that follows happens.
+  void SetNow(const Now& now) { now_ = now; }
   // What Queues used in the past, as stored; before the first SetTree. What is live then counts as
   // used since these were written.
   void Restore(const std::map<std::string, rec::QueueUsageRecord>& usage);
@@ -77,6 +80,20 @@ class QueueBook {
   // The same of a Job that waits, with use as it was last told.
   absl::optional<std::string> Refusal(const JobEntry& job, const Resources& capacity) const;
 
+  // That a rate of the Queue, or of one above it, says no: in words that stay the same while it
+  // does, and until when.
+  struct RateWait {
+    // `queues/{queue}` whose rate it is.
+    std::string queue;
+    std::string words;
+    BootTime available;
+  };
+  // Counts a Job that is submitted to the Queue, or says why it may not be yet.
+  absl::optional<RateWait> TakeSubmission(const std::string& queue);
+  // Why the Job may not start yet; and counts one that starts.
+  absl::optional<RateWait> StartWait(const JobEntry& job) const;
+  void TakeStart(const JobEntry& job);
+
   // All amounts together.
   Resources Sum(const std::vector<Amounts>& amounts) const;
   // Who may end for the order's next gang, of the Jobs with these uids and priorities. Those in
@@ -106,6 +123,8 @@ class QueueBook {
                                       const Resources& request) const;
   // What the Queue uses now counts as used since the history's time.
   void TakeForUsed(const std::string& id, NamedHistory* history);
+  RateWait WaitOf(const RateRefusal& refusal, absl::string_view does,
+                  absl::optional<Rate> QueueNode::* rate) const;
   QueuedGang QueuedOf(int64_t sequence, const Gang& gang) const;
   void Insert(int64_t sequence, Gang& gang);
 
@@ -115,7 +134,9 @@ class QueueBook {
   GangQueues waiting_{tree_};
   GangQueues fresh_{tree_};
   RequestClasses requests_;
-  absl::Time now_ = absl::UnixEpoch();
+  Now now_;
+  RateGate submissions_{tree_, RateGate::Kind::kSubmit, BootTime()};
+  RateGate starts_{tree_, RateGate::Kind::kStart, BootTime()};
   QueueHistories histories_;
   absl::optional<QueueHistories::Named> restored_;
   // Leaves whose use is not settled.

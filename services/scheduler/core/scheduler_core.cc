@@ -45,7 +45,7 @@ SchedulerCore::SchedulerCore(const CoreConfig& config, Model model,
 
 Step SchedulerCore::Apply(const Event& event, Now now) {
   now_ = now;
-  queue_book_.SetNow(now.wall);
+  queue_book_.SetNow(now);
   if (!leading_ && !std::holds_alternative<LeadershipGained>(event)) return {};
   std::visit([this](const auto& e) { On(e); }, event);
   RefreshTree();
@@ -74,7 +74,7 @@ absl::optional<BootTime> SchedulerCore::NextDeadline() const {
   for (const auto& [uid, at] : retry_at_) next = std::min(next, at);
   for (const auto& [uid, at] : prepare_deadline_) next = std::min(next, at);
   if (!time_limits_.empty()) next = std::min(next, time_limits_.begin()->first);
-  next = std::min({next, NextGiveUp(), retire_at_, protected_until_, usage_due_});
+  next = std::min({next, NextGiveUp(), retire_at_, protected_until_, start_rate_at_, usage_due_});
   if (next == BootTime::InfiniteFuture()) return absl::nullopt;
   return next;
 }

@@ -100,6 +100,8 @@ class SchedulerCore {
   void On(const UpdateQueue& event);
   // Stops what runs in Queues that are drained, as much as fits the step.
   void DrainQueues();
+  // The Job may not start yet by the rates of its Queues; it is tried again when it may.
+  bool WaitsForRate(JobEntry* job);
   // What no round looks at, since its Queue starts nothing.
   void SettleHeld();
   void On(const CordonNode& event);
@@ -263,6 +265,8 @@ class SchedulerCore {
   Amounts hopeless_fleet_;
   // The next time at which someone who may not be ended yet might be.
   BootTime protected_until_ = BootTime::InfiniteFuture();
+  // The next time at which a rate may let somebody start who waits for it.
+  BootTime start_rate_at_ = BootTime::InfiniteFuture();
   std::set<std::pair<absl::Time, std::string>> finished_;  // by end; uids
   std::set<std::string> archiving_;  // uids that the archive was asked to take
   BootTime retire_at_ = BootTime::InfiniteFuture();

@@ -248,6 +248,86 @@ TEST_F(SchedulerCoreQueueTest, ADrainedQueueIsEmptiedAndLendsWhatItKept) {
   EXPECT_EQ(status::Reason(Refused(In("keeps"))), "QUEUE_CORDONED");
 }
 
+TEST_F(SchedulerCoreQueueTest, SubmissionsAboveTheRateAreRefusedUntilThereIsRoomAgain) {
+  Queue team = Below("");
+  team.mutable_submit_rate()->set_count(2);
+  team.mutable_submit_rate()->mutable_period()->set_seconds(10);
+  ASSERT_TRUE(Create("team", team).ok());
+  ASSERT_TRUE(Create("part", Below("team")).ok());
+  ASSERT_TRUE(Create("other", Below("team")).ok());
+  Submit("first", In("part"));
+  Submit("second", In("other"));
+  const absl::Status refused = Refused(In("part"));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status::Reason(refused), "QUEUE_RATE");
+  EXPECT_EQ(status::GetRetryDelay(refused), absl::Seconds(5));
+  EXPECT_EQ(refused.message(),
+            "job.spec.queue: queues/team takes at most 2 Jobs in 10s, with all Queues below it; "
+            "submit again later");
+  EXPECT_EQ(harness_.jobs().count("refused"), 0u);
+  Submit("elsewhere", CoreHarness::Spec(1, 1000));
+  // A new Queue fills no bucket.
+  ASSERT_TRUE(Create("third", Below("team")).ok());
+  EXPECT_EQ(status::Reason(Refused(In("third"))), "QUEUE_RATE");
+  Advance(absl::Seconds(5));
+  EXPECT_TRUE(Refused(In("part")).ok());
+  Advance(absl::Seconds(5));
+  // What is lifted holds nothing back.
+  ASSERT_TRUE(Update("team", {"submit_rate"}, Queue()).ok());
+  for (int i = 0; i < 5; ++i) Submit(absl::StrCat("more", i), In("part"));
+  EXPECT_EQ(harness_.jobs().count("more4"), 1u);
+}
+
+TEST_F(SchedulerCoreQueueTest, StartsAboveTheRateWaitAndAreWokenInTime) {
+  Queue team = Below("");
+  team.mutable_start_rate()->set_count(2);
+  team.mutable_start_rate()->mutable_period()->set_seconds(20);
+  team.mutable_start_rate()->set_burst(1);
+  ASSERT_TRUE(Create("team", team).ok());
+  executor_.Connect();
+  for (const char* id : {"first", "second", "third"}) Submit(id, In("team"));
+  Submit("other", CoreHarness::Spec(1, 1000));
+  EXPECT_EQ(StateOf("first"), Job::STATE_PREPARING);
+  EXPECT_EQ(StateOf("other"), Job::STATE_PREPARING);
+  for (const char* id : {"second", "third"}) {
+    EXPECT_EQ(ReasonOf(id), "QUEUE_RATE");
+    EXPECT_EQ(harness_.job(id).state.message(), "queues/team starts at most 2 Jobs in 20s");
+  }
+  const auto stored = harness_.job("third").state.SerializeAsString();
+  AdvanceHeard(absl::Seconds(9));
+  EXPECT_EQ(StateOf("second"), Job::STATE_QUEUED);
+  ASSERT_TRUE(harness_.core().NextDeadline().has_value());
+  EXPECT_LE(*harness_.core().NextDeadline(), harness_.now().boot + absl::Seconds(1));
+  AdvanceHeard(absl::Seconds(1));
+  EXPECT_EQ(StateOf("second"), Job::STATE_PREPARING);
+  EXPECT_EQ(StateOf("third"), Job::STATE_QUEUED);
+  EXPECT_EQ(harness_.job("third").state.SerializeAsString(), stored) << "nothing new to write";
+  // The same under the next leader, which knows of no start before it.
+  executor_.Disconnect();
+  harness_.NewLeader();
+  executor_.Connect();
+  EXPECT_EQ(StateOf("third"), Job::STATE_PREPARING);
+}
+
+TEST_F(SchedulerCoreQueueTest, NobodyIsEndedForAJobThatMayNotStartYet) {
+  executor_.Connect();
+  Queue team = Below("");
+  Cpu(&team)->set_guarantee(4000);
+  team.mutable_start_rate()->set_count(1);
+  team.mutable_start_rate()->mutable_period()->set_seconds(3600);
+  ASSERT_TRUE(Create("team", team).ok());
+  RunJob("one", In("team"));
+  RunJob("borrows", CoreHarness::Spec(7, 1000));
+  AdvanceHeard(absl::Minutes(6));
+  Submit("next", In("team"));
+  EXPECT_EQ(ReasonOf("next"), "QUEUE_RATE");
+  AdvanceHeard(absl::Minutes(50));
+  EXPECT_EQ(StateOf("borrows"), Job::STATE_RUNNING);
+  AdvanceHeard(absl::Minutes(5));
+  EXPECT_NE(StateOf("borrows"), Job::STATE_RUNNING) << "it is within its guarantee";
+  EXPECT_EQ(StateOf("next"), Job::STATE_PREPARING);
+}
+
 TEST_F(SchedulerCoreQueueTest, JobsGoToLeavesOnly) {
   ASSERT_TRUE(Create("team", Below("")).ok());
   ASSERT_TRUE(Create("group", Below("team")).ok());

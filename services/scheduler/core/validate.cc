@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "libs/resource/id.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/quota/rate.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -193,6 +194,15 @@ void CheckGroups(const JobSpec& spec, absl::string_view path, status::FieldError
   }
 }
 
+void CheckRate(absl::string_view path, const capstan::scheduler::v1::RateLimit& rate,
+               status::FieldErrors* errors) {
+  CheckRange(absl::StrCat(path, ".count"), rate.count(), 1, kMaxRateCount, errors);
+  // 0: as count.
+  CheckRange(absl::StrCat(path, ".burst"), rate.burst(), 0, kMaxRateCount, errors);
+  CheckDuration(absl::StrCat(path, ".period"), ToDuration(rate.period()), absl::Milliseconds(1),
+                absl::Hours(24), errors);
+}
+
 std::string EnvAlias(const DatasetMount& mount) {
   std::string alias = mount.alias();
   if (alias.empty()) alias = mount.dataset().substr(mount.dataset().rfind('/') + 1);
@@ -364,8 +374,8 @@ void ValidateQueue(absl::string_view queue_id, const capstan::scheduler::v1::Que
                              absl::FormatDuration(kMinUsageHalfLife), " to ",
                              absl::FormatDuration(kMaxUsageHalfLife), ", or 0 for no history"));
   }
-  CheckNotYet(queue.has_submit_rate(), "queue.submit_rate", errors);
-  CheckNotYet(queue.has_start_rate(), "queue.start_rate", errors);
+  if (queue.has_submit_rate()) CheckRate("queue.submit_rate", queue.submit_rate(), errors);
+  if (queue.has_start_rate()) CheckRate("queue.start_rate", queue.start_rate(), errors);
   if (!resource::IsValidId(queue_id)) {
     errors->Add("queue_id",
                 absl::StrCat("is `", queue_id, "`; expected [a-z]([a-z0-9-]{0,61}[a-z0-9])?"));

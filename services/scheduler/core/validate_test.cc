@@ -268,6 +268,25 @@ TEST(ValidateTest, AHalfLifeIsNoneOrAMinuteToAYear) {
   }
 }
 
+TEST(ValidateTest, ARateIsACountInATime) {
+  const auto wrong = [](int64_t count, absl::Duration period, int64_t burst) {
+    capstan::scheduler::v1::Queue queue;
+    queue.mutable_start_rate()->set_count(count);
+    queue.mutable_start_rate()->set_burst(burst);
+    *queue.mutable_start_rate()->mutable_period() = ToProto(period);
+    status::FieldErrors errors;
+    ValidateQueue("q", queue, &errors);
+    const auto violations = status::GetFieldViolations(errors.ToStatus());
+    return violations.size() == 1 ? violations[0].field : std::string();
+  };
+  EXPECT_EQ(wrong(1, absl::Milliseconds(1), 0), "");
+  EXPECT_EQ(wrong(1'000'000'000, absl::Hours(24), 1'000'000'000), "");
+  EXPECT_EQ(wrong(0, absl::Seconds(1), 0), "queue.start_rate.count");
+  EXPECT_EQ(wrong(1, absl::ZeroDuration(), 0), "queue.start_rate.period");
+  EXPECT_EQ(wrong(1, absl::Hours(25), 0), "queue.start_rate.period");
+  EXPECT_EQ(wrong(1, absl::Seconds(1), -1), "queue.start_rate.burst");
+}
+
 TEST(ValidateTest, RefusesASpecBeyond256KiB) {
   JobSpec spec = Good();
   for (int i = 0; i < 3; ++i) spec.mutable_task_groups(0)->add_argv(std::string(100'000, 'x'));

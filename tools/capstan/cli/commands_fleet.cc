@@ -99,6 +99,15 @@ void AddQueueOptions(CLI::App& command, const std::shared_ptr<QueueOptions>& opt
         options->usage_half_life = *parsed;
         return std::string();
       });
+  command
+      .add_option("--submit-rate", options->submit_rate,
+                  "how fast Jobs are taken here and below, e.g. 100/1m, or 100/1m/10 with at most "
+                  "10 at once; none: as fast as they come")
+      ->type_name("RATE");
+  command
+      .add_option("--start-rate", options->start_rate,
+                  "how fast Jobs are started here and below; others wait")
+      ->type_name("RATE");
   command.add_flag_callback(
       "--allow-non-preemptible", [options] { options->allow_non_preemptible = true; },
       "take Jobs with `preemption: PREEMPTION_NEVER`");
@@ -129,7 +138,8 @@ void AddQueueCommands(CLI::App& app, Act* act) {
       "Examples:\n"
       "  capstan queue update research --weight 200 --guarantee nvidia.com/h100=96\n"
       "  capstan queue update research --allow-project all --min-runtime 30m\n"
-      "  capstan queue update research --usage-half-life 168h\n");
+      "  capstan queue update research --usage-half-life 168h --submit-rate 100/1m\n"
+      "  capstan queue update research --start-rate none\n");
   update->callback([=] {
     *act = [=](Invocation& invocation) { return UpdateQueue(*queue_options, invocation); };
   });

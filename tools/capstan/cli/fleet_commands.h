@@ -37,6 +37,9 @@ struct QueueOptions {
   // Unset: as the parent's, or as it is.
   absl::optional<absl::Duration> min_runtime;
   absl::optional<absl::Duration> usage_half_life;
+  // As ParseRate takes them; empty: none, or as it is.
+  std::string submit_rate;
+  std::string start_rate;
   absl::optional<bool> allow_non_preemptible;
 };
 absl::Status CreateQueue(const QueueOptions& options, Invocation& invocation);

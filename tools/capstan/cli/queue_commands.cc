@@ -58,6 +58,19 @@ std::string DescribeCluster(const Cluster& cluster, absl::Time now, const Termin
   return absl::StrCat(out, "\n", table.Render(terminal));
 }
 
+// Sets, or with `none` clears, what the options say.
+absl::Status SetRates(const QueueOptions& options, Queue* wanted) {
+  if (!options.submit_rate.empty()) {
+    CAPSTAN_ASSIGN_OR_RETURN(*wanted->mutable_submit_rate(), ParseRate(options.submit_rate));
+    if (wanted->submit_rate().count() == 0) wanted->clear_submit_rate();
+  }
+  if (!options.start_rate.empty()) {
+    CAPSTAN_ASSIGN_OR_RETURN(*wanted->mutable_start_rate(), ParseRate(options.start_rate));
+    if (wanted->start_rate().count() == 0) wanted->clear_start_rate();
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CreateQueue(const QueueOptions& options, Invocation& invocation) {
@@ -67,6 +80,7 @@ absl::Status CreateQueue(const QueueOptions& options, Invocation& invocation) {
   CAPSTAN_RETURN_IF_ERROR(
       AddQuotas(options.borrowing_limits, QuotaField::kBorrowingLimit, &wanted));
   CAPSTAN_RETURN_IF_ERROR(AddQuotas(options.lending_limits, QuotaField::kLendingLimit, &wanted));
+  CAPSTAN_RETURN_IF_ERROR(SetRates(options, &wanted));
   CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
   CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("scheduler"));
   const auto stub = QueueService::NewStub(channel);
@@ -130,6 +144,9 @@ absl::Status UpdateQueue(const QueueOptions& options, Invocation& invocation) {
     *wanted.mutable_usage_half_life() = ToProto(*options.usage_half_life);
     paths.add_paths("usage_half_life");
   }
+  CAPSTAN_RETURN_IF_ERROR(SetRates(options, &wanted));
+  if (!options.submit_rate.empty()) paths.add_paths("submit_rate");
+  if (!options.start_rate.empty()) paths.add_paths("start_rate");
   if (options.allow_non_preemptible) {
     wanted.set_allow_non_preemptible(*options.allow_non_preemptible);
     paths.add_paths("allow_non_preemptible");

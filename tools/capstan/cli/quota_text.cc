@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -25,6 +26,7 @@ namespace {
 using scheduler::v1::Queue;
 using scheduler::v1::QueueUsage;
 using scheduler::v1::QuotaLimit;
+using scheduler::v1::RateLimit;
 using scheduler::v1::ResourceQuota;
 
 constexpr char kCpu[] = "cpu";
@@ -151,6 +153,8 @@ std::string DescribeQueue(const Queue& queue, absl::Time now, const Terminal& te
                                     HumanDuration(ToDuration(queue.min_runtime()))));
   }
   if (queue.allow_non_preemptible()) add("Takes:     ", "Jobs that are never ended for others");
+  if (queue.has_submit_rate()) add("Takes:     ", RateInWords(queue.submit_rate()));
+  if (queue.has_start_rate()) add("Starts:    ", RateInWords(queue.start_rate()));
   if (queue.has_usage_half_life()) {
     const absl::Duration half_life = ToDuration(queue.usage_half_life());
     add("Half-life: ", half_life == absl::ZeroDuration() ? "none, past use does not count"
@@ -186,6 +190,35 @@ std::string GuaranteesInWords(const Queue& queue) {
         absl::StrCat(quota.resource(), "=", AmountInWords(quota.resource(), quota.guarantee())));
   }
   return words.empty() ? "-" : absl::StrJoin(words, " ");
+}
+
+absl::StatusOr<RateLimit> ParseRate(const std::string& text) {
+  RateLimit rate;
+  if (text == "none") return rate;
+  const std::vector<std::string> parts = absl::StrSplit(text, '/');
+  int64_t count = 0, burst = 0;
+  const bool numbers = (parts.size() == 2 || parts.size() == 3) &&
+                       absl::SimpleAtoi(parts[0], &count) &&
+                       (parts.size() == 2 || absl::SimpleAtoi(parts[2], &burst));
+  const auto period = numbers ? resource::ParseDuration(parts[1])
+                              : absl::StatusOr<absl::Duration>(absl::InvalidArgumentError(""));
+  if (!period.ok() || count < 1 || (parts.size() == 3 && burst < 1)) {
+    return status::Error(absl::StatusCode::kInvalidArgument, "INVALID_RATE",
+                         absl::StrCat("`", text,
+                                      "` is no rate; expected a count and a time, e.g. 10/1m, with "
+                                      "how many at once, e.g. 10/1m/3, or none"));
+  }
+  rate.set_count(count);
+  *rate.mutable_period() = ToProto(*period);
+  rate.set_burst(burst);
+  return rate;
+}
+
+std::string RateInWords(const RateLimit& rate) {
+  std::string words =
+      absl::StrCat("at most ", rate.count(), " in ", HumanShortDuration(ToDuration(rate.period())));
+  if (rate.burst() != 0) absl::StrAppend(&words, ", ", rate.burst(), " at once");
+  return words;
 }
 
 std::string AverageUseInWords(const Queue& queue) {

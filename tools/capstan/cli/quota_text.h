@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/capstan/scheduler/v1/queue.pb.h"
 #include "tools/capstan/cli/terminal.h"
@@ -33,6 +34,14 @@ std::string DescribeQueue(const scheduler::v1::Queue& queue, absl::Time now,
 
 // What is guaranteed, `cpu=64 memory=1Ti`; `-` if nothing.
 std::string GuaranteesInWords(const scheduler::v1::Queue& queue);
+
+// `10/1m`: ten in a minute, and at most ten at once after a pause; `10/1m/3`: at most three.
+// `none`: no rate, which is an empty message. INVALID_ARGUMENT with reason INVALID_RATE if it is
+// not so.
+absl::StatusOr<scheduler::v1::RateLimit> ParseRate(const std::string& text);
+
+// `at most 10 in 1m, 3 at once`.
+std::string RateInWords(const scheduler::v1::RateLimit& rate);
 
 // What it used on average, in cores, `cpu=12.50 memory=1.0 GiB`; `-` if no past use counts or there
 // is none.

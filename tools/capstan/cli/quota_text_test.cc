@@ -98,6 +98,29 @@ TEST(QuotaTextTest, AQueueIsDescribedWithWhatItUsed) {
             std::string::npos);
 }
 
+TEST(QuotaTextTest, TakesRates) {
+  const auto rate = ParseRate("100/1m30s/5");
+  ASSERT_TRUE(rate.ok()) << rate.status();
+  EXPECT_EQ(rate->count(), 100);
+  EXPECT_EQ(rate->period().seconds(), 90);
+  EXPECT_EQ(rate->burst(), 5);
+  EXPECT_EQ(RateInWords(*rate), "at most 100 in 1m30s, 5 at once");
+  EXPECT_EQ(RateInWords(*ParseRate("10/1m")), "at most 10 in 1m");
+  EXPECT_EQ(ParseRate("none")->count(), 0);
+  for (const char* text :
+       {"", "10", "10/", "/1m", "0/1m", "10/1m/0", "10/1m/5/6", "-1/1m", "10/5"}) {
+    EXPECT_EQ(status::Reason(ParseRate(text).status()), "INVALID_RATE") << text;
+  }
+  Queue queue;
+  *queue.mutable_submit_rate() = *rate;
+  *queue.mutable_start_rate() = *ParseRate("1/10s");
+  const std::string described = DescribeQueue(queue, absl::UnixEpoch(), Terminal());
+  EXPECT_NE(described.find("Takes:     at most 100 in 1m30s, 5 at once\n"
+                           "Starts:    at most 1 in 10s\n"),
+            std::string::npos)
+      << described;
+}
+
 TEST(QuotaTextTest, ReplacesWhatIsNamedAndNothingElse) {
   Queue queue;
   ASSERT_TRUE(AddQuotas({"cpu=64", "memory=1Ti"}, QuotaField::kGuarantee, &queue).ok());

@@ -46,20 +46,30 @@ bool TokenBucket::Take(int64_t count, BootTime now) {
   return true;
 }
 
-RateGate::RateGate(const QueueTree& tree, Kind kind, BootTime now) : tree_(&tree) {
+RateGate::RateGate(const QueueTree& tree, Kind kind, BootTime now, const Buckets& before)
+    : tree_(&tree) {
   buckets_.reserve(tree.size());
   for (int i = 0; i < tree.size(); ++i) {
     const QueueNode& node = tree.node(i);
     const absl::optional<Rate>& rate = kind == Kind::kSubmit ? node.submit_rate : node.start_rate;
-    if (rate.has_value()) {
-      buckets_.push_back(TokenBucket(*rate, now));
-    } else {
-      buckets_.push_back(absl::nullopt);
-    }
+    buckets_.push_back(absl::nullopt);
+    if (!rate.has_value()) continue;
+    const auto known = before.find(node.id);
+    buckets_.back() = known != before.end() && known->second.rate() == *rate
+                          ? known->second
+                          : TokenBucket(*rate, now);
   }
 }
 
-absl::optional<RateRefusal> RateGate::Take(int leaf, int64_t count, BootTime now) {
+RateGate::Buckets RateGate::TakeBuckets() const {
+  Buckets buckets;
+  for (size_t i = 0; i < buckets_.size(); ++i) {
+    if (buckets_[i].has_value()) buckets.emplace(tree_->node(static_cast<int>(i)).id, *buckets_[i]);
+  }
+  return buckets;
+}
+
+absl::optional<RateRefusal> RateGate::Check(int leaf, int64_t count, BootTime now) const {
   absl::optional<RateRefusal> refusal;
   for (int i = leaf; i >= 0; i = tree_->node(i).parent) {
     if (!buckets_[i].has_value()) continue;
@@ -67,6 +77,11 @@ absl::optional<RateRefusal> RateGate::Take(int leaf, int64_t count, BootTime now
     if (available <= now) continue;
     if (!refusal.has_value() || refusal->available < available) refusal = {i, available};
   }
+  return refusal;
+}
+
+absl::optional<RateRefusal> RateGate::Take(int leaf, int64_t count, BootTime now) {
+  const absl::optional<RateRefusal> refusal = Check(leaf, count, now);
   if (refusal.has_value()) return refusal;
   for (int i = leaf; i >= 0; i = tree_->node(i).parent) {
     if (buckets_[i].has_value()) buckets_[i]->Take(count, now);

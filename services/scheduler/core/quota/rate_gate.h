@@ -2,6 +2,8 @@
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_QUOTA_RATE_GATE_H_
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "absl/types/optional.h"
@@ -16,6 +18,8 @@ namespace capstan::scheduler {
 class TokenBucket {
  public:
   TokenBucket(const Rate& rate, BootTime now);
+
+  const Rate& rate() const { return rate_; }
 
   // The first moment, not before `now`, at which `count` tokens are there if nobody takes any;
   // InfiniteFuture if the bucket can never hold so many.
@@ -47,8 +51,18 @@ class RateGate {
  public:
   enum class Kind { kSubmit, kStart };
 
-  // `tree` must outlive the gate.
-  RateGate(const QueueTree& tree, Kind kind, BootTime now);
+  // By the queue's id.
+  using Buckets = std::map<std::string, TokenBucket>;
+
+  // `tree` must outlive the gate and stay as it is. A queue whose rate is the one of its bucket in
+  // `before` goes on with that; all other buckets are full.
+  RateGate(const QueueTree& tree, Kind kind, BootTime now, const Buckets& before = {});
+
+  // Every bucket, for the gate of another tree. Of the tree as it was when this was made.
+  Buckets TakeBuckets() const;
+
+  // What Take would say. O(depth).
+  absl::optional<RateRefusal> Check(int leaf, int64_t count, BootTime now) const;
 
   // Takes `count` tokens at the leaf and at every level above, or none anywhere. O(depth).
   absl::optional<RateRefusal> Take(int leaf, int64_t count, BootTime now);

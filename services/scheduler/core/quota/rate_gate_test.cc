@@ -1,7 +1,12 @@
 #include "services/scheduler/core/quota/rate_gate.h"
 
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "gtest/gtest.h"
 #include "libs/random/random.h"
+#include "services/scheduler/core/quota/queue_spec.h"
+#include "services/scheduler/core/quota/queue_tree.h"
+#include "services/scheduler/core/quota/rate.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -76,6 +81,31 @@ TEST(RateGateTest, TakesAtEveryLevelOrNowhere) {
   EXPECT_EQ(refusal->available, At(absl::Seconds(10)));
   RateGate starts(tree, RateGate::Kind::kStart, BootTime());
   EXPECT_FALSE(starts.Take(in_a, kMaxRateCount, BootTime()).has_value()) << "no rate, no bound";
+}
+
+TEST(RateGateTest, AnotherTreeGoesOnWithTheBucketsOfTheSameRates) {
+  const BootTime start = BootTime() + absl::Seconds(1);
+  QueueSpec same, changed;
+  same.id = "same";
+  changed.id = "changed";
+  same.start_rate = changed.start_rate = Rate{1, absl::Seconds(10), 1};
+  const QueueTree tree({same, changed}, {});
+  RateGate gate(tree, RateGate::Kind::kStart, start);
+  ASSERT_FALSE(gate.Check(*tree.Find("same"), 1, start).has_value());
+  for (const char* id : {"same", "changed"}) {
+    ASSERT_FALSE(gate.Take(*tree.Find(id), 1, start).has_value()) << "what was checked is there";
+  }
+  ASSERT_TRUE(gate.Check(*tree.Find("same"), 1, start).has_value());
+  QueueSpec before;
+  before.id = "a";
+  changed.start_rate->burst = 2;
+  const QueueTree grown({before, same, changed}, {});
+  RateGate next(grown, RateGate::Kind::kStart, start, gate.TakeBuckets());
+  EXPECT_FALSE(next.Take(*grown.Find("a"), 1, start).has_value());
+  EXPECT_FALSE(next.Take(*grown.Find("changed"), 1, start).has_value());
+  const absl::optional<RateRefusal> refusal = next.Check(*grown.Find("same"), 1, start);
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->available, start + absl::Seconds(10));
 }
 
 }  // namespace

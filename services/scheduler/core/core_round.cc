@@ -33,6 +33,18 @@ constexpr size_t kMaxVictims = 512;
 // An estimate that differs by less is not written anew.
 constexpr absl::Duration kEstimateStep = absl::Seconds(10);
 
+// What a round costs grows with the fleet, so rounds of large fleets do not follow each other at
+// once: what comes in meanwhile shares the next one.
+constexpr size_t kNodesWithoutPause = 256;
+constexpr absl::Duration kPausePerNode = absl::Microseconds(100);
+constexpr absl::Duration kMaxPause = absl::Milliseconds(500);
+
+absl::Duration PauseAfterRound(size_t nodes) {
+  return nodes <= kNodesWithoutPause
+             ? absl::ZeroDuration()
+             : std::min(kPausePerNode * static_cast<int64_t>(nodes), kMaxPause);
+}
+
 constexpr char kReserved[] =
     "fits, but might delay a Job that room is kept for; with a time_limit that ends before that "
     "one starts it could run";
@@ -53,8 +65,12 @@ struct SchedulerCore::RoundWork {
   Resources capacity;
   Resources free;
   std::vector<HeldGang> held;
-  // Uid and priority of each that is held.
-  std::vector<std::pair<std::string, int32_t>> held_priorities;
+  // By position among those held; in no queue once told to end in this round.
+  std::vector<QueueVictims::Gang> victims;
+  // Those that were.
+  std::vector<QueueVictims::Gang> ended;
+  // Why Jobs of a Shape whose groups have these names find no room, as the first one found it.
+  std::map<std::string, std::string> words;
   std::unique_ptr<PlacingRound> placing;
   // Shapes that do not fit, and those that do not fit if they are bound. In a round room only
   // shrinks: what did not fit once does not fit again.
@@ -67,8 +83,6 @@ struct SchedulerCore::RoundWork {
   int victim_searches = 0;
   int victim_questions = 0;
   int reserve_attempts = 0;
-  // Uids of those that were told to end.
-  std::set<std::string> victims;
 
   // Of the Node among `standings`; -1 if it is not there.
   int PositionOf(const NodeId& id) const {
@@ -177,12 +191,15 @@ void SchedulerCore::Round() {
     room_changed_ = false;
     return;
   }
-  if (!room_changed_ && fresh_.empty()) return;
+  if (!RoundDue() || now_.boot < round_at_) return;
   RoundWork work;
   BeginRound(&work);
   PlaceMadeRoomFor(&work);
   KeepReservation(&work);
   TryInOrder(&work);
+  // One that was cut short goes on at once.
+  round_at_ =
+      RoundDue() ? BootTime::InfinitePast() : now_.boot + PauseAfterRound(model_.nodes.size());
 }
 
 void SchedulerCore::BeginRound(RoundWork* work) {
@@ -212,9 +229,9 @@ void SchedulerCore::BeginRound(RoundWork* work) {
   work->free = queue_book_.Sum(free);
   work->capacity = queue_book_.Capacity(free);
   work->held = HeldGangs(*work);
-  for (const HeldGang& gang : work->held) {
-    work->held_priorities.emplace_back(gang.uid, gang.priority);
-  }
+  std::vector<std::pair<std::string, int32_t>> held;
+  for (const HeldGang& gang : work->held) held.emplace_back(gang.uid, gang.priority);
+  work->victims = queue_book_.GangsOf(held);
   work->placing = placer_->Begin(work->nodes, work->held);
   ReviseHopeless(*work);
 }
@@ -414,7 +431,13 @@ SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* 
     TryReserve(job, request, work);
   }
   if (job->state.reason() != "INSUFFICIENT_RESOURCES" && job->state.reason() != "PREEMPTED") {
-    SetState(job, Job::STATE_QUEUED, "INSUFFICIENT_RESOURCES", RoomInWords(*job, work->standings));
+    std::string kind = shape;
+    for (const auto& group : job->spec.spec().task_groups()) {
+      absl::StrAppend(&kind, "|", group.name());
+    }
+    std::string& words = work->words[kind];
+    if (words.empty()) words = RoomInWords(*job, work->standings);
+    SetState(job, Job::STATE_QUEUED, "INSUFFICIENT_RESOURCES", words);
   }
   return Tried::kLeft;
 }
@@ -431,8 +454,8 @@ bool SchedulerCore::TryMakeRoom(const QueueOrder& order, JobEntry* job, const Ga
       std::make_tuple(request.Shape(), job->spec.spec().queue(), job->spec.spec().priority());
   if (work->vain.count(kind) > 0) return false;
   ++work->victim_questions;
-  QueueVictims rules = queue_book_.VictimsFor(order, work->capacity, work->free,
-                                              work->held_priorities, work->victims);
+  QueueVictims rules =
+      queue_book_.VictimsFor(order, work->capacity, work->free, work->victims, work->ended);
   bool any = false;
   for (size_t i = 0; i < work->held.size(); ++i) {
     const HeldGang& gang = work->held[i];
@@ -469,7 +492,8 @@ bool SchedulerCore::TryMakeRoom(const QueueOrder& order, JobEntry* job, const Ga
   decisions_.push_back(job->uid());
   for (int at : victims) {
     JobEntry* victim = FindJob(work->held[at].uid);
-    work->victims.insert(victim->uid());
+    work->ended.push_back(work->victims[at]);
+    work->victims[at].leaf = -1;
     rec::JobStateRecord::Victim& record = *job->state.add_making_room();
     record.set_job_uid(victim->uid());
     record.set_generation(victim->gang->head.generation());

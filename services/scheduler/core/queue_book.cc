@@ -407,28 +407,28 @@ void QueueBook::TakeStart(const JobEntry& job) {
   if (leaf >= 0) starts_.Take(leaf, 1, now_.boot);
 }
 
+std::vector<QueueVictims::Gang> QueueBook::GangsOf(
+    const std::vector<std::pair<std::string, int32_t>>& held) const {
+  std::vector<QueueVictims::Gang> gangs(held.size());
+  for (size_t i = 0; i < held.size(); ++i) {
+    gangs[i].priority = held[i].second;
+    auto live = live_.find(held[i].first);
+    if (live == live_.end()) continue;
+    gangs[i].leaf = LeafOf(live->second.queue);
+    gangs[i].amounts = ToResources(live->second.amounts);
+  }
+  return gangs;
+}
+
 QueueVictims QueueBook::VictimsFor(const QueueOrder& order, const Resources& capacity,
                                    const Resources& free,
-                                   const std::vector<std::pair<std::string, int32_t>>& held,
-                                   const std::set<std::string>& ended) const {
+                                   const std::vector<QueueVictims::Gang>& held,
+                                   const std::vector<QueueVictims::Gang>& ended) const {
   TreeUsage usage = order.usage();
-  std::vector<QueueVictims::Gang> gangs;
-  for (const auto& [uid, priority] : held) {
-    QueueVictims::Gang& gang = gangs.emplace_back();
-    gang.priority = priority;
-    auto live = live_.find(uid);
-    if (live == live_.end()) continue;
-    const int leaf = LeafOf(live->second.queue);
-    gang.amounts = ToResources(live->second.amounts);
-    if (leaf >= 0 && ended.count(uid) > 0) {
-      usage.Remove(leaf, gang.amounts);
-    } else {
-      gang.leaf = leaf;
-    }
-  }
+  for (const QueueVictims::Gang& gang : ended) usage.Remove(gang.leaf, gang.amounts);
   const QueueVictims::Gang claimant = {order.next_leaf(), order.next_gang().priority,
                                        order.next_request()};
-  return QueueVictims(usage, capacity, free, claimant, std::move(gangs));
+  return QueueVictims(usage, capacity, free, claimant, held);
 }
 
 absl::optional<std::string> QueueBook::Refusal(const TreeUsage& usage, const Resources& capacity,

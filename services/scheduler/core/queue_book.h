@@ -96,11 +96,16 @@ class QueueBook {
 
   // All amounts together.
   Resources Sum(const std::vector<Amounts>& amounts) const;
-  // Who may end for the order's next gang, of the Jobs with these uids and priorities. Those in
-  // `ended` were chosen for others in this round: what they use counts no more.
+  // Jobs with these uids and priorities that hold a place, as the rules of the queues see them:
+  // made once for all decisions of a round.
+  std::vector<QueueVictims::Gang> GangsOf(
+      const std::vector<std::pair<std::string, int32_t>>& held) const;
+  // Who of `held` may end for the order's next gang; it must outlive the answer. Those in `ended`
+  // were chosen for others in this round: what they use counts no more. They are no part of `held`,
+  // or in no queue there.
   QueueVictims VictimsFor(const QueueOrder& order, const Resources& capacity, const Resources& free,
-                          const std::vector<std::pair<std::string, int32_t>>& held,
-                          const std::set<std::string>& ended) const;
+                          const std::vector<QueueVictims::Gang>& held,
+                          const std::vector<QueueVictims::Gang>& ended) const;
 
  private:
   struct Gang {

@@ -1,7 +1,5 @@
 #include "services/scheduler/core/queue_victims.h"
 
-#include <utility>
-
 #include "absl/types/optional.h"
 #include "services/scheduler/core/quota/admission.h"
 #include "services/scheduler/core/quota/queue_tree.h"
@@ -9,10 +7,10 @@
 namespace capstan::scheduler {
 
 QueueVictims::QueueVictims(const TreeUsage& usage, const Resources& capacity, const Resources& free,
-                           const Gang& claimant, std::vector<Gang> held)
+                           const Gang& claimant, const std::vector<Gang>& held)
     : capacity_(capacity),
       claimant_(claimant),
-      held_(std::move(held)),
+      held_(held),
       before_(usage),
       reclaim_(before_, capacity, /*fair=*/nullptr, claimant.leaf, claimant.amounts,
                Contested(usage, free, claimant)),

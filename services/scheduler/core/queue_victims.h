@@ -13,7 +13,7 @@ namespace capstan::scheduler {
 
 // Whose gangs may end for one that waits: in its own queue those of lower priority, in others those
 // that hold what its queue is guaranteed (quota/reclaim.h, whose argument that reclaims never go
-// round in a circle holds here too). For one decision; the tree must outlive it.
+// round in a circle holds here too). For one decision; the tree and `held` must outlive it.
 class QueueVictims final : public VictimRules {
  public:
   struct Gang {
@@ -27,7 +27,7 @@ class QueueVictims final : public VictimRules {
   // which it is less than the request is contested; if there is none, what the claimant's queues
   // have a guarantee of is.
   QueueVictims(const TreeUsage& usage, const Resources& capacity, const Resources& free,
-               const Gang& claimant, std::vector<Gang> held);
+               const Gang& claimant, const std::vector<Gang>& held);
   QueueVictims(const QueueVictims&) = delete;
   QueueVictims& operator=(const QueueVictims&) = delete;
 
@@ -42,7 +42,7 @@ class QueueVictims final : public VictimRules {
 
   const Resources capacity_;
   const Gang claimant_;
-  const std::vector<Gang> held_;
+  const std::vector<Gang>& held_;
   const TreeUsage before_;
   // With nobody ended.
   const Reclaim reclaim_;

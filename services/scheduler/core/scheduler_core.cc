@@ -66,11 +66,9 @@ Step SchedulerCore::Apply(const Event& event, Now now) {
 
 absl::optional<BootTime> SchedulerCore::NextDeadline() const {
   if (!leading_) return absl::nullopt;
-  // A round that was cut short.
-  if ((room_changed_ && waiting_jobs() > 0) || !fresh_.empty() || drain_due_) {
-    return BootTime::InfinitePast();
-  }
+  if (drain_due_) return BootTime::InfinitePast();
   BootTime next = leases_.NextExpiry();
+  if (RoundDue()) next = std::min(next, round_at_);
   for (const auto& [uid, at] : retry_at_) next = std::min(next, at);
   for (const auto& [uid, at] : prepare_deadline_) next = std::min(next, at);
   if (!time_limits_.empty()) next = std::min(next, time_limits_.begin()->first);

@@ -1,6 +1,7 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_SCHEDULER_CORE_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_SCHEDULER_CORE_H_
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -212,7 +213,12 @@ class SchedulerCore {
   void RemoveJob(const std::string& uid);
 
   // Common: scheduler_core.cc.
-  bool StepFull() const { return dirty_jobs_.size() >= kMaxJobsPerStep; }
+  // In proportion to what a round costs whatever it places.
+  bool StepFull() const {
+    return dirty_jobs_.size() >= std::max(kMinJobsPerStep, model_.nodes.size() / 8);
+  }
+  // Somebody waits who was not tried, or might find room now.
+  bool RoundDue() const { return (room_changed_ && waiting_jobs() > 0) || !fresh_.empty(); }
   OrderKey OrderOf(const JobEntry& job) const;
   DirtyJob& Touch(const JobEntry& job) { return dirty_jobs_[job.uid()]; }
   void TouchTask(const JobEntry& job, int rank);
@@ -224,7 +230,7 @@ class SchedulerCore {
   void Flush();
   Write WriteOf(JobEntry* job, const DirtyJob& dirty);
 
-  static constexpr size_t kMaxJobsPerStep = 32;
+  static constexpr size_t kMinJobsPerStep = 32;
 
   const CoreConfig config_;
   const std::unique_ptr<Placer> placer_;
@@ -249,6 +255,8 @@ class SchedulerCore {
   std::set<OrderKey> waiting_;
   std::set<OrderKey> fresh_;
   bool room_changed_ = false;
+  // The next round is not before.
+  BootTime round_at_ = BootTime::InfinitePast();
   bool drain_due_ = true;                             // somebody may run whose Queue is drained
   std::map<std::string, BootTime> retry_at_;          // by uid: BACK_OFF
   std::map<std::string, BootTime> prepare_deadline_;  // by uid

@@ -86,22 +86,6 @@ class Bench {
   Accepted accepted;
 };
 
-Figure Summarise(std::string name, std::vector<double> values, const char* unit, const char* better,
-                 double limit, std::string conditions) {
-  std::sort(values.begin(), values.end());
-  Figure figure;
-  figure.name = std::move(name);
-  figure.value = values[values.size() / 2];
-  figure.unit = unit;
-  figure.better = better;
-  figure.low = values.front();
-  figure.high = values.back();
-  figure.runs = static_cast<int>(values.size());
-  figure.limit = limit;
-  figure.conditions = std::move(conditions);
-  return figure;
-}
-
 absl::Status CheckStarted(const Bench& bench, const std::vector<GangIndex>& order, size_t started) {
   CAPSTAN_RETURN_IF_ERROR(
       CheckRound(*bench.snapshot, order, bench.proposal, RoundChecks{true, false}));

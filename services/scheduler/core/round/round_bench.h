@@ -2,30 +2,12 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_ROUND_BENCH_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_ROUND_BENCH_H_
 
-#include <functional>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "services/scheduler/core/bench_figure.h"
 
 namespace capstan::scheduler::round {
-
-// Time since some fixed point.
-using Stopwatch = std::function<absl::Duration()>;
-
-struct Figure {
-  std::string name;
-  double value = 0;
-  const char* unit = "";
-  const char* better = "";
-  double low = 0;
-  double high = 0;
-  int runs = 0;
-  // The bar that the figure is held against; 0 if there is none.
-  double limit = 0;
-  std::string conditions;
-};
 
 // Each measures from the committed state (a Fleet) to a proposal that the Fleet has validated and
 // taken on, and checks what was proposed outside the timed part; an error is a broken rule. A round

@@ -1,0 +1,274 @@
+#include "services/scheduler/core/core_bench.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "libs/random/random.h"
+#include "libs/status/status_macros.h"
+#include "libs/time/clock.h"
+#include "libs/time/proto_time.h"
+#include "services/scheduler/core/gang_state.h"
+#include "services/scheduler/core/model.h"
+#include "services/scheduler/core/scheduler_core.h"
+#include "services/scheduler/core/validate.h"
+
+namespace capstan::scheduler {
+namespace {
+
+using capstan::scheduler::v1::Job;
+using capstan::scheduler::v1::JobSpec;
+using capstan::type::v1::NodeObservation;
+using capstan::type::v1::TaskEnd;
+using capstan::type::v1::TaskObservation;
+
+constexpr char kCluster[] = "c";
+constexpr char kGpu[] = "nvidia.com/h100";
+constexpr int kQueues = 50;
+constexpr int kShapes = 20;
+// Jobs that end, and that are submitted, in a second.
+constexpr int kRate = 500;
+constexpr int64_t kGib = int64_t{1} << 30;
+
+std::string NodeName(int index) { return absl::StrCat("n", index); }
+std::string QueueName(int index) { return absl::StrCat("q", index); }
+
+NodeObservation NodeReport(int index) {
+  NodeObservation node;
+  node.set_node(NodeName(index));
+  node.mutable_allocatable()->set_cpu_millis(128'000);
+  node.mutable_allocatable()->set_memory_bytes(2048 * kGib);
+  (*node.mutable_allocatable()->mutable_accelerators())[kGpu] = 8;
+  (*node.mutable_labels())["topology.kubernetes.io/zone"] = absl::StrCat("z", index / 1024);
+  (*node.mutable_labels())["capstan.dev/rack"] = absl::StrCat("r", index / 16);
+  return node;
+}
+
+// A whole Node each of `tasks` Tasks.
+JobSpec SpecOf(int tasks, int gpus, int queue) {
+  JobSpec spec;
+  spec.set_queue(absl::StrCat("queues/", QueueName(queue)));
+  auto& group = *spec.add_task_groups();
+  group.set_name("w");
+  group.set_replicas(tasks);
+  group.add_argv("/bin/true");
+  group.mutable_resources()->set_cpu_millis(1000 * gpus);
+  group.mutable_resources()->set_memory_bytes(gpus * kGib);
+  (*group.mutable_resources()->mutable_accelerators())[kGpu] = gpus;
+  return spec;
+}
+
+class Bench {
+ public:
+  Bench(const Stopwatch* stopwatch, int nodes, int queued)
+      : stopwatch_(*stopwatch), nodes_(nodes), random_(1) {
+    config_.max_jobs = 10'000'000;
+    Model model;
+    for (int q = 0; q < kQueues; ++q) {
+      auto& record = model.queues[QueueName(q)];
+      record.set_schema_version(1);
+      record.mutable_queue()->set_name(absl::StrCat("queues/", QueueName(q)));
+      record.mutable_queue()->set_weight(100);
+    }
+    // One Job to each Node; what a Node reports comes with the session.
+    for (int n = 0; n < nodes; ++n) {
+      JobEntry& job = Add(SpecOf(1, 8, n % kQueues), &model);
+      BeginGeneration(kCluster, {NodeName(n)}, &job);
+      job.gang->head.set_phase(rec::GangHeadRecord::PHASE_STARTED);
+      job.gang->tasks[0].set_state(TaskObservation::STATE_RUNNING);
+      job.state.set_state(Job::STATE_RUNNING);
+      *job.state.mutable_start_time() = ToProto(now_.wall);
+      running_.push_back(job.uid());
+    }
+    for (int j = 0; j < queued; ++j) Add(NextSpec(), &model);
+    for (auto& [key, value] : AllRecords(model)) {
+      store::KeyValue record;
+      record.key = key;
+      record.value = value;
+      records_.push_back(std::move(record));
+    }
+  }
+
+  absl::Status Start() {
+    CAPSTAN_ASSIGN_OR_RETURN(core_, SchedulerCore::Load(config_, records_));
+    records_.clear();
+    LeadershipGained gained;
+    gained.token.set_store_incarnation(1);
+    gained.token.set_leader_epoch(1);
+    Apply(gained);
+    HelloReceived hello;
+    hello.session = 1;
+    hello.hello.set_cluster(kCluster);
+    hello.hello.set_incarnation(1);
+    Apply(hello);
+    ObservationsReceived report;
+    report.session = 1;
+    report.observations.set_journal_sequence(++journal_);
+    report.observations.set_sync_complete(true);
+    for (int n = 0; n < nodes_; ++n) {
+      *report.observations.add_nodes() = NodeReport(n);
+      TaskOf(running_[n], &report)->set_state(TaskObservation::STATE_RUNNING);
+    }
+    Apply(report);
+    RunTo(now_.boot + absl::Seconds(2));
+    steps_.clear();
+    placed_ = 0;
+    return absl::OkStatus();
+  }
+
+  // Somebody's last Task ends.
+  void EndOne() {
+    const size_t at = random_.Below(running_.size());
+    const std::string uid = running_[at];
+    running_[at] = running_.back();
+    running_.pop_back();
+    ObservationsReceived report;
+    report.session = 1;
+    report.observations.set_journal_sequence(++journal_);
+    TaskObservation* const task = TaskOf(uid, &report);
+    task->set_state(TaskObservation::STATE_ENDED);
+    task->mutable_end()->set_cause(TaskEnd::CAUSE_EXITED);
+    Apply(report);
+  }
+
+  void Submit() {
+    CreateJob create;
+    create.call = ++calls_;
+    create.project = "projects/p";
+    create.uid = absl::StrCat("uid-", ++jobs_);
+    create.job_id = create.uid;
+    create.submitter = "person-1";
+    create.spec = NextSpec();
+    ApplyDefaults("projects/p", config_, &create.spec);
+    Apply(create);
+  }
+
+  // Ticks as the engine would until then; the executor is heard once a second.
+  void RunTo(BootTime until) {
+    while (true) {
+      const auto next = core_->NextDeadline();
+      const BootTime at = std::min(renew_at_, next.value_or(BootTime::InfiniteFuture()));
+      if (at > until) break;
+      MoveTo(std::max(at, now_.boot));
+      if (at < renew_at_) {
+        Apply(Tick());
+        continue;
+      }
+      RenewalReceived renewal;
+      renewal.session = 1;
+      renewal.sequence = ++renewals_;
+      renewal.leader_until = now_.boot + absl::Seconds(10);
+      Apply(renewal);
+      renew_at_ = now_.boot + absl::Seconds(1);
+    }
+    MoveTo(until);
+  }
+
+  Now now() const { return now_; }
+  int64_t placed() const { return placed_; }
+  const std::vector<absl::Duration>& steps() const { return steps_; }
+
+ private:
+  JobEntry& Add(JobSpec spec, Model* model) {
+    const std::string uid = absl::StrCat("uid-", ++jobs_);
+    JobEntry& job = model->jobs[uid];
+    job.spec.set_schema_version(1);
+    job.spec.set_uid(uid);
+    job.spec.set_name(absl::StrCat("projects/p/jobs/", uid));
+    job.spec.set_submitter("person-1");
+    job.spec.set_submit_sequence(jobs_);
+    *job.spec.mutable_create_time() = ToProto(now_.wall);
+    ApplyDefaults("projects/p", config_, &spec);
+    *job.spec.mutable_spec() = std::move(spec);
+    job.state.set_schema_version(1);
+    job.state.set_version(1);
+    job.state.set_state(Job::STATE_QUEUED);
+    model->job_uids[job.spec.name()] = uid;
+    return job;
+  }
+
+  // Its only one.
+  TaskObservation* TaskOf(const std::string& uid, ObservationsReceived* report) const {
+    const JobEntry& job = *core_->model().FindJob(uid);
+    TaskObservation* const task = report->observations.add_tasks();
+    *task->mutable_key() = KeyOf(job, 0);
+    task->set_node(job.gang->nodes[0]);
+    return task;
+  }
+
+  void MoveTo(BootTime boot) {
+    now_.wall += boot - now_.boot;
+    now_.boot = boot;
+  }
+
+  JobSpec NextSpec() {
+    const int shape = static_cast<int>(random_.Below(kShapes));
+    return SpecOf(1 << (shape % 5), 1 << (shape / 5), static_cast<int>(random_.Below(kQueues)));
+  }
+
+  void Apply(const Event& event) {
+    const absl::Duration begin = stopwatch_();
+    const Step step = core_->Apply(event, now_);
+    steps_.push_back(stopwatch_() - begin);
+    for (const Write& write : step.persist) {
+      for (const auto& told : write.events) placed_ += told.reason() == "PLACED" ? 1 : 0;
+    }
+  }
+
+  const Stopwatch& stopwatch_;
+  const int nodes_;
+  Random random_;
+  CoreConfig config_;
+  std::vector<store::KeyValue> records_;
+  std::unique_ptr<SchedulerCore> core_;
+  std::vector<std::string> running_;
+  Now now_{absl::FromUnixSeconds(1'700'000'000), BootTime() + absl::Hours(1)};
+  BootTime renew_at_ = now_.boot;
+  std::vector<absl::Duration> steps_;
+  int64_t renewals_ = 0;
+  int64_t journal_ = 0;
+  int64_t jobs_ = 0;
+  CallId calls_ = 0;
+  int64_t placed_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<Figure>> BenchSteps(const Stopwatch& stopwatch, int nodes, int queued) {
+  const int seconds = std::min(4, nodes / kRate);
+  Bench bench(&stopwatch, nodes, queued);
+  CAPSTAN_RETURN_IF_ERROR(bench.Start());
+  BootTime at = bench.now().boot;
+  for (int e = 0; e < seconds * kRate; ++e) {
+    bench.EndOne();
+    bench.RunTo(at + absl::Seconds(1) / (2 * kRate));
+    bench.Submit();
+    at = at + absl::Seconds(1) / kRate;
+    bench.RunTo(at);
+  }
+  std::vector<double> steps;
+  double busy = 0;
+  for (absl::Duration step : bench.steps()) {
+    steps.push_back(absl::ToDoubleMilliseconds(step));
+    busy += absl::ToDoubleSeconds(step);
+  }
+  if (bench.placed() == 0) return absl::FailedPreconditionError("no Job was placed");
+  const std::string conditions = absl::StrCat(
+      "each second ", kRate, " Jobs end and ", kRate, " are submitted; ", nodes,
+      " full nodes of 8 GPUs, ", queued, " Jobs of 1 to 128 GPUs queued in ", kShapes,
+      " shapes and ", kQueues, " queues, reservation and reasons on; records made, not stored; ",
+      bench.placed(), " Jobs placed in ", seconds, " s");
+  const std::string suffix = absl::StrCat(".nodes", nodes, ".queued", queued);
+  std::sort(steps.begin(), steps.end());
+  Figure p99 = Summarise("scheduler.core_step_p99_ms" + suffix, steps, "ms", "lower", 1000,
+                         "event in, records and messages out; " + conditions);
+  p99.value = steps[steps.size() * 99 / 100];
+  return std::vector<Figure>{
+      p99, Summarise("scheduler.core_busy_percent" + suffix, {100 * busy / seconds}, "%", "lower",
+                     100, "of one core; " + conditions)};
+}
+
+}  // namespace capstan::scheduler

@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "curl/curl.h"
+#include "integration/monitoring/http_request.h"
 #include "libs/status/status_macros.h"
 
 namespace capstan::integration {
@@ -18,30 +19,7 @@ namespace {
 constexpr char kPrometheus[] = "tools/testenv/bin/prometheus";
 constexpr char kPromtool[] = "tools/testenv/bin/promtool";
 
-size_t Append(const char* bytes, size_t size, size_t count, void* text) {
-  static_cast<std::string*>(text)->append(bytes, size * count);
-  return size * count;
-}
-
 }  // namespace
-
-HttpAnswer HttpGet(const std::string& url) {
-  HttpAnswer answer;
-  CURL* const curl = curl_easy_init();
-  curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
-  curl_easy_setopt(curl, CURLOPT_TIMEOUT, 10L);
-  curl_easy_setopt(curl, CURLOPT_PROXY, "");
-  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, &Append);
-  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer.body);
-  if (curl_easy_perform(curl) == CURLE_OK) {
-    const char* type = nullptr;
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.status);
-    curl_easy_getinfo(curl, CURLINFO_CONTENT_TYPE, &type);
-    if (type != nullptr) answer.content_type = type;
-  }
-  curl_easy_cleanup(curl);
-  return answer;
-}
 
 std::string CheckMetrics(const std::string& page, const std::string& folder) {
   const std::string file = absl::StrCat(folder, "/page");

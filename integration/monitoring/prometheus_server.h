@@ -13,15 +13,6 @@
 
 namespace capstan::integration {
 
-// What a GET of a URL answered.
-struct HttpAnswer {
-  long status = 0;
-  std::string content_type;
-  std::string body;
-};
-// Status 0 without an answer.
-HttpAnswer HttpGet(const std::string& url);
-
 // Runs promtool's `check metrics` on a page of metrics: empty if it finds nothing, else what.
 std::string CheckMetrics(const std::string& page, const std::string& folder);
 

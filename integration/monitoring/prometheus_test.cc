@@ -18,6 +18,7 @@
 #include "absl/types/optional.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "integration/monitoring/http_request.h"
 #include "integration/monitoring/prometheus_server.h"
 #include "integration/platform/test_platform.h"
 #include "libs/cgroup/cgroup.h"

@@ -16,6 +16,7 @@
 #include "libs/auth/policy.h"
 #include "libs/auth/policy_access.h"
 #include "libs/auth/policy_enforcer.h"
+#include "libs/auth/refused_handshakes.h"
 #include "libs/auth/spiffe_id.h"
 #include "libs/rpc/credentials.h"
 #include "libs/rpc/local_server.h"
@@ -78,8 +79,6 @@ class Server::Body {
   Body(Config config, Deps deps)
       : config_(std::move(config)),
         deps_(deps),
-        handshakes_refused_(deps_.metrics->AddCounter("handshakes_refused_total",
-                                                      "TLS handshakes that were refused.")),
         connections_refused_(deps_.metrics->AddCounter(
             "person_connections_refused_total", "Connections refused at the people's socket.")) {}
   ~Body() {
@@ -135,7 +134,8 @@ class Server::Body {
     if (!RunOn(deps_.strand, [this] { enforcer_.reset(); })) enforcer_.reset();
     // What it has counted goes to the engine.
     access_.reset();
-    handshake_denials_.reset();
+    if (refused_handshakes_ != nullptr) refused_handshakes_->Close();
+    connection_denials_.reset();
     if (engine_ == nullptr) return;
     auto stopped = std::make_shared<absl::Notification>();
     const bool stopping = RunOn(deps_.strand, [this, stopped] {
@@ -256,7 +256,9 @@ class Server::Body {
 
   absl::Status MakeHandlers() {
     refusals_ = std::make_unique<RefusalSink>(engine_.get());
-    handshake_denials_ = std::make_unique<auth::DenialLog>(refusals_.get());
+    refused_handshakes_ = std::make_shared<auth::RefusedHandshakes>(refusals_.get(), deps_.clock,
+                                                                    deps_.log, deps_.metrics);
+    connection_denials_ = std::make_unique<auth::DenialLog>(refusals_.get());
     access_ = std::make_unique<auth::PolicyAccess>(
         name_, &policy_, deps_.clock, refusals_.get(),
         [calls = deps_.metrics->AddCounter("calls_refused_total",
@@ -327,10 +329,9 @@ class Server::Body {
     rpc::ServerConfig config;
     config.address = config_.listen;
     config.credentials = rpc::MutualTlsServerCredentials(
-        identity_, deps_.clock, [this](const absl::Status& why, absl::string_view spiffe_id) {
-          handshakes_refused_.Increment();
-          // What a refused certificate claims is anyone's word: told, but not counted apart.
-          RecordRefusal(spiffe_id, "handshake", absl::UnauthenticatedError(why.message()));
+        identity_, deps_.clock,
+        [refused = refused_handshakes_](const absl::Status& why, absl::string_view claimed_id) {
+          refused->Record(auth::RefusedHandshakes::Side::kServer, why, claimed_id);
         });
     config.services = {rpc::Registered<v1::JoinTokenService>(join_tokens_.get()),
                        rpc::Registered<v1::IdentityService>(identities_.get()),
@@ -390,7 +391,7 @@ class Server::Body {
                        },
                        [this](const absl::Status& why) {
                          connections_refused_.Increment();
-                         RecordRefusal("", "connect-person-socket", why);
+                         RecordRefusedConnection(why);
                        }));
     }
     if (config_.supervisor_fd >= 0) {
@@ -416,14 +417,14 @@ class Server::Body {
   }
 
   // For refusals before there is a call; repeats are folded.
-  void RecordRefusal(absl::string_view claimed_id, absl::string_view act, const absl::Status& why) {
-    handshake_denials_->Record({.principal = kAnonymous,
-                                .act = std::string(act),
-                                .resource = std::string(claimed_id.substr(0, 256)),
-                                .outcome_code = static_cast<int>(why.code()),
-                                .message = std::string(why.message()),
-                                .repeats = 0},
-                               deps_.clock->Read().boot);
+  void RecordRefusedConnection(const absl::Status& why) {
+    connection_denials_->Record({.principal = kAnonymous,
+                                 .act = "connect-person-socket",
+                                 .resource = "",
+                                 .outcome_code = static_cast<int>(why.code()),
+                                 .message = std::string(why.message()),
+                                 .repeats = 0},
+                                deps_.clock->Read().boot);
   }
 
   void ArmFlush() {
@@ -431,14 +432,14 @@ class Server::Body {
       flush_timer_ = 0;
       if (access_ == nullptr) return;
       access_->FlushDenials();
-      handshake_denials_->Flush(deps_.clock->Read().boot);
+      refused_handshakes_->Flush();
+      connection_denials_->Flush(deps_.clock->Read().boot);
       ArmFlush();
     });
   }
 
   const Config config_;
   const Deps deps_;
-  metrics::Counter handshakes_refused_;
   metrics::Counter connections_refused_;
   OpenSslSecretSource secrets_;
   TrustDomain trust_domain_;
@@ -454,7 +455,9 @@ class Server::Body {
   std::unique_ptr<OwnIdentity> identity_keeper_;
   std::shared_ptr<rpc::Identity> identity_;
   std::unique_ptr<RefusalSink> refusals_;
-  std::unique_ptr<auth::DenialLog> handshake_denials_;
+  // Shared with what gRPC keeps of the server's credentials.
+  std::shared_ptr<auth::RefusedHandshakes> refused_handshakes_;
+  std::unique_ptr<auth::DenialLog> connection_denials_;
   std::unique_ptr<auth::PolicyAccess> access_;
   // Lives on the strand.
   std::unique_ptr<auth::PolicyEnforcer> enforcer_;

@@ -1,0 +1,34 @@
+#ifndef CAPSTAN_INTEGRATION_ACCESS_RAW_CALL_H_
+#define CAPSTAN_INTEGRATION_ACCESS_RAW_CALL_H_
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "absl/time/time.h"
+#include "google/protobuf/message.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/support/status.h"
+
+namespace capstan::integration {
+
+// A connection of its own, shared with no other channel. Connects on first use, and then once.
+std::shared_ptr<grpc::Channel> DialAlone(const std::string& address,
+                                         std::shared_ptr<grpc::ChannelCredentials> credentials);
+// Credentials that show nothing and look at nothing: what a stranger on the network has.
+std::shared_ptr<grpc::ChannelCredentials> StrangersCredentials();
+
+// Calls a method of any kind with one request and ends it at the first answer, which counts as OK,
+// or with the status that the server gave. A stream that is open and silent for `patience` counts
+// as DEADLINE_EXCEEDED. `trace_id`: 32 hex digits, under which the server's access log names it.
+grpc::Status RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
+                     const google::protobuf::Message& request, absl::Duration patience,
+                     const std::string& trace_id = "");
+
+// Full names of what the server says it serves; empty if it does not say.
+std::set<std::string> ServedBy(const std::shared_ptr<grpc::Channel>& channel);
+
+}  // namespace capstan::integration
+
+#endif  // CAPSTAN_INTEGRATION_ACCESS_RAW_CALL_H_

@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Runs fuzz targets one after the other, as `./dev fuzz` does, or keeps what they have found.
+
+usage: fuzz.py [--seconds N] [--keep] --programs FOLDER --state FOLDER [LABEL=CORPUS ...]
+
+FOLDER of programs is Bazel's bin folder, built with --config=fuzz; CORPUS the folder with the
+target's kept inputs, relative to the repository's root, where this is run. In the state folder each
+target has a folder of its own:
+
+  corpus/   the inputs that reach something new, from which the next run goes on
+  crashes/  the inputs that ended a run
+  log       what libFuzzer printed in the last run
+
+A run says on stderr how it goes, and on stdout at the end one line a target and a count of both
+kinds. It ends with 1 if a target failed. With --keep nothing is searched: those inputs of
+`corpus/` that reach code which the kept ones do not are added to them, small ones first.
+"""
+
+import argparse
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+# Of one target. An input that needs more than that is itself a finding.
+MEMORY_MB = 2048
+SECONDS_PER_INPUT = 10
+# A kept corpus is read by people and run with every test run.
+MOST_KEPT = 60
+MOST_KEPT_BYTES = 4096
+PROGRESS_EVERY_S = 30
+
+STATUS = re.compile(r"^#(\d+)\s+(\S+)\s+cov: (\d+) ft: \d+ corp: (\d+)/")
+ARTIFACT = re.compile(r"Test unit written to (\S+)")
+SUMMARY = re.compile(r"SUMMARY: (.*)")
+
+
+class Progress:
+    """What libFuzzer's output has said so far."""
+
+    def __init__(self):
+        self.runs = 0
+        self.coverage = 0
+        self.first_inputs = None  # after reading the corpus
+        self.inputs = 0
+        self.artifact = ""
+        self.summary = ""
+
+    def take(self, line):
+        match = STATUS.match(line)
+        if match:
+            self.runs = int(match.group(1))
+            self.coverage = int(match.group(3))
+            self.inputs = int(match.group(4))
+            if match.group(2) == "INITED":
+                self.first_inputs = self.inputs
+        match = ARTIFACT.search(line)
+        # Of a slow unit the fuzzer only tells; the run goes on.
+        if match and "slow-unit-" not in match.group(1):
+            self.artifact = match.group(1)
+        match = SUMMARY.search(line)
+        if match:
+            self.summary = match.group(1)
+
+    def new_inputs(self):
+        return 0 if self.first_inputs is None else max(0, self.inputs - self.first_inputs)
+
+    def text(self):
+        return "%d runs, coverage %d, %d new inputs" % (
+            self.runs, self.coverage, self.new_inputs())
+
+
+class Target:
+
+    def __init__(self, label, corpus, programs, state):
+        self.label = label
+        self.corpus = corpus
+        path = label[2:].replace(":", "/")
+        self.program = os.path.join(programs, path)
+        self.state = os.path.join(state, path)
+        self.grown = os.path.join(self.state, "corpus")
+        self.crashes = os.path.join(self.state, "crashes")
+        os.makedirs(self.grown, exist_ok=True)
+        os.makedirs(self.crashes, exist_ok=True)
+
+
+def parse_target(text, programs, state):
+    label, separator, corpus = text.partition("=")
+    if not separator or not label.startswith("//") or ":" not in label or not corpus:
+        raise ValueError("a target is //folder:name=corpus folder, not %r" % text)
+    return Target(label, corpus, programs, state)
+
+
+def bounds():
+    return ["-rss_limit_mb=%d" % MEMORY_MB, "-timeout=%d" % SECONDS_PER_INPUT]
+
+
+def run(target, seconds):
+    """Searches for `seconds`; returns the target's line, and whether it passed."""
+    progress = Progress()
+    command = [target.program, "-max_total_time=%d" % seconds,
+               "-artifact_prefix=%s/" % target.crashes] + bounds() + [target.grown, target.corpus]
+    began = told = time.monotonic()
+    with open(os.path.join(target.state, "log"), "w", encoding="utf-8") as log:
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, encoding="utf-8",
+                              errors="replace") as process:
+            try:
+                for line in process.stderr:
+                    log.write(line)
+                    progress.take(line)
+                    now = time.monotonic()
+                    if now - told >= PROGRESS_EVERY_S:
+                        told = now
+                        print("fuzz: %s %d of %d s: %s" % (
+                            target.label, now - began, seconds, progress.text()),
+                            file=sys.stderr, flush=True)
+            except BaseException:
+                process.kill()
+                raise
+            code = process.wait()
+    text = "%s in %d s" % (progress.text(), time.monotonic() - began)
+    if code == 0:
+        return "%s: %s" % (target.label, text), True
+    why = progress.summary or "it ended with %d" % code
+    if progress.artifact:
+        why += "; the input is %s; again: bazel run --config=fuzz %s -- %s" % (
+            progress.artifact, target.label, progress.artifact)
+    else:
+        why += "; see %s" % os.path.join(target.state, "log")
+    return "%s: FAILED after %s: %s" % (target.label, text, why), False
+
+
+def kept_files(folder):
+    return sorted(name for name in os.listdir(folder)
+                  if os.path.isfile(os.path.join(folder, name)))
+
+
+def keep(target):
+    """Adds to the kept corpus; returns the target's line, and whether it passed."""
+    with tempfile.TemporaryDirectory() as work:
+        # libFuzzer goes by size, so that the small ones are asked first; what is too large for the
+        # repository is not asked.
+        small = os.path.join(work, "small")
+        merged = os.path.join(work, "merged")
+        os.makedirs(small)
+        for name in os.listdir(target.grown):
+            path = os.path.join(target.grown, name)
+            if os.path.getsize(path) <= MOST_KEPT_BYTES:
+                shutil.copyfile(path, os.path.join(small, name))
+        os.makedirs(merged)
+        before = kept_files(target.corpus)
+        for name in before:
+            shutil.copyfile(os.path.join(target.corpus, name), os.path.join(merged, name))
+        # By edges alone: how often each is passed makes many inputs that look alike.
+        result = subprocess.run(
+            [target.program, "-merge=1", "-use_counters=0",
+             "-artifact_prefix=%s/" % target.crashes] + bounds() + [merged, small],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            encoding="utf-8", errors="replace", check=False)
+        if result.returncode != 0:
+            return "%s: FAILED: %s" % (target.label, result.stderr[-500:]), False
+        found = [os.path.join(merged, name) for name in kept_files(merged) if name not in before]
+        found.sort(key=lambda path: (os.path.getsize(path), path))
+        room = max(0, MOST_KEPT - len(before))
+        for path in found[:room]:
+            with open(path, "rb") as file:
+                name = "found_" + hashlib.sha256(file.read()).hexdigest()[:12]
+            shutil.copyfile(path, os.path.join(target.corpus, name))
+        left_out = len(found) - min(room, len(found))
+        return "%s: %d kept before, %d added%s" % (
+            target.label, len(before), min(room, len(found)),
+            ", %d without room" % left_out if left_out else ""), True
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--seconds", type=int, default=600)
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--programs", required=True)
+    parser.add_argument("--state", required=True)
+    parser.add_argument("targets", nargs="+")
+    options = parser.parse_args(arguments)
+    if options.seconds < 1:
+        parser.error("--seconds must be at least 1")
+    try:
+        targets = [parse_target(text, options.programs, options.state)
+                   for text in options.targets]
+    except ValueError as error:
+        parser.error(str(error))
+    lines = []
+    failed = 0
+    for number, target in enumerate(targets, 1):
+        print("fuzz: %s (%d of %d)" % (target.label, number, len(targets)), file=sys.stderr,
+              flush=True)
+        line, passed = keep(target) if options.keep else run(target, options.seconds)
+        failed += 0 if passed else 1
+        lines.append(line)
+    for line in lines:
+        print(line)
+    print("%d passed, %d failed" % (len(lines) - failed, failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,122 @@
+"""Tests of fuzz: what a run reports, that a crash is named with its input, and what is kept."""
+
+import contextlib
+import io
+import os
+import stat
+import tempfile
+import unittest
+
+import fuzz
+
+LABEL = "//libs/x:parser_fuzz_test"
+
+# Stands for a libFuzzer program: what it does is told by the state that the test writes.
+SEARCHES = """#!/bin/sh
+echo "#2	INITED cov: 5 ft: 6 corp: 2/9b exec/s: 0 rss: 40Mb" >&2
+echo "#70	NEW    cov: 8 ft: 9 corp: 4/12b lim: 4 exec/s: 0 rss: 40Mb L: 3/3 MS: 1 ChangeBit-" >&2
+echo "#900	DONE   cov: 8 ft: 9 corp: 4/12b lim: 8 exec/s: 450 rss: 41Mb" >&2
+"""
+CRASHES = """#!/bin/sh
+echo "#2	INITED cov: 5 ft: 6 corp: 2/9b exec/s: 0 rss: 40Mb" >&2
+for word in "$@"; do
+  case "$word" in -artifact_prefix=*) prefix="${word#*=}" ;; esac
+done
+echo "Test unit written to ${prefix}slow-unit-00" >&2
+echo "SUMMARY: AddressSanitizer: heap-buffer-overflow parser.cc:7 in Parse" >&2
+echo "Test unit written to ${prefix}crash-11" >&2
+exit 77
+"""
+# The two last words are where to merge to and from.
+MERGES = """#!/bin/sh
+while [ $# -gt 2 ]; do shift; done
+cp "$2"/* "$1"
+"""
+
+
+class FuzzTest(unittest.TestCase):
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.programs = os.path.join(folder.name, "programs")
+        self.state = os.path.join(folder.name, "state")
+        self.corpus = os.path.join(folder.name, "kept")
+        os.makedirs(os.path.join(self.programs, "libs/x"))
+        os.makedirs(self.corpus)
+        self.put(self.corpus, "seed", b"seed")
+
+    @staticmethod
+    def put(folder, name, content):
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(content)
+
+    def program(self, text):
+        path = os.path.join(self.programs, "libs/x/parser_fuzz_test")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(path, stat.S_IRWXU)
+
+    def fuzz(self, *options):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+            code = fuzz.main(list(options) + ["--programs", self.programs, "--state", self.state,
+                                              LABEL + "=" + self.corpus])
+        return code, out.getvalue()
+
+    def test_a_run_tells_what_it_reached(self):
+        self.program(SEARCHES)
+        code, out = self.fuzz("--seconds", "1")
+        self.assertEqual(code, 0)
+        self.assertIn(LABEL + ": 900 runs, coverage 8, 2 new inputs in ", out)
+        self.assertTrue(out.endswith("1 passed, 0 failed\n"), out)
+
+    def test_a_crash_names_its_input_and_how_to_see_it_again(self):
+        self.program(CRASHES)
+        code, out = self.fuzz("--seconds", "1")
+        self.assertEqual(code, 1)
+        artifact = os.path.join(self.state, "libs/x/parser_fuzz_test/crashes/crash-11")
+        self.assertIn("heap-buffer-overflow parser.cc:7 in Parse", out)
+        self.assertIn("again: bazel run --config=fuzz %s -- %s\n" % (LABEL, artifact), out)
+        self.assertTrue(out.endswith("0 passed, 1 failed\n"), out)
+
+    def test_a_program_that_cannot_run_fails(self):
+        self.program("#!/bin/sh\nexit 3\n")
+        code, out = self.fuzz("--seconds", "1")
+        self.assertEqual(code, 1)
+        self.assertIn("it ended with 3", out)
+
+    def grown(self):
+        folder = os.path.join(self.state, "libs/x/parser_fuzz_test/corpus")
+        os.makedirs(folder)
+        return folder
+
+    def test_keep_adds_what_is_small_once(self):
+        self.program(MERGES)
+        grown = self.grown()
+        self.put(grown, "aa", b"new")
+        self.put(grown, "bb", b"x" * (fuzz.MOST_KEPT_BYTES + 1))
+        code, out = self.fuzz("--keep")
+        self.assertEqual(code, 0)
+        self.assertIn(LABEL + ": 1 kept before, 1 added\n", out)
+        kept = fuzz.kept_files(self.corpus)
+        self.assertEqual(len(kept), 2)
+        self.assertIn("seed", kept)
+
+    def test_keep_stops_at_its_bound(self):
+        self.program(MERGES)
+        grown = self.grown()
+        for number in range(fuzz.MOST_KEPT + 5):
+            self.put(grown, "n%d" % number, b"%d" % number)
+        code, out = self.fuzz("--keep")
+        self.assertEqual(code, 0)
+        self.assertEqual(len(fuzz.kept_files(self.corpus)), fuzz.MOST_KEPT)
+        self.assertIn("6 without room", out)
+
+    def test_a_target_without_corpus_is_refused(self):
+        with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
+            fuzz.main(["--programs", "p", "--state", self.state, LABEL])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -22,9 +22,9 @@ constexpr size_t kMacBytes = 16;
 // First byte of a token; another layout gets another number.
 constexpr char kVersion = 1;
 
-absl::Status BadToken(absl::string_view why) {
+absl::Status BadToken(absl::string_view field, absl::string_view why) {
   status::FieldErrors errors;
-  errors.Add("page_token", absl::StrCat(why, "; begin again without a token"));
+  errors.Add(field, absl::StrCat(why, "; begin again without a token"));
   return errors.ToStatus();
 }
 
@@ -75,18 +75,18 @@ std::string PageTokens::Seal(absl::string_view position, absl::string_view argum
       absl::StrCat(std::string(1, kVersion), Mac(position, arguments), position));
 }
 
-absl::StatusOr<std::string> PageTokens::Open(absl::string_view token,
-                                             absl::string_view arguments) const {
+absl::StatusOr<std::string> PageTokens::Open(absl::string_view token, absl::string_view arguments,
+                                             absl::string_view field) const {
   if (token.empty()) return "";
   std::string raw;
   if (token.size() > kMaxTokenLength || !absl::WebSafeBase64Unescape(token, &raw) ||
       raw.size() < 1 + kMacBytes || raw[0] != kVersion) {
-    return BadToken("is not a token of this service");
+    return BadToken(field, "is not a token of this service");
   }
   const absl::string_view position = absl::string_view(raw).substr(1 + kMacBytes);
   const std::string expected = Mac(position, arguments);
   if (CRYPTO_memcmp(expected.data(), raw.data() + 1, kMacBytes) != 0) {
-    return BadToken("belongs to another request or has been changed");
+    return BadToken(field, "belongs to another request or has been changed");
   }
   return std::string(position);
 }

@@ -31,8 +31,9 @@ class PageTokens {
   std::string Seal(absl::string_view position, absl::string_view arguments) const;
 
   // The position; "" for an empty token (the first page). A token that was changed, made under
-  // another key or for other arguments is INVALID_ARGUMENT with a violation of `page_token`.
-  absl::StatusOr<std::string> Open(absl::string_view token, absl::string_view arguments) const;
+  // another key or for other arguments is INVALID_ARGUMENT with a violation of `field`.
+  absl::StatusOr<std::string> Open(absl::string_view token, absl::string_view arguments,
+                                   absl::string_view field = "page_token") const;
 
  private:
   std::string Mac(absl::string_view position, absl::string_view arguments) const;

@@ -1,6 +1,8 @@
 #include "libs/time/proto_time.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdlib>
 
 namespace capstan {
 namespace {
@@ -10,6 +12,7 @@ constexpr int64_t kMinSeconds = -62'135'596'800;
 constexpr int64_t kMaxSeconds = 253'402'300'799;
 // google/protobuf/duration.proto.
 constexpr int64_t kMaxDurationSeconds = 315'576'000'000;
+constexpr int64_t kMaxNanos = 999'999'999;
 
 }  // namespace
 
@@ -38,7 +41,16 @@ absl::Time ToTime(const google::protobuf::Timestamp& time) {
   return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
 }
 
+// A duration that protobuf calls malformed (parts of two signs, a second or more of nanoseconds,
+// beyond the bounds) becomes an infinity of the seconds' sign, which no range of a request admits:
+// stored, it could not be printed as JSON.
 absl::Duration ToDuration(const google::protobuf::Duration& duration) {
+  const int64_t seconds = duration.seconds();
+  const int32_t nanos = duration.nanos();
+  const bool well_formed = std::abs(static_cast<int64_t>(nanos)) <= kMaxNanos &&
+                           seconds >= -kMaxDurationSeconds && seconds <= kMaxDurationSeconds &&
+                           !(seconds > 0 && nanos < 0) && !(seconds < 0 && nanos > 0);
+  if (!well_formed) return seconds < 0 ? -absl::InfiniteDuration() : absl::InfiniteDuration();
   return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
 }
 

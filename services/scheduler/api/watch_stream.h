@@ -36,7 +36,8 @@ class WatchStream : public CommittedView::Listener,
         writer_(std::move(writer)) {}
 
   void Start(const std::string& resume_token) {
-    const absl::StatusOr<std::string> position = deps_.tokens->Open(resume_token, arguments_);
+    const absl::StatusOr<std::string> position =
+        deps_.tokens->Open(resume_token, arguments_, "resume_token");
     if (!position.ok()) return writer_->Finish(position.status());
     deps_.view->AddListener(this);
     writer_->NotifyClosed(deps_.strand, [self = this->shared_from_this()] {

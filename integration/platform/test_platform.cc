@@ -29,7 +29,6 @@
 namespace capstan::integration {
 namespace {
 
-constexpr char kProgram[] = "tools/capstan/capstan";
 constexpr char kWitness[] = "integration/platform/witness";
 constexpr int kTickMs = 100;
 constexpr size_t kShownOfALog = 4000;
@@ -42,8 +41,8 @@ std::string ReadFileOrEmpty(const std::string& path) {
   return text.str();
 }
 
-std::string Absolute(const char* path) {
-  char* resolved = realpath(path, nullptr);
+std::string Absolute(const std::string& path) {
+  char* resolved = realpath(path.c_str(), nullptr);
   const std::string absolute = resolved == nullptr ? path : resolved;
   free(resolved);
   return absolute;
@@ -86,7 +85,8 @@ absl::optional<std::string> TestPlatform::Unable() {
   return absl::nullopt;
 }
 
-TestPlatform::TestPlatform(absl::string_view config) {
+TestPlatform::TestPlatform(absl::string_view config, absl::string_view program)
+    : program_(Absolute(std::string(program))) {
   // Not below TEST_TMPDIR: the paths of sockets are short, and Tasks must be able to pass.
   char folder[] = "/tmp/capstan-platform-XXXXXX";
   if (mkdtemp(folder) == nullptr) {
@@ -140,7 +140,7 @@ std::string TestPlatform::CopyOfExample() const {
 
 std::vector<std::string> TestPlatform::CommandLine(
     const std::vector<std::string>& arguments) const {
-  std::vector<std::string> line = {Absolute(kProgram), "--data-dir", data_dir_};
+  std::vector<std::string> line = {program_, "--data-dir", data_dir_};
   line.insert(line.end(), arguments.begin(), arguments.end());
   return line;
 }

@@ -52,9 +52,10 @@ class TestPlatform {
   // True, or says through GTEST_SKIP's reason why not: `TestPlatform::Unable()`.
   static absl::optional<std::string> Unable();
 
-  // `config`: lines of PlatformConfig in YAML; the witnesses' folder is shared by itself. Does not
-  // start anything.
-  explicit TestPlatform(absl::string_view config = "");
+  // `config`: lines of PlatformConfig in YAML; the witnesses' folder is shared by itself.
+  // `program`: the `capstan` to run, from the workspace's root. Does not start anything.
+  explicit TestPlatform(absl::string_view config = "",
+                        absl::string_view program = "tools/capstan/capstan");
   // Stops what runs, checks that nothing of it is left on the machine, and shows the parts' logs if
   // the test has failed.
   ~TestPlatform();
@@ -114,6 +115,7 @@ class TestPlatform {
   std::string folder_;
   std::string data_dir_;
   std::string config_file_;
+  std::string program_;
   UniqueFd watch_;
 };
 

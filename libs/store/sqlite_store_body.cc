@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/status/error.h"
 #include "libs/store/sqlite_maintenance.h"
 #include "libs/store/txn_rules.h"
@@ -162,8 +164,14 @@ absl::Status SqliteStore::Body::CommitTogether(std::deque<Command>& group) {
   for (Command& command : group) {
     if (status.ok()) status = command.apply(*this);
   }
-  if (status.ok()) status = writer_->Execute("COMMIT");
-  if (status.ok()) return status;
+  if (status.ok()) {
+    CrashPoint(crash::kStoreBeforeCommit);
+    status = writer_->Execute("COMMIT");
+  }
+  if (status.ok()) {
+    CrashPoint(crash::kStoreCommitted);
+    return status;
+  }
   revision_ = revision_before;
   compact_to_ = compact_to_before;
   compact_seq_ = compact_seq_before;

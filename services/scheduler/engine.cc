@@ -5,6 +5,8 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/event_shipper/event_record.h"
 #include "libs/status/error.h"
 #include "libs/trace/tracer.h"
@@ -185,7 +187,10 @@ void Engine::Submit(Step step) {
                      }
                      metrics_.commit.Observe(deps_.strand->clock().Read().boot - decided);
                      committed_revision_ = std::max(committed_revision_, *revision);
+                     if (after.empty()) return;
+                     CrashPoint(crash::kSchedulerBeforeEffects);
                      CarryOut(after, *revision);
+                     CrashPoint(crash::kSchedulerAfterEffects);
                    });
   }
 }

@@ -1,0 +1,278 @@
+#include "integration/crash/crash_run.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/synchronization/notification.h"
+#include "google/protobuf/util/json_util.h"
+#include "gtest/gtest.h"
+#include "integration/crash/faults.h"
+#include "libs/crash_point/crash_plan.h"
+#include "libs/safe_path/folder_names.h"
+#include "libs/store/sqlite_connection.h"
+
+namespace capstan::integration {
+namespace {
+
+using scheduler::v1::Job;
+
+constexpr char kProgram[] = "integration/crash/capstan_armed";
+// Short enough that a Job takes two seconds, long enough for several checkpoints.
+constexpr int kSteps = 30;
+constexpr absl::Duration kStep = absl::Milliseconds(40);
+constexpr int kCheckpointEvery = 5;
+// Nothing that goes wrong in a run may hold its Job up for so long.
+constexpr absl::Duration kBound = absl::Seconds(120);
+constexpr absl::Duration kClearedWithin = absl::Seconds(30);
+constexpr absl::Duration kCallBound = absl::Seconds(4);
+constexpr absl::Duration kPoll = absl::Milliseconds(150);
+
+std::string PlanFolder(const TestPlatform& platform) {
+  return absl::StrCat(platform.folder(), "/", kCrashPlanFolder);
+}
+
+// Who uses the platform meanwhile: repeats what was not answered, and starts the platform again
+// once its supervisor is gone. A thread of its own beside that of the faults.
+class Client {
+ public:
+  Client(TestPlatform* platform, const Scenario& scenario, std::string id)
+      : platform_(platform), scenario_(scenario), id_(std::move(id)) {}
+
+  // Until the Job has ended, or GiveUp.
+  void Run() {
+    const std::string source = absl::StrCat(platform_->data_dir(), "/buckets/", id_);
+    mkdir(absl::StrCat(platform_->data_dir(), "/buckets").c_str(), 0700);
+    mkdir(source.c_str(), 0700);
+    for (const char* name : {"one", "two"}) {
+      std::ofstream(absl::StrCat(source, "/", name)) << id_ << " " << name << "\n";
+    }
+    Create({"dataset", "create", id_, "--source", source});
+    const std::string file = absl::StrCat(platform_->folder(), "/", id_, ".yaml");
+    std::ofstream(file) << Yaml();
+    Create({"job", "submit", file});
+    submitted_ = true;
+    while (!given_up_.HasBeenNotified()) {
+      const CommandResult got = Call({"job", "get", id_, "-o", "json"});
+      // What was answered is there, whatever happened meanwhile.
+      if (got.exit_code != 0 && absl::StrContains(got.err, "NOT_FOUND")) {
+        ADD_FAILURE() << id_ << " was submitted and is gone: " << got.err;
+        return;
+      }
+      Job job;
+      if (got.exit_code == 0 && google::protobuf::util::JsonStringToMessage(got.out, &job).ok() &&
+          job.state() >= Job::STATE_SUCCEEDED) {
+        return;
+      }
+      given_up_.WaitForNotificationWithTimeout(kPoll);
+    }
+  }
+  void GiveUp() { given_up_.Notify(); }
+  bool submitted() const { return submitted_; }
+
+ private:
+  CommandResult Call(std::vector<std::string> arguments) {
+    if (!platform_->Part("supervisor").has_value()) platform_->Up();
+    arguments.insert(arguments.begin(), {"--time-out", absl::FormatDuration(kCallBound)});
+    return platform_->Capstan(arguments);
+  }
+
+  // Until it is answered: with yes, or, if a former answer was lost, that it is there.
+  void Create(const std::vector<std::string>& arguments) {
+    while (!given_up_.HasBeenNotified()) {
+      const CommandResult made = Call(arguments);
+      if (made.exit_code == 0) return;
+      if (absl::StrContains(made.err, "exists already") ||
+          absl::StrContains(made.err, "already exists")) {
+        return;
+      }
+      last_error_ = made.err;
+      given_up_.WaitForNotificationWithTimeout(kPoll);
+    }
+    ADD_FAILURE() << absl::StrJoin(arguments, " ") << " was never answered: " << last_error_;
+  }
+
+  std::string Yaml() const {
+    // What the Job was promised is checked by itself; a word that no witness says fails the test.
+    const std::string check =
+        absl::StrCat("grep -q '", id_, " one' $CAPSTAN_DATASET_IN/one && grep -q '", id_,
+                     " two' $CAPSTAN_DATASET_IN/two && test -s $CAPSTAN_SVID_DIR/svid.pem || "
+                     "echo broken >> $WITNESS_FILE; exec ./witness");
+    std::string yaml = absl::StrCat(
+        "job_id: ", id_,
+        "\nspec:\n  task_groups:\n    - name: w\n      replicas: ", scenario_.ranks,
+        "\n      argv: [/bin/sh, -c, \"", check,
+        "\"]\n      env:\n        WITNESS_FILE: ", platform_->folder(),
+        "/witness/log\n        WITNESS_STEPS: \"", kSteps, "\"\n        WITNESS_STEP_MS: \"",
+        absl::ToInt64Milliseconds(kStep), "\"\n        WITNESS_CHECKPOINT_EVERY: \"",
+        kCheckpointEvery,
+        "\"\n        WITNESS_ORPHAN: \"1\"\n      resources: {cpu: 10m, memory: 32Mi}\n"
+        "  datasets: [{dataset: ",
+        id_,
+        ", alias: in}]\n  retry: {max_restarts: 20, initial_back_off: 0.1s, max_back_off: 0.5s}\n"
+        "  stop_grace: 1s\n  bundle: ",
+        platform_->folder(), "/bundle\n  output: true\n");
+    if (scenario_.short_fence) {
+      absl::StrAppend(&yaml, "  fence_after: ", absl::FormatDuration(kShortFence), "\n");
+    }
+    return yaml;
+  }
+
+  TestPlatform* const platform_;
+  const Scenario& scenario_;
+  const std::string id_;
+  absl::Notification given_up_;
+  std::atomic<bool> submitted_{false};
+  std::string last_error_;
+};
+
+// Every line of the generations that wrote anything: in order, none twice, none missing before the
+// last, and of the generation that ended well every one.
+void JudgeLogs(TestPlatform& platform, const std::string& id, int ranks, const WitnessLog& log) {
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (int64_t generation = 1; generation <= log.last_generation(); ++generation) {
+      const auto life = log.lives().find({generation, rank});
+      if (life == log.lives().end()) continue;
+      const std::string text =
+          platform.MustCapstan({"job", "logs", id, "--rank", absl::StrCat(rank), "--generation",
+                                absl::StrCat(generation)});
+      int64_t expected = life->second.first_step;
+      for (size_t at = 0; (at = text.find("step ", at)) != std::string::npos;) {
+        at += 5;
+        const int64_t step = atoll(text.c_str() + at);
+        if (step != expected) {
+          ADD_FAILURE() << id << " generation " << generation << " rank " << rank << " has line "
+                        << step << " where " << expected << " was expected\n"
+                        << text;
+          return;
+        }
+        ++expected;
+      }
+      if (generation == log.last_generation()) {
+        EXPECT_EQ(expected, kSteps + 1)
+            << id << " generation " << generation << " rank " << rank << " lacks lines at its end\n"
+            << text;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+CrashPlatform::CrashPlatform()
+    : platform_(std::make_unique<TestPlatform>("fencing: {min_fence_after: 1s, replace_margin: 1s}",
+                                               kProgram)) {
+  for (const char* name : {"", "/claimed", "/seen"}) {
+    EXPECT_EQ(mkdir(absl::StrCat(PlanFolder(*platform_), name).c_str(), 0700), 0);
+  }
+  platform_->Up();
+}
+
+CrashPlatform::~CrashPlatform() {
+  JudgeJobs();
+  JudgeStores();
+}
+
+void CrashPlatform::Run(const Scenario& scenario) {
+  SCOPED_TRACE(scenario.Describe());
+  const std::string id = absl::StrCat("run-", scenario.seed);
+  jobs_.push_back(id);
+  platform_->ForgetWitnesses();
+  for (const std::string& name : FolderNames(PlanFolder(*platform_) + "/claimed")) {
+    unlink(absl::StrCat(PlanFolder(*platform_), "/claimed/", name).c_str());
+  }
+  Faults faults(platform_.get(), PlanFolder(*platform_), &scenario, &id);
+  faults.Drive(/*submitted=*/false);
+  Client client(platform_.get(), scenario, id);
+  std::atomic<bool> done{false};
+  std::thread thread([&] {
+    client.Run();
+    done = true;
+  });
+  const bool ended = platform_->Await(
+      [&] {
+        faults.Drive(client.submitted());
+        return done.load();
+      },
+      kBound);
+  if (!ended) {
+    ADD_FAILURE() << id << " did not end";
+    client.GiveUp();
+  }
+  faults.End();
+  thread.join();
+  faults_drawn_ += static_cast<int>(scenario.faults.size());
+  faults_made_ += faults.made();
+  if (!platform_->Part("supervisor").has_value()) platform_->Up();
+
+  EXPECT_TRUE(platform_->AwaitReady()) << platform_->Capstan({"dev", "status"}).out;
+  const Job job = platform_->Get(id);
+  const WitnessLog log = platform_->Witnesses();
+  EXPECT_EQ(job.state(), Job::STATE_SUCCEEDED) << job.DebugString();
+  EXPECT_EQ(absl::StrJoin(log.Violations(), "\n"), "");
+  EXPECT_EQ(log.last_generation(), job.generation());
+  EXPECT_EQ(log.Count("end", job.generation()), scenario.ranks);
+  EXPECT_TRUE(absl::StrContains(platform_->MustCapstan({"job", "output", id}),
+                                absl::StrCat("checkpoint ", kSteps)));
+  JudgeLogs(*platform_, id, scenario.ranks, log);
+  EXPECT_TRUE(platform_->Await(
+      [&] { return FolderNames(platform_->data_dir() + "/node_agent/tasks").empty(); },
+      kClearedWithin))
+      << "folders of ended Tasks stay";
+  if (::testing::Test::HasFailure()) {
+    ADD_FAILURE() << platform_->Capstan({"job", "explain", id}).out
+                  << platform_->Capstan({"job", "events", id}).out;
+  }
+}
+
+std::set<std::string> CrashPlatform::Seen() const {
+  const std::vector<std::string> names = FolderNames(PlanFolder(*platform_) + "/seen");
+  return std::set<std::string>(names.begin(), names.end());
+}
+
+void CrashPlatform::JudgeJobs() {
+  if (!platform_->Part("supervisor").has_value()) return;
+  for (const std::string& id : jobs_) {
+    EXPECT_EQ(platform_->Get(id).state(), Job::STATE_SUCCEEDED) << id;
+  }
+}
+
+void CrashPlatform::JudgeStores() {
+  const auto keys = [&](const std::string& part, const std::string& kind) {
+    std::vector<std::string> found;
+    auto db = store::SqliteConnection::Open(
+        absl::StrCat(platform_->data_dir(), "/", part, "/store.sqlite"), false, false);
+    EXPECT_TRUE(db.ok()) << db.status();
+    if (!db.ok()) return found;
+    const std::string first = absl::StrCat("/capstan/", part, "/v1/", kind, "/");
+    const std::string end = absl::StrCat("/capstan/", part, "/v1/", kind, "0");
+    store::SqliteStatement row = (*db)->Query("SELECT key FROM current WHERE key >= ? AND key < ?");
+    row.BindBlob(first).BindBlob(end);
+    while (row.Next()) found.push_back(row.Blob(0));
+    return found;
+  };
+  for (const auto& [part, kind] :
+       std::vector<std::pair<std::string, std::string>>{{"executor", "desired"},
+                                                        {"executor", "observed"},
+                                                        {"executor", "uids"},
+                                                        {"node_agent", "tasks"},
+                                                        {"node_agent", "cursors"},
+                                                        {"node_agent", "orders"}}) {
+    std::vector<std::string> left;
+    platform_->Await(
+        [&, part = part, kind = kind] {
+          left = keys(part, kind);
+          return left.empty();
+        },
+        kClearedWithin);
+    EXPECT_EQ(absl::StrJoin(left, "\n"), "") << "left in the store of " << part;
+  }
+}
+
+}  // namespace capstan::integration

@@ -1,0 +1,89 @@
+// Processes die and stop at every step of a Job, and it finishes all the same.
+//
+//   crash_test                        as many seeds as it is built for
+//   crash_test --seed=7 [--seeds=3]   these again
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "integration/crash/crash_run.h"
+#include "integration/crash/scenario.h"
+#include "integration/platform/test_platform.h"
+#include "libs/crash_point/points.h"
+#include "libs/time/system_clock.h"
+
+#ifndef CAPSTAN_CRASH_SEEDS
+#define CAPSTAN_CRASH_SEEDS 10
+#endif
+
+namespace capstan::integration {
+namespace {
+
+// Of one platform, after which its stores and the machine are judged.
+constexpr uint64_t kSeedsOfAPlatform = 10;
+
+uint64_t first_seed = 1;
+uint64_t seeds = CAPSTAN_CRASH_SEEDS;
+
+TEST(CrashTest, TheJobFinishesWhereverAProcessDiesOrStops) {
+  const auto unable = TestPlatform::Unable();
+  if (unable.has_value()) GTEST_SKIP() << *unable;
+  std::set<std::string> seen;
+  int drawn = 0;
+  int made = 0;
+  const SystemClock clock;
+  for (uint64_t seed = first_seed; seed < first_seed + seeds;) {
+    CrashPlatform platform;
+    for (uint64_t i = 0; i < kSeedsOfAPlatform && seed < first_seed + seeds; ++i, ++seed) {
+      const Scenario scenario = MakeScenario(seed);
+      std::printf("%s\n", scenario.Describe().c_str());
+      std::fflush(stdout);
+      const BootTime begun = clock.Read().boot;
+      platform.Run(scenario);
+      std::printf("  %s in %.1f s\n", HasFailure() ? "FAILED" : "finished",
+                  absl::ToDoubleSeconds(clock.Read().boot - begun));
+      std::fflush(stdout);
+      if (HasFailure()) break;
+    }
+    for (const std::string& point : platform.Seen()) seen.insert(point);
+    drawn += platform.faults_drawn();
+    made += platform.faults_made();
+    if (HasFailure()) break;
+  }
+  std::printf("%d faults drawn, %d made; points come by:\n", drawn, made);
+  for (const absl::string_view point : crash::kAllPoints) {
+    std::string parts;
+    for (absl::string_view name : seen) {
+      if (absl::ConsumeSuffix(&name, absl::StrCat("@", point))) absl::StrAppend(&parts, " ", name);
+    }
+    std::printf("  %s:%s\n", std::string(point).c_str(), parts.c_str());
+    EXPECT_NE(parts, "") << point << " was never reached";
+  }
+}
+
+}  // namespace
+}  // namespace capstan::integration
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    absl::string_view argument = argv[i];
+    if (absl::ConsumePrefix(&argument, "--seed=") &&
+        absl::SimpleAtoi(argument, &capstan::integration::first_seed)) {
+      capstan::integration::seeds = 1;
+    } else if (argument = argv[i]; !absl::ConsumePrefix(&argument, "--seeds=") ||
+                                   !absl::SimpleAtoi(argument, &capstan::integration::seeds)) {
+      std::fprintf(stderr, "usage: %s [--seed=FIRST] [--seeds=HOW_MANY]\n", argv[0]);
+      return 2;
+    }
+  }
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,141 @@
+#include "integration/crash/faults.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "libs/crash_point/crash_plan.h"
+#include "libs/safe_path/folder_names.h"
+#include "libs/time/system_clock.h"
+#include "tools/capstan/dev/parts.h"
+
+namespace capstan::integration {
+namespace {
+
+BootTime BootNow() { return SystemClock().Read().boot; }
+
+}  // namespace
+
+Faults::Faults(TestPlatform* platform, std::string plan_folder, const Scenario* scenario,
+               const std::string* job)
+    : platform_(platform), plan_folder_(std::move(plan_folder)), scenario_(scenario), job_(job) {}
+
+void Faults::Drive(bool submitted) {
+  const WitnessLog log = platform_->Witnesses();
+  for (size_t i = 0; i < scenario_->faults.size(); ++i) {
+    const Fault& fault = scenario_->faults[i];
+    if (begun_.count(i) > 0 || !HasCome(fault.moment, log, submitted)) continue;
+    begun_.insert(i);
+    if (fault.kind == Fault::Kind::kPoint) {
+      LayOut(i, fault);
+    } else {
+      Make(fault, log);
+    }
+  }
+  ReadClaims();
+  const BootTime now = BootNow();
+  for (auto it = stopped_.begin(); it != stopped_.end();) {
+    if (it->first > now) {
+      ++it;
+      continue;
+    }
+    dev::SignalProcess(it->second, SIGCONT);
+    it = stopped_.erase(it);
+  }
+}
+
+void Faults::End() {
+  unlink((plan_folder_ + "/plan").c_str());
+  // A process may have claimed its fault just now.
+  ReadClaims();
+  for (const auto& [until, process] : stopped_) dev::SignalProcess(process, SIGCONT);
+  for (const dev::PartSpec& part : dev::AllParts()) platform_->Signal(part.name, SIGCONT);
+}
+
+bool Faults::HasCome(Moment moment, const WitnessLog& log, bool submitted) const {
+  switch (moment) {
+    case Moment::kBeforeSubmit:
+      return true;
+    case Moment::kSubmitted:
+      return submitted;
+    case Moment::kStarted:
+      return log.last_generation() > 0 &&
+             log.Count("start", log.last_generation()) == scenario_->ranks;
+    case Moment::kCommitted:
+      return log.Count("commit") > 0;
+    case Moment::kEnding:
+      return log.Count("end") > 0;
+  }
+  return false;
+}
+
+void Faults::Make(const Fault& fault, const WitnessLog& log) {
+  switch (fault.kind) {
+    case Fault::Kind::kPoint:
+      return;
+    case Fault::Kind::kProcess:
+      if (fault.part == "shim") {
+        const auto task = platform_->FindTask(*job_, log.last_generation(), 1);
+        if (task.has_value()) Hit(task->shim, fault);
+      } else {
+        Hit(fault.part, fault);
+      }
+      return;
+    case Fault::Kind::kAllParts:
+      for (const dev::PartSpec& part : dev::AllParts()) Hit(part.name, fault);
+      return;
+    case Fault::Kind::kSupervisor:
+      Hit("supervisor", fault);
+      return;
+    case Fault::Kind::kEverything:
+      Hit("supervisor", fault);
+      for (const dev::PartSpec& part : dev::AllParts()) Hit(part.name, fault);
+      return;
+  }
+}
+
+void Faults::Hit(const std::string& part, const Fault& fault) {
+  const auto process = platform_->Part(part);
+  if (process.has_value()) Hit(*process, fault);
+}
+
+void Faults::Hit(const dev::ProcessId& process, const Fault& fault) {
+  ++made_;
+  if (fault.action == CrashAction::kKill) return dev::SignalProcess(process, SIGKILL);
+  dev::SignalProcess(process, SIGSTOP);
+  stopped_.emplace_back(BootNow() + fault.stop_for, process);
+}
+
+void Faults::LayOut(size_t number, const Fault& fault) {
+  absl::StrAppend(&plan_, number, " ", fault.part, " ", fault.point, " ", fault.nth, " ",
+                  fault.action == CrashAction::kStop ? "stop" : "kill", "\n");
+  const std::string path = plan_folder_ + "/plan";
+  std::ofstream(path + ".new") << plan_ << std::flush;
+  EXPECT_EQ(rename((path + ".new").c_str(), path.c_str()), 0);
+}
+
+void Faults::ReadClaims() {
+  for (const std::string& name : FolderNames(plan_folder_ + "/claimed")) {
+    if (claimed_.count(name) > 0) continue;
+    pid_t pid = 0;
+    size_t number = 0;
+    if (!(std::ifstream(absl::StrCat(plan_folder_, "/claimed/", name)) >> pid) ||
+        !absl::SimpleAtoi(name, &number) || number >= scenario_->faults.size()) {
+      continue;
+    }
+    claimed_.insert(name);
+    ++made_;
+    const Fault& fault = scenario_->faults[number];
+    const auto process = dev::FindProcess(pid);
+    if (fault.action == CrashAction::kStop && process.has_value()) {
+      stopped_.emplace_back(BootNow() + fault.stop_for, *process);
+    }
+  }
+}
+
+}  // namespace capstan::integration

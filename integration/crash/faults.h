@@ -1,0 +1,54 @@
+// The faults of one run.
+#ifndef CAPSTAN_INTEGRATION_CRASH_FAULTS_H_
+#define CAPSTAN_INTEGRATION_CRASH_FAULTS_H_
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "integration/crash/scenario.h"
+#include "integration/platform/test_platform.h"
+#include "integration/platform/witness_log.h"
+#include "libs/time/clock.h"
+#include "tools/capstan/dev/process.h"
+
+namespace capstan::integration {
+
+// The faults of a scenario, made as the Job goes on.
+class Faults {
+ public:
+  Faults(TestPlatform* platform, std::string plan_folder, const Scenario* scenario,
+         const std::string* job);
+
+  // Called often: makes what is due, and continues what was stopped for long enough. `submitted`:
+  // the Job's submit was answered.
+  void Drive(bool submitted);
+  // Makes no further ones, and continues everything.
+  void End();
+  int made() const { return made_; }
+
+ private:
+  bool HasCome(Moment moment, const WitnessLog& log, bool submitted) const;
+  void Make(const Fault& fault, const WitnessLog& log);
+  void Hit(const dev::ProcessId& process, const Fault& fault);
+  void Hit(const std::string& part, const Fault& fault);
+  // Adds the fault to the plan that processes read.
+  void LayOut(size_t number, const Fault& fault);
+  // Learns of faults that processes have made to themselves.
+  void ReadClaims();
+
+  TestPlatform* const platform_;
+  const std::string plan_folder_;
+  const Scenario* const scenario_;
+  const std::string* const job_;
+  std::set<size_t> begun_;
+  std::string plan_;
+  std::set<std::string> claimed_;
+  std::vector<std::pair<BootTime, dev::ProcessId>> stopped_;
+  int made_ = 0;
+};
+
+}  // namespace capstan::integration
+
+#endif  // CAPSTAN_INTEGRATION_CRASH_FAULTS_H_

@@ -1,0 +1,140 @@
+#include "integration/crash/scenario.h"
+
+#include <iterator>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "libs/crash_point/points.h"
+#include "libs/random/random.h"
+
+namespace capstan::integration {
+namespace {
+
+constexpr absl::string_view kParts[] = {"credentials",     "telemetry", "data_loader", "scheduler",
+                                        "cluster_manager", "executor",  "node_agent"};
+// Those whose store changes in the course of a Job.
+constexpr absl::string_view kBusyStores[] = {"scheduler", "executor", "node_agent", "data_loader",
+                                             "credentials"};
+
+template <size_t kSize>
+std::string OneOf(const absl::string_view (&choices)[kSize], Random& random) {
+  return std::string(choices[random.Below(kSize)]);
+}
+
+Moment AnyMoment(Random& random, Moment first) {
+  return static_cast<Moment>(
+      random.Between(static_cast<int64_t>(first), static_cast<int64_t>(Moment::kEnding)));
+}
+
+void DrawAction(Fault& fault, Random& random) {
+  fault.action = random.OneIn(3) ? CrashAction::kStop : CrashAction::kKill;
+  if (fault.action == CrashAction::kKill) return;
+  // Some outlive fence_after and the margin behind it.
+  fault.stop_for = random.OneIn(4)
+                       ? random.Between(2 * kShortFence, 3 * kShortFence)
+                       : random.Between(absl::Milliseconds(200), absl::Milliseconds(1500));
+}
+
+Fault PointFault(absl::string_view point, Random& random) {
+  Fault fault;
+  fault.kind = Fault::Kind::kPoint;
+  fault.point = std::string(point);
+  const bool store = absl::StartsWith(point, "store.");
+  fault.part = store ? OneOf(kBusyStores, random) : fault.point.substr(0, fault.point.find('.'));
+  // A store commits often, the rest happens once or twice in a Job.
+  fault.nth = static_cast<int>(random.Between(1, store ? 12 : 2));
+  fault.moment = random.OneIn(3) ? AnyMoment(random, Moment::kSubmitted) : Moment::kBeforeSubmit;
+  DrawAction(fault, random);
+  return fault;
+}
+
+Fault OtherFault(Random& random) {
+  Fault fault;
+  DrawAction(fault, random);
+  const uint64_t kind = random.Below(10);
+  if (kind < 2) {
+    fault.kind = Fault::Kind::kProcess;
+    fault.part = "shim";
+    fault.moment = AnyMoment(random, Moment::kStarted);
+    return fault;
+  }
+  fault.moment = AnyMoment(random, Moment::kBeforeSubmit);
+  if (kind < 6) {
+    fault.kind = Fault::Kind::kProcess;
+    fault.part = OneOf(kParts, random);
+  } else if (kind < 8) {
+    fault.kind = Fault::Kind::kAllParts;
+  } else {
+    fault.kind = kind == 8 ? Fault::Kind::kSupervisor : Fault::Kind::kEverything;
+    fault.action = CrashAction::kKill;
+  }
+  return fault;
+}
+
+absl::string_view MomentName(Moment moment) {
+  switch (moment) {
+    case Moment::kBeforeSubmit:
+      return "before the submit";
+    case Moment::kSubmitted:
+      return "once submitted";
+    case Moment::kStarted:
+      return "once every rank runs";
+    case Moment::kCommitted:
+      return "once a checkpoint is committed";
+    case Moment::kEnding:
+      return "once a rank has ended";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string Fault::Describe() const {
+  std::string text = action == CrashAction::kStop
+                         ? absl::StrCat("stop for ", absl::FormatDuration(stop_for), " ")
+                         : "kill ";
+  switch (kind) {
+    case Kind::kPoint:
+      absl::StrAppend(&text, part, " at ", point, " (time ", nth, ")");
+      break;
+    case Kind::kProcess:
+      absl::StrAppend(&text, part);
+      break;
+    case Kind::kAllParts:
+      absl::StrAppend(&text, "all parts");
+      break;
+    case Kind::kSupervisor:
+      absl::StrAppend(&text, "the supervisor");
+      break;
+    case Kind::kEverything:
+      absl::StrAppend(&text, "all parts and the supervisor");
+      break;
+  }
+  return absl::StrCat(text, ", ", MomentName(moment));
+}
+
+std::string Scenario::Describe() const {
+  std::string text =
+      absl::StrCat("seed ", seed, ": ", ranks, " ranks", short_fence ? ", short fence" : "");
+  for (const Fault& fault : faults) absl::StrAppend(&text, "; ", fault.Describe());
+  return text;
+}
+
+Scenario MakeScenario(uint64_t seed) {
+  Random random(seed);
+  Scenario scenario;
+  scenario.seed = seed;
+  scenario.short_fence = random.OneIn(2);
+  scenario.ranks = static_cast<int>(random.Between(2, 3));
+  scenario.faults.push_back(
+      PointFault(crash::kAllPoints[seed % std::size(crash::kAllPoints)], random));
+  const uint64_t more = random.Below(3);
+  for (uint64_t i = 0; i < more; ++i) {
+    const absl::string_view point = crash::kAllPoints[random.Below(std::size(crash::kAllPoints))];
+    scenario.faults.push_back(random.OneIn(2) ? PointFault(point, random) : OtherFault(random));
+  }
+  return scenario;
+}
+
+}  // namespace capstan::integration

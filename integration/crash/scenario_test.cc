@@ -1,0 +1,62 @@
+#include "integration/crash/scenario.h"
+
+#include <set>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "libs/crash_point/points.h"
+
+namespace capstan::integration {
+namespace {
+
+TEST(ScenarioTest, ASeedGivesTheSameScenarioAgain) {
+  std::set<std::string> different;
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    const Scenario scenario = MakeScenario(seed);
+    EXPECT_EQ(scenario.Describe(), MakeScenario(seed).Describe());
+    EXPECT_GE(scenario.faults.size(), 1u);
+    EXPECT_LE(scenario.faults.size(), 3u);
+    different.insert(scenario.Describe());
+  }
+  EXPECT_EQ(different.size(), 50u);
+}
+
+TEST(ScenarioTest, SuccessiveSeedsHaveEveryKindOfFaultAtEveryPoint) {
+  std::set<std::string> points;
+  std::set<Fault::Kind> kinds;
+  std::set<Moment> moments;
+  std::set<std::string> parts;
+  int stops = 0;
+  int kills = 0;
+  int longer_than_fence = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    for (const Fault& fault : MakeScenario(seed).faults) {
+      points.insert(fault.point);
+      kinds.insert(fault.kind);
+      moments.insert(fault.moment);
+      parts.insert(fault.part);
+      (fault.action == CrashAction::kStop ? stops : kills) += 1;
+      if (fault.action == CrashAction::kStop && fault.stop_for > kShortFence) ++longer_than_fence;
+    }
+  }
+  for (const absl::string_view point : crash::kAllPoints) {
+    EXPECT_EQ(points.count(std::string(point)), 1u) << point;
+  }
+  EXPECT_EQ(kinds.size(), 5u);
+  EXPECT_EQ(moments.size(), 5u);
+  EXPECT_EQ(parts.count("shim"), 1u);
+  EXPECT_EQ(parts.count("telemetry"), 1u);
+  EXPECT_GT(kills, stops);
+  EXPECT_GT(longer_than_fence, 5);
+}
+
+TEST(ScenarioTest, APointHasOneName) {
+  std::set<absl::string_view> names;
+  for (const absl::string_view point : crash::kAllPoints) {
+    EXPECT_TRUE(names.insert(point).second) << point;
+    EXPECT_NE(point.find('.'), absl::string_view::npos) << point;
+  }
+}
+
+}  // namespace
+}  // namespace capstan::integration

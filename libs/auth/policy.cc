@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
@@ -14,6 +15,7 @@ namespace capstan::auth {
 namespace {
 
 constexpr absl::string_view kPersonPrefix = "person/";
+constexpr absl::string_view kDomainBindings = "roleBindings/";
 
 // True if `path` or one of the `…/` above it is in `denied`.
 bool MatchesPath(const absl::flat_hash_set<std::string>& denied, absl::string_view path,
@@ -37,7 +39,11 @@ Policy::Policy(const credentials::v1::PolicySnapshot& snapshot, BootTime receive
   for (const credentials::v1::RoleBinding& binding : snapshot.role_bindings()) {
     absl::string_view member = binding.member();
     if (!absl::ConsumePrefix(&member, kPersonPrefix)) continue;
-    bindings_[member].push_back({std::string(ProjectOf(binding.name())), binding.role()});
+    const absl::string_view name = binding.name();
+    const absl::string_view project = ProjectOf(name);
+    // What is no binding's name must not pass for one of the whole trust domain.
+    if (project.empty() && !absl::StartsWith(name, kDomainBindings)) continue;
+    bindings_[member].push_back({std::string(project), binding.role()});
   }
 }
 

@@ -92,6 +92,13 @@ TEST_F(PolicyAccessTest, RolesHoldInTheirProjectOnly) {
   EXPECT_TRUE(absl::IsPermissionDenied(CreateJob(Person("1001"), "projects/red")));
 }
 
+TEST_F(PolicyAccessTest, ABindingWithoutAProperNameGivesNothing) {
+  Bind("projects//roleBindings/1", "person/ada", RoleBinding::ROLE_ADMIN);
+  Bind("elsewhere", "person/ada", RoleBinding::ROLE_ADMIN);
+  Bind("", "person/ada", RoleBinding::ROLE_ADMIN);
+  EXPECT_EQ(CreateJob(Person("ada"), "projects/red").code(), absl::StatusCode::kPermissionDenied);
+}
+
 TEST_F(PolicyAccessTest, ViewersSeeAndOperatorsSubmitNothing) {
   Bind("projects/red/roleBindings/v", "person/1", RoleBinding::ROLE_VIEWER);
   Bind("roleBindings/o", "person/2", RoleBinding::ROLE_OPERATOR);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -95,6 +96,11 @@ const std::string& ProcessFolder(const Paths& paths) {
   return paths.v2.empty() ? paths.v1_freezer : paths.v2;
 }
 
+// Neither is negative.
+int64_t SaturatingSum(int64_t a, int64_t b) {
+  return a > std::numeric_limits<int64_t>::max() - b ? std::numeric_limits<int64_t>::max() : a + b;
+}
+
 // Lines such as `254:0 rbytes=4096 wbytes=0 rios=1 wios=0 dbytes=0 dios=0`, one a device. A group
 // that has done nothing has none.
 void ReadIo(const std::string& folder, Usage* usage) {
@@ -104,8 +110,10 @@ void ReadIo(const std::string& folder, Usage* usage) {
   int64_t written = 0;
   for (const absl::string_view line : absl::StrSplit(*text, '\n', absl::SkipEmpty())) {
     for (absl::string_view word : absl::StrSplit(line, ' ')) {
-      if (absl::ConsumePrefix(&word, "rbytes=")) read += Number(word).value_or(0);
-      if (absl::ConsumePrefix(&word, "wbytes=")) written += Number(word).value_or(0);
+      if (absl::ConsumePrefix(&word, "rbytes="))
+        read = SaturatingSum(read, Number(word).value_or(0));
+      if (absl::ConsumePrefix(&word, "wbytes="))
+        written = SaturatingSum(written, Number(word).value_or(0));
     }
   }
   usage->io_read_bytes = read;

@@ -60,6 +60,7 @@ absl::Status CheckManifest(const Manifest& manifest) {
         absl::StrCat("has ", manifest.files_size(), " files; at most ", kMaxManifestFiles));
   }
   std::vector<std::string> paths;
+  int64_t total = 0;
   paths.reserve(manifest.files_size());
   for (const Manifest::File& file : manifest.files()) {
     if (!paths.empty() && paths.back() >= file.path()) {
@@ -69,6 +70,11 @@ absl::Status CheckManifest(const Manifest& manifest) {
     if (file.size_bytes() < 0) {
       return Invalid(absl::StrCat("size of '", absl::CHexEscape(file.path()), "' is negative"));
     }
+    if (file.size_bytes() > kMaxContentBytes - total) {
+      return Invalid(absl::StrCat("has more than ", kMaxContentBytes, " bytes at '",
+                                  absl::CHexEscape(file.path()), "'"));
+    }
+    total += file.size_bytes();
     if (file.sha256().size() != Sha256::kSize) {
       return Invalid(absl::StrCat("sha256 of '", absl::CHexEscape(file.path()), "' has ",
                                   file.sha256().size(), " bytes; expected ", Sha256::kSize));

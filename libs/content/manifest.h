@@ -13,6 +13,8 @@ namespace capstan::content {
 
 // Bounds of one manifest.
 inline constexpr int64_t kMaxManifestFiles = 1'000'000;
+// Of all its files; so that sums of a few manifests fit into an int64.
+inline constexpr int64_t kMaxContentBytes = int64_t{1} << 56;
 
 // The canonical bytes of a manifest, from which its digest is made: for each file, sorted by path,
 // one line `<sha256 hex> <size> <x or -> <path>\n`. Independent of protobuf's encoding, and can be
@@ -29,9 +31,10 @@ absl::StatusOr<std::string> DigestHex(absl::string_view digest);
 std::string VersionId(absl::string_view digest);
 
 // Checks a manifest from outside: sorted by path without twins, safe paths, sizes not negative,
-// digests of 32 bytes, at most kMaxManifestFiles.
+// digests of 32 bytes, at most kMaxManifestFiles of together kMaxContentBytes.
 absl::Status CheckManifest(const capstan::dataloader::v1::Manifest& manifest);
 
+// Of a manifest that was checked.
 int64_t TotalBytes(const capstan::dataloader::v1::Manifest& manifest);
 
 }  // namespace capstan::content

@@ -1,5 +1,6 @@
 #include "libs/content/manifest.h"
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,12 @@ TEST(ManifestTest, ChecksOrderTwinsSizesDigests) {
   Manifest negative = Make({"a"});
   negative.mutable_files(0)->set_size_bytes(-1);
   EXPECT_FALSE(CheckManifest(negative).ok());
+  Manifest huge = Make({"a", "b"});
+  huge.mutable_files(0)->set_size_bytes(kMaxContentBytes - huge.files(1).size_bytes());
+  EXPECT_TRUE(CheckManifest(huge).ok());
+  EXPECT_EQ(TotalBytes(huge), kMaxContentBytes);
+  huge.mutable_files(1)->set_size_bytes(std::numeric_limits<int64_t>::max());
+  EXPECT_FALSE(CheckManifest(huge).ok());
   Manifest short_digest = Make({"a"});
   short_digest.mutable_files(0)->set_sha256("x");
   EXPECT_FALSE(CheckManifest(short_digest).ok());

@@ -27,6 +27,8 @@ constexpr char kSuffix[] = ".seg";
 // Holds what retention has dropped: "<records> <bytes>\n".
 constexpr char kDroppedFile[] = "dropped";
 constexpr int64_t kIndexEvery = 64 << 10;
+// Beyond what a log ever counts to; leaves room for counting on.
+constexpr int64_t kMaxOffset = int64_t{1} << 60;
 constexpr size_t kReadChunk = 256 << 10;
 
 absl::Status IoError(absl::string_view what, const std::string& path, int error) {
@@ -111,6 +113,7 @@ absl::Status SegmentLog::Load(absl::FunctionRef<void(absl::string_view)> on_head
     if (entry.path().extension() != kSuffix) continue;
     int64_t first = 0;
     if (!absl::SimpleAtoi(entry.path().stem().string(), &first) || first < 1) continue;
+    if (first > kMaxOffset) return DamagedError(path, 0);
     if (first < kept_from) {
       // Dropped, but a crash came before it was removed.
       if (::unlink(path.c_str()) != 0) return IoError("removing", path, errno);
@@ -187,7 +190,8 @@ absl::Status SegmentLog::LoadDropped() {
   CAPSTAN_ASSIGN_OR_RETURN(const std::string text, ReadAt(fd.get(), path, 0, 256));
   const std::vector<std::string> words = absl::StrSplit(text, absl::ByAnyChar(" \n"));
   if (words.size() < 2 || !absl::SimpleAtoi(words[0], &dropped_.records) ||
-      !absl::SimpleAtoi(words[1], &dropped_.bytes) || dropped_.records < 0) {
+      !absl::SimpleAtoi(words[1], &dropped_.bytes) || dropped_.records < 0 ||
+      dropped_.records > kMaxOffset || dropped_.bytes < 0 || dropped_.bytes > kMaxOffset) {
     return DamagedError(path, 0);
   }
   return absl::OkStatus();
@@ -199,6 +203,9 @@ absl::Status SegmentLog::StoreDropped() {
 }
 
 absl::Status SegmentLog::BeginSegment(absl::string_view header) {
+  if (header.size() > kMaxFramePayload) {
+    return absl::InvalidArgumentError("a segment's header is longer than 4 MiB");
+  }
   Segment segment;
   segment.path = absl::StrFormat("%s/%020d%s", folder_, next_offset_, kSuffix);
   segment.first_offset = next_offset_;
@@ -241,7 +248,9 @@ absl::StatusOr<int64_t> SegmentLog::Append(const std::vector<std::string>& paylo
                                            absl::FunctionRef<std::string()> header) {
   absl::MutexLock lock(&mutex_);
   if (!broken_.ok()) return broken_;
-  if (segments_.empty() || segments_.back().bytes >= options_.segment_bytes) {
+  // A segment without a record goes on however long its header is: the next would have its name.
+  if (segments_.empty() || (segments_.back().bytes >= options_.segment_bytes &&
+                            segments_.back().first_offset < next_offset_)) {
     if (!segments_.empty()) {
       // Only the newest segment may hold what is not synced.
       if (::fdatasync(active_.get()) != 0) {
@@ -318,6 +327,8 @@ absl::StatusOr<std::vector<SegmentLog::Entry>> SegmentLog::Read(int64_t offset, 
     size_t at = 0;
     while (at + 1 < segments_.size() && segments_[at + 1].first_offset <= offset) ++at;
     Segment& segment = segments_[at];
+    // The file that it was in is gone.
+    if (segment.first_offset > offset) return DamagedError(segment.path, 0);
     UniqueFd fd(::open(segment.path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!fd.valid()) return IoError("opening", segment.path, errno);
     const auto after =

@@ -23,7 +23,7 @@ namespace capstan::segment_log {
 inline constexpr char kReasonDropped[] = "OFFSET_DROPPED";
 // RESOURCE_EXHAUSTED: the disk is full; nothing was appended.
 inline constexpr char kReasonNoSpace[] = "NO_SPACE";
-// DATA_LOSS: a frame that was synced can't be read any more.
+// DATA_LOSS: a frame that was synced can't be read any more, or its file is gone.
 inline constexpr char kReasonDamaged[] = "SEGMENT_DAMAGED";
 
 // An append-only log of records in a folder of its own: files `<offset of the first record>.seg` of
@@ -63,7 +63,7 @@ class SegmentLog {
       absl::FunctionRef<void(int64_t offset, absl::string_view payload)> on_record, Repair* repair);
 
   // Writes records; returns the offset of the first. Whenever that begins a segment, `header` is
-  // asked for its header. After an error nothing was appended.
+  // asked for its header, of at most 4 MiB. After an error nothing was appended.
   absl::StatusOr<int64_t> Append(const std::vector<std::string>& payloads,
                                  absl::FunctionRef<std::string()> header);
   // Makes everything appended durable and readable. After an error, what was not synced is gone,

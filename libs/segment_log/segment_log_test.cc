@@ -176,6 +176,52 @@ TEST_F(SegmentLogTest, ASegmentTornInItsHeaderNeverWas) {
   EXPECT_EQ(ReadFrom(2), std::vector<std::string>{"again"});
 }
 
+TEST_F(SegmentLogTest, ASegmentThatIsGoneIsNamedNotSkipped) {
+  Open({.segment_bytes = 1});
+  for (const char* payload : {"1", "2", "3"}) Append({payload});
+  log_.reset();
+  ASSERT_TRUE(fs::remove(absl::StrCat(folder_, "/00000000000000000001.seg")));
+  Open({.segment_bytes = 1});
+  EXPECT_EQ(status::Reason(log_->Read(1, 100).status()), kReasonDamaged);
+  EXPECT_EQ(ReadFrom(2), (std::vector<std::string>{"2", "3"}));
+}
+
+TEST_F(SegmentLogTest, AHeaderThatCouldNotBeReadBackIsRefused) {
+  Open();
+  header_ = std::string(kMaxFramePayload + 1, 'h');
+  EXPECT_FALSE(log_->Append({"1"}, [this] { return header_; }).ok());
+  header_ = std::string(kMaxFramePayload, 'h');
+  EXPECT_EQ(Append({"1"}), 1);
+  Open();
+  EXPECT_EQ(ReadFrom(1), std::vector<std::string>{"1"});
+  EXPECT_EQ(headers_, std::vector<std::string>{header_});
+}
+
+TEST_F(SegmentLogTest, AHeaderLongerThanASegmentDoesNotStopTheLog) {
+  fs::create_directories(folder_);
+  std::string bytes;
+  AppendFrame(FrameKind::kHeader, std::string(100, 'h'), &bytes);
+  std::ofstream file(absl::StrCat(folder_, "/00000000000000000001.seg"), std::ios::binary);
+  file << bytes;
+  file.close();
+  Open({.segment_bytes = 10});
+  EXPECT_EQ(Append({"1"}), 1);
+  EXPECT_EQ(Append({"2"}), 2);
+  Open({.segment_bytes = 10});
+  EXPECT_EQ(ReadFrom(1), (std::vector<std::string>{"1", "2"}));
+}
+
+TEST_F(SegmentLogTest, OffsetsBeyondAllCountingAreDamage) {
+  fs::create_directories(folder_);
+  std::ofstream file(absl::StrCat(folder_, "/dropped"));
+  file << "9223372036854775807 1\n";
+  file.close();
+  SegmentLog::Repair repair;
+  const auto log = SegmentLog::Open(
+      folder_, {}, [](absl::string_view) {}, [](int64_t, absl::string_view) {}, &repair);
+  EXPECT_EQ(status::Reason(log.status()), kReasonDamaged);
+}
+
 TEST_F(SegmentLogTest, ADamagedRecordIsNamedNotSkipped) {
   Open({.segment_bytes = 1000});
   for (int i = 0; i < 30; ++i) Append({std::string(100, 'x')});

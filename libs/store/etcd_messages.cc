@@ -243,10 +243,14 @@ absl::optional<TxnResult> FromEtcd(const etcdserverpb::TxnResponse& response,
   result.succeeded = inner->succeeded();
   result.revision = response.header().revision();
   const std::vector<Op>& branch = result.succeeded ? request.then : request.otherwise;
-  for (size_t i = 0; i < branch.size() && static_cast<int>(i) < inner->responses_size(); ++i) {
-    const etcdserverpb::ResponseOp& op = inner->responses(static_cast<int>(i));
-    if (op.has_response_range()) {
-      result.ranges.push_back(FromEtcd(op.response_range(), std::get<RangeRequest>(branch[i])));
+  // One result for each read that was asked for, whatever the server makes of it.
+  for (size_t i = 0; i < branch.size(); ++i) {
+    const auto at = static_cast<int>(i);
+    const etcdserverpb::ResponseOp& op = at < inner->responses_size()
+                                             ? inner->responses(at)
+                                             : etcdserverpb::ResponseOp::default_instance();
+    if (const auto* range = std::get_if<RangeRequest>(&branch[i])) {
+      result.ranges.push_back(FromEtcd(op.response_range(), *range));
     } else if (op.has_response_delete_range()) {
       result.deleted += op.response_delete_range().deleted();
     }

@@ -1,5 +1,7 @@
 #include "services/node_agent/shim/log_frame.h"
 
+#include <limits>
+
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
@@ -39,7 +41,9 @@ LogFrame ParseLogFrame(absl::string_view bytes, capstan::nodeagent::v1::ShimLogR
   if (bytes.size() - kLogFrameHeader < length) return LogFrame::kIncomplete;
   const absl::string_view payload = bytes.substr(kLogFrameHeader, length);
   if (Crc32c(payload) != ReadU32(bytes.substr(4)) ||
-      !record->ParseFromArray(payload.data(), static_cast<int>(payload.size()))) {
+      !record->ParseFromArray(payload.data(), static_cast<int>(payload.size())) ||
+      // None follows it: no shim counts that far.
+      record->sequence() == std::numeric_limits<int64_t>::max()) {
     return LogFrame::kCorrupt;
   }
   *size = kLogFrameHeader + length;

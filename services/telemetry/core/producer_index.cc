@@ -18,11 +18,17 @@ void ProducerIndex::Advance(const std::string& producer, const std::string& key,
     recency_.splice(recency_.end(), recency_, it->second.recency);
     return;
   }
-  if (positions_.size() == kMaxProducers) {
-    positions_.erase(recency_.front());
-    recency_.pop_front();
-  }
   positions_[identity] = Position{sequence, recency_.insert(recency_.end(), identity)};
+  bytes_ += CostOf(identity);
+  while (positions_.size() > 1 && (positions_.size() > kMaxProducers || bytes_ > kMaxBytes)) {
+    ForgetOldest();
+  }
+}
+
+void ProducerIndex::ForgetOldest() {
+  bytes_ -= CostOf(recency_.front());
+  positions_.erase(recency_.front());
+  recency_.pop_front();
 }
 
 core::StreamHeader ProducerIndex::ToHeader() const {

@@ -13,12 +13,14 @@
 namespace capstan::telemetry {
 
 // How far each producer of one Stream has come, so that what it sends again is dropped. It is
-// rebuilt from the newest segment: its header holds the state before its records. Bounded: beyond
-// kMaxProducers the one that has been silent for longest is forgotten, and what it would send again
-// would be kept twice.
+// rebuilt from the newest segment: its header holds the state before its records. Bounded, so that
+// it always fits into a header: beyond kMaxProducers, or kMaxBytes of them, those that have been
+// silent for longest are forgotten, and what they would send again would be kept twice.
 class ProducerIndex {
  public:
   static constexpr size_t kMaxProducers = 20000;
+  // Of the header, as counted by CostOf.
+  static constexpr size_t kMaxBytes = 2 << 20;
 
   // Whether a record of this identity is not in the Stream yet.
   bool IsNew(const std::string& producer, const std::string& key, int64_t sequence) const;
@@ -37,7 +39,14 @@ class ProducerIndex {
     std::list<Identity>::iterator recency;
   };
 
+  // At least what the identity takes in the header.
+  static size_t CostOf(const Identity& identity) {
+    return identity.first.size() + identity.second.size() + 32;
+  }
+  void ForgetOldest();
+
   std::map<Identity, Position> positions_;
+  size_t bytes_ = 0;
   // Silent for longest first.
   std::list<Identity> recency_;
 };

@@ -31,6 +31,21 @@ TEST(ProducerIndexTest, ComesBackFromItsHeader) {
   EXPECT_EQ(loaded.ToHeader().SerializeAsString(), index.ToHeader().SerializeAsString());
 }
 
+TEST(ProducerIndexTest, LongNamesDoNotOutgrowAHeader) {
+  ProducerIndex index;
+  for (int i = 0; i < 10'000; ++i) {
+    index.Advance(std::string(500, 'p'), std::string(500, 'k') + std::to_string(i), i + 1);
+  }
+  EXPECT_LE(index.ToHeader().ByteSizeLong(), ProducerIndex::kMaxBytes);
+  EXPECT_GT(index.size(), 1000u);
+  // The newest are those that are known.
+  EXPECT_FALSE(index.IsNew(std::string(500, 'p'), std::string(500, 'k') + "9999", 10'000));
+  EXPECT_TRUE(index.IsNew(std::string(500, 'p'), std::string(500, 'k') + "0", 1));
+  ProducerIndex loaded;
+  loaded.Load(index.ToHeader());
+  EXPECT_EQ(loaded.size(), index.size());
+}
+
 TEST(ProducerIndexTest, ForgetsTheOneThatIsSilentForLongest) {
   ProducerIndex index;
   for (size_t i = 0; i < ProducerIndex::kMaxProducers; ++i) {

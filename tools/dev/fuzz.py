@@ -20,6 +20,7 @@ import argparse
 import hashlib
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -99,12 +100,19 @@ def bounds():
     return ["-rss_limit_mb=%d" % MEMORY_MB, "-timeout=%d" % SECONDS_PER_INPUT]
 
 
+def cpu_seconds():
+    """Of all programs that were run and have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def run(target, seconds):
     """Searches for `seconds`; returns the target's line, and whether it passed."""
     progress = Progress()
     command = [target.program, "-max_total_time=%d" % seconds,
                "-artifact_prefix=%s/" % target.crashes] + bounds() + [target.grown, target.corpus]
     began = told = time.monotonic()
+    used = cpu_seconds()
     with open(os.path.join(target.state, "log"), "w", encoding="utf-8") as log:
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, encoding="utf-8",
@@ -123,7 +131,8 @@ def run(target, seconds):
                 process.kill()
                 raise
             code = process.wait()
-    text = "%s in %d s" % (progress.text(), time.monotonic() - began)
+    text = "%s in %d s, %d s of CPU" % (
+        progress.text(), time.monotonic() - began, cpu_seconds() - used)
     if code == 0:
         return "%s: %s" % (target.label, text), True
     why = progress.summary or "it ended with %d" % code

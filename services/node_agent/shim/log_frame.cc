@@ -42,8 +42,8 @@ LogFrame ParseLogFrame(absl::string_view bytes, capstan::nodeagent::v1::ShimLogR
   const absl::string_view payload = bytes.substr(kLogFrameHeader, length);
   if (Crc32c(payload) != ReadU32(bytes.substr(4)) ||
       !record->ParseFromArray(payload.data(), static_cast<int>(payload.size())) ||
-      // None follows it: no shim counts that far.
-      record->sequence() == std::numeric_limits<int64_t>::max()) {
+      // Sequences begin at 1, and no shim counts that far.
+      record->sequence() < 1 || record->sequence() == std::numeric_limits<int64_t>::max()) {
     return LogFrame::kCorrupt;
   }
   *size = kLogFrameHeader + length;

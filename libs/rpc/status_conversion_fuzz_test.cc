@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "grpcpp/support/status.h"
 #include "libs/fuzzing/fuzz_input.h"
 #include "libs/fuzzing/fuzz_message.h"
 #include "libs/rpc/status_conversion.h"

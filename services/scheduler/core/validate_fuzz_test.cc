@@ -24,7 +24,6 @@ namespace {
 using capstan::scheduler::v1::JobSpec;
 using capstan::scheduler::v1::Queue;
 using capstan::scheduler::v1::TaskGroup;
-using fuzzing::FuzzInput;
 using fuzzing::Require;
 
 void CheckJob(JobSpec spec) {

@@ -95,17 +95,19 @@ gate_monitoring() {
   python3 -B tools/lint/monitoring.py
 }
 
-# docs/life_of_a_job.md follows the code: what it names must be there.
+# These documents follow the code: the files that they name must be there.
 gate_docs() {
-  local file status=0
-  # shellcheck disable=SC2016  # the backticks are Markdown's
-  while IFS= read -r file; do
-    if [[ ! -e "$file" ]]; then
-      echo "docs/life_of_a_job.md names $file, which is not there"
-      status=1
-    fi
-  done < <(grep -oE '`(libs|services|tools|integration|examples)/[A-Za-z0-9_/.]+\.(cc|h|yaml|py)`' \
-    docs/life_of_a_job.md | tr -d '`' | sort -u)
+  local document file status=0
+  for document in docs/life_of_a_job.md docs/reliability.md docs/security.md; do
+    # shellcheck disable=SC2016  # the backticks are Markdown's
+    while IFS= read -r file; do
+      if [[ ! -e "$file" ]]; then
+        echo "$document names $file, which is not there"
+        status=1
+      fi
+    done < <(grep -oE '`(libs|services|tools|integration|examples|docs)/[A-Za-z0-9_/.-]+\.(cc|h|yaml|py|md)`' \
+      "$document" | tr -d '`' | sort -u)
+  done
   return "$status"
 }
 

@@ -11,11 +11,12 @@ using capstan::type::v1::SessionDown;
 using capstan::type::v1::SessionUp;
 
 ExecutorActor::ExecutorActor(Network* network, const MachineClock* clock, std::string cluster,
-                             std::vector<SchedulerActor*> schedulers)
+                             std::vector<SchedulerActor*> schedulers, const Mutants* mutants)
     : Process(&network->world(), "executor-" + cluster, clock),
       network_(network),
       cluster_(std::move(cluster)),
-      schedulers_(std::move(schedulers)) {}
+      schedulers_(std::move(schedulers)),
+      mutants_(mutants) {}
 
 void ExecutorActor::OnStart() {
   executor::CoreConfig config;
@@ -25,7 +26,8 @@ void ExecutorActor::OnStart() {
   auto core = executor::ExecutorCore::Load(config, disk_.Read(), Read());
   if (!core.ok()) return world().Violate(absl::StrCat(name(), ": ", core.status().ToString()));
   core_ = std::make_unique<executor::ExecutorCore>(*std::move(core));
-  pipe_ = std::make_unique<CommitPipe>(this, &disk_, CommitPipe::Options{});
+  pipe_ = std::make_unique<CommitPipe>(this, &disk_,
+                                       CommitPipe::BehindIf(mutants_->executor_acts_first));
   Apply(executor::Started{});
   Dial();
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "integration/simulation/mutants.h"
 #include "integration/simulation/network.h"
 #include "integration/simulation/process.h"
 #include "integration/simulation/scheduler_actor.h"
@@ -17,7 +18,7 @@ namespace capstan::simulation {
 class ExecutorActor final : public Process {
  public:
   ExecutorActor(Network* network, const MachineClock* clock, std::string cluster,
-                std::vector<SchedulerActor*> schedulers);
+                std::vector<SchedulerActor*> schedulers, const Mutants* mutants);
 
   // An agent dials.
   Network::UpperEnd Accept(const std::string& node, std::shared_ptr<Pipe> pipe);
@@ -42,6 +43,7 @@ class ExecutorActor final : public Process {
   Network* const network_;
   const std::string cluster_;
   const std::vector<SchedulerActor*> schedulers_;
+  const Mutants* const mutants_;
   Disk disk_;
   executor::SessionId next_session_ = 1;
   // Of this life.

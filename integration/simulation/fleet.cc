@@ -31,7 +31,8 @@ Fleet::Fleet(const FleetConfig& config)
   }
   for (int c = 0; c < config.clusters; ++c) {
     const std::string cluster = absl::StrCat("c", c);
-    executors_.push_back(std::make_unique<ExecutorActor>(&network_, clock(), cluster, schedulers));
+    executors_.push_back(
+        std::make_unique<ExecutorActor>(&network_, clock(), cluster, schedulers, &config_.mutants));
     for (int n = 0; n < config.nodes_per_cluster; ++n) {
       const std::string node = absl::StrCat(cluster, "-n", n);
       machines_.push_back(std::make_unique<Machine>(&world_, node, config.cpu_millis,

@@ -14,7 +14,8 @@ void LoaderActor::OnStart() {
   for (const store::KeyValue& kv : disk_.Read()) {
     if (!core_->Load(kv).ok()) world().Violate("loader: a record can't be loaded");
   }
-  pipe_ = std::make_unique<CommitPipe>(this, &disk_, CommitPipe::Options{});
+  pipe_ =
+      std::make_unique<CommitPipe>(this, &disk_, CommitPipe::BehindIf(mutants_->loader_acts_first));
   Submit(core_->Resume(), [] {});
 }
 

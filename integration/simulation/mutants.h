@@ -20,6 +20,12 @@ struct Mutants {
   bool output_not_opened = false;
   // The scheduler re-places a gang without a confirmed end 30 s before its fence_after is over.
   bool replaces_early = false;
+  // The scheduler tells a caller what it has not stored yet; all else it does in order.
+  bool reply_before_persist = false;
+  // An executor sends on at once and stores seconds later.
+  bool executor_acts_first = false;
+  // The data_loader acknowledges at once and stores seconds later.
+  bool loader_acts_first = false;
 };
 
 }  // namespace capstan::simulation

@@ -43,6 +43,18 @@ TEST(MutantsTest, PrepareNotUndone) {
 TEST(MutantsTest, OutputNotOpenedAtItsGeneration) {
   ExpectCaught([](Mutants& mutants) { mutants.output_not_opened = true; });
 }
+TEST(MutantsTest, RePlacesBeforeTheFence) {
+  ExpectCaught([](Mutants& mutants) { mutants.replaces_early = true; });
+}
+TEST(MutantsTest, RepliesBeforePersist) {
+  ExpectCaught([](Mutants& mutants) { mutants.reply_before_persist = true; });
+}
+TEST(MutantsTest, ExecutorActsFirst) {
+  ExpectCaught([](Mutants& mutants) { mutants.executor_acts_first = true; });
+}
+TEST(MutantsTest, LoaderActsFirst) {
+  ExpectCaught([](Mutants& mutants) { mutants.loader_acts_first = true; });
+}
 
 }  // namespace
 }  // namespace capstan::simulation

@@ -90,6 +90,14 @@ class CommitPipe {
     // A commit under way when the pipe ends may reach a store on another machine this much later.
     absl::Duration latest = absl::ZeroDuration();
   };
+  // The usual, or the mutant that acts at once and writes seconds behind.
+  static Options BehindIf(bool mutant) {
+    Options options;
+    if (!mutant) return options;
+    options.act_first = true;
+    options.slowest = absl::Seconds(5);
+    return options;
+  }
   CommitPipe(Process* process, Disk* disk, Options options)
       : process_(process), disk_(disk), life_(process->life()), options_(std::move(options)) {}
 

@@ -143,6 +143,11 @@ void SchedulerActor::Apply(const scheduler::Event& event) {
   for (scheduler::Write& write : step.persist) {
     pipe_->Submit(std::move(write.puts), std::move(write.deletes), [](int64_t) {});
   }
+  if (mutants_->reply_before_persist) {
+    for (const scheduler::Effect& effect : step.after) {
+      if (std::holds_alternative<scheduler::ReplyJob>(effect)) CarryOut(effect, 0);
+    }
+  }
   pipe_->Submit({}, {}, [this, epoch = epoch_, after = std::move(step.after)](int64_t revision) {
     for (const scheduler::Effect& effect : after) {
       if (epoch_ == epoch) CarryOut(effect, revision);

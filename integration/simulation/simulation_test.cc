@@ -92,7 +92,9 @@ TEST(SimulationTest, ASeedsLogIsTheSameInEveryProcess) {
   const auto log = [] {
     std::string bytes;
     FILE* const run = popen(
-        "/proc/$PPID/exe --seed=5 --gtest_filter=*InvariantsHold* --gtest_print_time=0 2>&1", "r");
+        "env -u TEST_PREMATURE_EXIT_FILE -u XML_OUTPUT_FILE /proc/$PPID/exe --seed=5 "
+        "--gtest_filter=*InvariantsHold* --gtest_print_time=0 2>&1",
+        "r");
     if (run == nullptr) return bytes;
     char buffer[65536];
     size_t size = 0;

@@ -47,6 +47,7 @@ class Client {
 
   // Until the Job has ended, or GiveUp.
   void Run() {
+    BringUp();
     const std::string source = absl::StrCat(platform_->data_dir(), "/buckets/", id_);
     mkdir(absl::StrCat(platform_->data_dir(), "/buckets").c_str(), 0700);
     mkdir(source.c_str(), 0700);
@@ -77,8 +78,17 @@ class Client {
   bool submitted() const { return submitted_; }
 
  private:
+  void BringUp() {
+    // It may be killed while it starts.
+    while (!platform_->Part("supervisor").has_value() && !given_up_.HasBeenNotified()) {
+      const CommandResult up =
+          platform_->Capstan({"dev", "up", "--detach", "--config", platform_->config_file()});
+      if (up.exit_code != 0) last_error_ = up.err;
+    }
+  }
+
   CommandResult Call(std::vector<std::string> arguments) {
-    if (!platform_->Part("supervisor").has_value()) platform_->Up();
+    BringUp();
     arguments.insert(arguments.begin(), {"--time-out", absl::FormatDuration(kCallBound)});
     return platform_->Capstan(arguments);
   }
@@ -165,18 +175,18 @@ void JudgeLogs(TestPlatform& platform, const std::string& id, int ranks, const W
 
 }  // namespace
 
-CrashPlatform::CrashPlatform()
-    : platform_(std::make_unique<TestPlatform>("fencing: {min_fence_after: 1s, replace_margin: 1s}",
-                                               kProgram)) {
+CrashPlatform::CrashPlatform(absl::string_view config)
+    : platform_(std::make_unique<TestPlatform>(
+          absl::StrCat(config, "fencing: {min_fence_after: 1s, replace_margin: 1s}"), kProgram)),
+      own_files_(config.empty()) {
   for (const char* name : {"", "/claimed", "/seen"}) {
     EXPECT_EQ(mkdir(absl::StrCat(PlanFolder(*platform_), name).c_str(), 0700), 0);
   }
-  platform_->Up();
 }
 
 CrashPlatform::~CrashPlatform() {
   JudgeJobs();
-  JudgeStores();
+  if (own_files_) JudgeStores();
 }
 
 void CrashPlatform::Run(const Scenario& scenario) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "integration/crash/scenario.h"
 #include "integration/platform/test_platform.h"
 
@@ -16,7 +17,8 @@ namespace capstan::integration {
 // another. Failures are GoogleTest's. One thread.
 class CrashPlatform {
  public:
-  CrashPlatform();
+  // `config`: lines of PlatformConfig. The platform is started by the first run.
+  explicit CrashPlatform(absl::string_view config = "");
   // Judges what is left in the stores, then TestPlatform what is left on the machine.
   ~CrashPlatform();
 
@@ -33,9 +35,11 @@ class CrashPlatform {
   // Every Job that was submitted is there and has succeeded.
   void JudgeJobs();
   // Nothing of ended Jobs stays in the stores of executor and agent: Tasks, orders, cursors, uids.
+  // Looks into SQLite files alone.
   void JudgeStores();
 
   std::unique_ptr<TestPlatform> platform_;
+  const bool own_files_;
   std::vector<std::string> jobs_;
   int faults_made_ = 0;
   int faults_drawn_ = 0;

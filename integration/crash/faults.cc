@@ -30,12 +30,12 @@ void Faults::Drive(bool submitted) {
   for (size_t i = 0; i < scenario_->faults.size(); ++i) {
     const Fault& fault = scenario_->faults[i];
     if (begun_.count(i) > 0 || !HasCome(fault.moment, log, submitted)) continue;
-    begun_.insert(i);
     if (fault.kind == Fault::Kind::kPoint) {
       LayOut(i, fault);
-    } else {
-      Make(fault, log);
+    } else if (!Make(fault, log)) {
+      continue;
     }
+    begun_.insert(i);
   }
   ReadClaims();
   const BootTime now = BootNow();
@@ -74,41 +74,52 @@ bool Faults::HasCome(Moment moment, const WitnessLog& log, bool submitted) const
   return false;
 }
 
-void Faults::Make(const Fault& fault, const WitnessLog& log) {
+bool Faults::Make(const Fault& fault, const WitnessLog& log) {
+  std::vector<absl::optional<dev::ProcessId>> processes;
+  const auto parts = [&] {
+    for (const dev::PartSpec& part : dev::AllParts()) {
+      processes.push_back(platform_->Part(part.name));
+    }
+  };
   switch (fault.kind) {
     case Fault::Kind::kPoint:
-      return;
+      break;
     case Fault::Kind::kProcess:
       if (fault.part == "shim") {
         const auto task = platform_->FindTask(*job_, log.last_generation(), 1);
-        if (task.has_value()) Hit(task->shim, fault);
+        if (task.has_value()) processes.emplace_back(task->shim);
       } else {
-        Hit(fault.part, fault);
+        processes.push_back(platform_->Part(fault.part));
       }
-      return;
+      break;
     case Fault::Kind::kAllParts:
-      for (const dev::PartSpec& part : dev::AllParts()) Hit(part.name, fault);
-      return;
+      parts();
+      break;
     case Fault::Kind::kSupervisor:
-      Hit("supervisor", fault);
-      return;
+      processes.push_back(platform_->Part("supervisor"));
+      break;
     case Fault::Kind::kEverything:
-      Hit("supervisor", fault);
-      for (const dev::PartSpec& part : dev::AllParts()) Hit(part.name, fault);
-      return;
+      processes.push_back(platform_->Part("supervisor"));
+      parts();
+      break;
   }
+  return Hit(processes, fault);
 }
 
-void Faults::Hit(const std::string& part, const Fault& fault) {
-  const auto process = platform_->Part(part);
-  if (process.has_value()) Hit(*process, fault);
-}
-
-void Faults::Hit(const dev::ProcessId& process, const Fault& fault) {
-  ++made_;
-  if (fault.action == CrashAction::kKill) return dev::SignalProcess(process, SIGKILL);
-  dev::SignalProcess(process, SIGSTOP);
-  stopped_.emplace_back(BootNow() + fault.stop_for, process);
+bool Faults::Hit(const std::vector<absl::optional<dev::ProcessId>>& processes, const Fault& fault) {
+  int hit = 0;
+  for (const absl::optional<dev::ProcessId>& process : processes) {
+    if (!process.has_value()) continue;
+    ++hit;
+    if (fault.action == CrashAction::kKill) {
+      dev::SignalProcess(*process, SIGKILL);
+    } else {
+      dev::SignalProcess(*process, SIGSTOP);
+      stopped_.emplace_back(BootNow() + fault.stop_for, *process);
+    }
+  }
+  if (hit > 0) ++made_;
+  return hit > 0;
 }
 
 void Faults::LayOut(size_t number, const Fault& fault) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "integration/crash/scenario.h"
 #include "integration/platform/test_platform.h"
 #include "integration/platform/witness_log.h"
@@ -30,9 +31,9 @@ class Faults {
 
  private:
   bool HasCome(Moment moment, const WitnessLog& log, bool submitted) const;
-  void Make(const Fault& fault, const WitnessLog& log);
-  void Hit(const dev::ProcessId& process, const Fault& fault);
-  void Hit(const std::string& part, const Fault& fault);
+  // False if nobody is there whom it could hit: then it is for later.
+  bool Make(const Fault& fault, const WitnessLog& log);
+  bool Hit(const std::vector<absl::optional<dev::ProcessId>>& processes, const Fault& fault);
   // Adds the fault to the plan that processes read.
   void LayOut(size_t number, const Fault& fault);
   // Learns of faults that processes have made to themselves.

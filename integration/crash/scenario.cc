@@ -1,8 +1,8 @@
 #include "integration/crash/scenario.h"
 
 #include <iterator>
+#include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "libs/crash_point/points.h"
@@ -40,10 +40,14 @@ Fault PointFault(absl::string_view point, Random& random) {
   Fault fault;
   fault.kind = Fault::Kind::kPoint;
   fault.point = std::string(point);
-  const bool store = absl::StartsWith(point, "store.");
-  fault.part = store ? OneOf(kBusyStores, random) : fault.point.substr(0, fault.point.find('.'));
-  // A store commits often, the rest happens once or twice in a Job.
-  fault.nth = static_cast<int>(random.Between(1, store ? 12 : 2));
+  const std::string where = fault.point.substr(0, fault.point.find('.'));
+  const bool store = where == "store" || where == "etcd";
+  fault.part = store                ? OneOf(kBusyStores, random)
+               : where == "content" ? "data_loader"
+               : where == "events"  ? "scheduler"
+                                    : where;
+  // A store commits often; much of the rest happens once in a Job.
+  fault.nth = store ? static_cast<int>(random.Between(1, 12)) : random.OneIn(3) ? 2 : 1;
   fault.moment = random.OneIn(3) ? AnyMoment(random, Moment::kSubmitted) : Moment::kBeforeSubmit;
   DrawAction(fault, random);
   return fault;
@@ -121,14 +125,22 @@ std::string Scenario::Describe() const {
   return text;
 }
 
-Scenario MakeScenario(uint64_t seed) {
+Scenario MakeScenario(uint64_t seed, StoreKind store) {
   Random random(seed);
   Scenario scenario;
   scenario.seed = seed;
   scenario.short_fence = random.OneIn(2);
   scenario.ranks = static_cast<int>(random.Between(2, 3));
   scenario.faults.push_back(
-      PointFault(crash::kAllPoints[seed % std::size(crash::kAllPoints)], random));
+      store == StoreKind::kEtcd
+          ? PointFault(OneOf(crash::kEtcdPoints, random), random)
+          : PointFault(crash::kAllPoints[seed % std::size(crash::kAllPoints)], random));
+  if (seed % kSeedsOfAPlatform == 1) {
+    Fault first = PointFault(OneOf(crash::kFirstStartPoints, random), random);
+    first.nth = 1;
+    first.moment = Moment::kBeforeSubmit;
+    scenario.faults.push_back(std::move(first));
+  }
   const uint64_t more = random.Below(3);
   for (uint64_t i = 0; i < more; ++i) {
     const absl::string_view point = crash::kAllPoints[random.Below(std::size(crash::kAllPoints))];

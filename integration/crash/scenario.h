@@ -11,7 +11,8 @@
 
 namespace capstan::integration {
 
-// How far the Job has come when a fault is made, or laid out to be met.
+// How far the Job has come when a fault is made, or laid out to be met. Before the first submit the
+// platform may still be starting.
 enum class Moment { kBeforeSubmit, kSubmitted, kStarted, kCommitted, kEnding };
 
 struct Fault {
@@ -52,8 +53,15 @@ struct Scenario {
 
 inline constexpr absl::Duration kShortFence = absl::Seconds(2);
 
+// Runs that share a platform, one after another: the first is the one with `seed %
+// kSeedsOfAPlatform
+// == 1`, in which the platform is also started for the first time.
+inline constexpr uint64_t kSeedsOfAPlatform = 10;
+
+enum class StoreKind { kSqlite, kEtcd };
+
 // The same for the same seed. Successive seeds meet every crash point in turn.
-Scenario MakeScenario(uint64_t seed);
+Scenario MakeScenario(uint64_t seed, StoreKind store = StoreKind::kSqlite);
 
 }  // namespace capstan::integration
 

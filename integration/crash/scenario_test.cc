@@ -15,7 +15,7 @@ TEST(ScenarioTest, ASeedGivesTheSameScenarioAgain) {
     const Scenario scenario = MakeScenario(seed);
     EXPECT_EQ(scenario.Describe(), MakeScenario(seed).Describe());
     EXPECT_GE(scenario.faults.size(), 1u);
-    EXPECT_LE(scenario.faults.size(), 3u);
+    EXPECT_LE(scenario.faults.size(), 4u);
     different.insert(scenario.Describe());
   }
   EXPECT_EQ(different.size(), 50u);
@@ -42,12 +42,25 @@ TEST(ScenarioTest, SuccessiveSeedsHaveEveryKindOfFaultAtEveryPoint) {
   for (const absl::string_view point : crash::kAllPoints) {
     EXPECT_EQ(points.count(std::string(point)), 1u) << point;
   }
+  for (const absl::string_view point : crash::kFirstStartPoints) {
+    EXPECT_EQ(points.count(std::string(point)), 1u) << point;
+  }
   EXPECT_EQ(kinds.size(), 5u);
   EXPECT_EQ(moments.size(), 5u);
   EXPECT_EQ(parts.count("shim"), 1u);
   EXPECT_EQ(parts.count("telemetry"), 1u);
   EXPECT_GT(kills, stops);
   EXPECT_GT(longer_than_fence, 5);
+}
+
+TEST(ScenarioTest, OverEtcdItsPointsAreMet) {
+  std::set<std::string> points;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const Scenario scenario = MakeScenario(seed, StoreKind::kEtcd);
+    points.insert(scenario.faults.front().point);
+  }
+  EXPECT_EQ(points, (std::set<std::string>{std::string(crash::kEtcdBeforeSend),
+                                           std::string(crash::kEtcdAnswered)}));
 }
 
 TEST(ScenarioTest, APointHasOneName) {

@@ -11,6 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/content/manifest.h"
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/digest/sha256.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
@@ -82,9 +84,11 @@ absl::Status PublishAs(const SafeRoot& site, const std::string& folder, const st
 
   CAPSTAN_RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(site.path(), "/", target, ".manifest"),
                                               manifest.SerializeAsString(), 0444));
+  CrashPoint(crash::kContentBeforeRename);
   const absl::Status renamed = site.Rename(folder, target, /*replace=*/false);
   if (absl::IsAlreadyExists(renamed)) return site.RemoveTree(folder);
   CAPSTAN_RETURN_IF_ERROR(renamed);
+  CrashPoint(crash::kContentRenamed);
   return site.Sync(target.substr(0, target.rfind('/')));
 }
 

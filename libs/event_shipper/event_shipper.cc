@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/rpc/call.h"
 
 namespace capstan {
@@ -67,6 +69,7 @@ void EventShipper::SendNext() {
 
 void EventShipper::Answered(const absl::Status& status) {
   if (status.ok()) {
+    CrashPoint(crash::kEventsAcknowledged);
     requests_.pop_front();
     return SendNext();
   }

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/status/error.h"
 #include "libs/store/etcd_errors.h"
 #include "libs/store/etcd_messages.h"
@@ -83,9 +85,11 @@ void EtcdTxnQueue::Send() {
   if (!encoded.ok()) return Answer(encoded.status());
   const auto repeat = IsReadOnly(current_->request) ? EtcdClient::Repeat::kAlways
                                                     : EtcdClient::Repeat::kIfNotExecuted;
+  CrashPoint(crash::kEtcdBeforeSend);
   client_->Call<etcdserverpb::KV>(
       &KvCalls::Txn, *std::move(encoded), repeat, current_->until,
       [self = shared_from_this()](absl::StatusOr<etcdserverpb::TxnResponse> response) {
+        CrashPoint(crash::kEtcdAnswered);
         if (response.ok()) {
           if (WasReplaced(*response, self->current_->request, self->guard_)) {
             return self->Replaced();

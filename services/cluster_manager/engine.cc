@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/engine/core_loop.h"
 #include "libs/store/shard_choice.h"
 
@@ -139,6 +141,7 @@ void Engine::Take(Shard& shard, Step step) {
                        after = std::move(step.after)](const absl::StatusOr<int64_t>& revision) {
                         // Destroys the queue, and with it the callbacks behind this one.
                         if (!revision.ok()) return shards_.StepDown(number, revision.status());
+                        CrashPoint(crash::kClusterManagerStored);
                         for (const Effect& effect : after) CarryOut(effect);
                       });
   Arm(shard);

@@ -8,6 +8,8 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/rpc/or_else.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
@@ -237,6 +239,7 @@ void Engine::Committed() {
   std::vector<InFlight> done = std::exchange(in_flight_, {});
   queue_length_.Set(static_cast<double>(pending_.size()));
   const int64_t term = term_;
+  CrashPoint(crash::kCredentialsCommitted);
   for (InFlight& event : done) {
     if (std::holds_alternative<Tick>(event.pending.event)) tick_pending_ = false;
     for (Effect& effect : event.after) {
@@ -325,6 +328,7 @@ void Engine::CarryOut(Effect* effect) {
     return done(reply.outcome.status());
   }
   done(Fulfil(*std::move(reply.outcome)));
+  CrashPoint(crash::kCredentialsAnswered);
 }
 
 void Engine::MakeKey(const std::string& algorithm) {
@@ -354,6 +358,7 @@ absl::StatusOr<Answer> Engine::Fulfil(Outcome outcome) {
   if (auto* order = std::get_if<IssueOrder>(&outcome)) {
     // The bundle belongs to the answer: who gets an SVID can verify others with it.
     CAPSTAN_ASSIGN_OR_RETURN(std::string leaf, deps_.signer->Sign(*order));
+    CrashPoint(crash::kCredentialsSigned);
     issued_.Increment();
     v1::Svid svid;
     svid.set_spiffe_id(order->spiffe_id);

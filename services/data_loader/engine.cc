@@ -5,6 +5,8 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/engine/core_loop.h"
 #include "libs/resource/name.h"
 #include "libs/status/error.h"
@@ -236,7 +238,11 @@ void Engine::Submit(Step step, absl::AnyInvocable<void(absl::Status)> stored) {
   queue_->Submit(std::move(step.puts), std::move(step.deletes),
                  [this, after = std::move(step.after),
                   stored = std::move(stored)](absl::StatusOr<int64_t> revision) mutable {
-                   if (revision.ok()) CarryOut(after);
+                   if (revision.ok()) {
+                     CrashPoint(crash::kLoaderStored);
+                     CarryOut(after);
+                     CrashPoint(crash::kLoaderAnswering);
+                   }
                    stored(revision.status());
                    if (!revision.ok() && core_ != nullptr) Reload(revision.status());
                  });

@@ -4,6 +4,8 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/status/error.h"
 #include "services/executor/core/keys.h"
 
@@ -141,7 +143,9 @@ void Engine::OnAgentClosed(SessionId session) {
 void Engine::CarryOut(Effect effect) {
   if (auto* up = std::get_if<SendUp>(&effect)) {
     if (up_ == nullptr || up->session != up_session_) return;
+    CrashPoint(crash::kExecutorBeforeSendUp);
     const absl::Status sent = up_->Send(std::move(up->message));
+    CrashPoint(crash::kExecutorSentUp);
     // A session that cannot take everything is begun anew: its first report holds it all.
     if (!sent.ok()) up_->Finish(sent);
   } else if (auto* close = std::get_if<CloseUp>(&effect)) {
@@ -149,7 +153,9 @@ void Engine::CarryOut(Effect effect) {
   } else if (auto* send = std::get_if<SendAgent>(&effect)) {
     const auto agent = agents_.find(send->session);
     if (agent == agents_.end()) return;
+    CrashPoint(crash::kExecutorBeforeSendAgent);
     const absl::Status sent = agent->second->Send(std::move(send->message));
+    CrashPoint(crash::kExecutorSentAgent);
     if (!sent.ok()) agent->second->Finish(sent);
   } else if (auto* end = std::get_if<CloseAgent>(&effect)) {
     const auto agent = agents_.find(end->session);

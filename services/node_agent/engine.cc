@@ -4,6 +4,8 @@
 #include <utility>
 #include <variant>
 
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/status/error.h"
 #include "services/node_agent/core/keys.h"
 
@@ -174,6 +176,7 @@ void Engine::Dial() {
 
 void Engine::Answer(const TaskId& id, Ticket ticket, absl::Status status,
                     node_agent::Answer answer) {
+  CrashPoint(crash::kAgentAnswered);
   loop_.Apply(Answered{id, ticket, std::move(status), std::move(answer)});
 }
 

@@ -3,6 +3,8 @@
 #include <variant>
 
 #include "absl/types/optional.h"
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/trace/tracer.h"
 #include "services/node_agent/core/task_spans.h"
 #include "services/node_agent/engine.h"
@@ -40,6 +42,7 @@ void Engine::CarryOut(Effect effect) {
   };
   if (auto* up = std::get_if<SendUp>(&effect)) {
     if (up_ == nullptr || up->session != up_session_) return;
+    CrashPoint(crash::kAgentBeforeSendUp);
     const absl::Status sent = up_->Send(std::move(up->message));
     // A session that cannot take everything is begun anew: its first report holds it all.
     if (!sent.ok()) up_->Finish(sent);
@@ -54,6 +57,7 @@ void Engine::CarryOut(Effect effect) {
         ->AddCounter("alarms_total", "What an operator must know", {{"reason", alarm->reason}})
         .Increment();
   } else if (auto* open = std::get_if<OpenOutput>(&effect)) {
+    CrashPoint(crash::kAgentBeforeOpenOutput);
     deps_.data->OpenOutput(
         open->output, open->id.job_uid, open->id.generation,
         [this, alive, id = open->id, ticket = open->ticket](absl::StatusOr<OpenedOutput> opened) {
@@ -64,9 +68,11 @@ void Engine::CarryOut(Effect effect) {
   } else if (auto* bundle = std::get_if<PinBundle>(&effect)) {
     deps_.data->PinBundle(bundle->bundle, bundle->holder, directory(bundle->id, bundle->ticket));
   } else if (auto* version = std::get_if<PinVersion>(&effect)) {
+    CrashPoint(crash::kAgentBeforePin);
     deps_.data->PinVersion(version->version, version->holder,
                            directory(version->id, version->ticket));
   } else if (auto* place = std::get_if<MakePlace>(&effect)) {
+    CrashPoint(crash::kAgentBeforeMakePlace);
     deps_.runtime->MakePlace(
         place->id.ToProto(), place->limits, place->unix_uid,
         [this, alive, id = place->id, ticket = place->ticket](absl::StatusOr<TaskPlace> made) {
@@ -75,20 +81,24 @@ void Engine::CarryOut(Effect effect) {
           Answer(id, ticket, absl::OkStatus(), Place{made->folder, made->cgroup});
         });
   } else if (auto* furnish = std::get_if<Furnish>(&effect)) {
+    CrashPoint(crash::kAgentBeforeFurnish);
     deps_.workspace->Furnish(*furnish, Answering(furnish->id, furnish->ticket));
   } else if (auto* identity = std::get_if<IssueIdentity>(&effect)) {
     if (deps_.identity == nullptr) {
       return Answer(identity->id, identity->ticket,
                     absl::UnimplementedError("the Node gives no identities"));
     }
+    CrashPoint(crash::kAgentBeforeIssueIdentity);
     deps_.identity->Issue(*identity, directory(identity->id, identity->ticket));
   } else if (auto* check = std::get_if<CheckPorts>(&effect)) {
     absl::StatusOr<std::vector<int32_t>> taken = deps_.ports->Taken(check->ports);
     if (!taken.ok()) return Answer(check->id, check->ticket, taken.status());
     Answer(check->id, check->ticket, absl::OkStatus(), TakenPorts{*std::move(taken)});
   } else if (auto* start = std::get_if<StartTask>(&effect)) {
+    CrashPoint(crash::kAgentBeforeStartTask);
     deps_.runtime->Start(start->spec, Answering(start->id, start->ticket));
   } else if (auto* control = std::get_if<ControlTask>(&effect)) {
+    CrashPoint(crash::kAgentBeforeControlTask);
     deps_.runtime->Control(control->id.ToProto(), control->control,
                            [this, alive, id = control->id](absl::Status status) {
                              // A Task that ends at this moment has no folder for it any more; its
@@ -115,6 +125,7 @@ void Engine::CarryOut(Effect effect) {
     request->second(refuse->status);
     requests_.erase(request);
   } else if (auto* remove = std::get_if<RemovePlace>(&effect)) {
+    CrashPoint(crash::kAgentBeforeRemovePlace);
     shipper_.Drop(remove->id);
     usage_.Drop(remove->id);
     if (deps_.task_ends) deps_.task_ends(remove->id);
@@ -127,6 +138,7 @@ void Engine::CarryOut(Effect effect) {
           deps_.workspace->DiscardOutput(order.output_directory, Answering(order.id, order.ticket));
         });
   } else if (auto* release = std::get_if<ReleasePins>(&effect)) {
+    CrashPoint(crash::kAgentBeforeReleasePins);
     deps_.data->ReleasePins(release->holder, Answering(release->id, release->ticket));
   } else if (auto* serve = std::get_if<ServeSocket>(&effect)) {
     deps_.sockets->Serve(*serve);
@@ -153,6 +165,7 @@ void Engine::CarryOut(Effect effect) {
 void Engine::CommitTaskCheckpoint(const CommitCheckpoint& commit) {
   OutputCommit output{commit.output, commit.id.job_uid, commit.id.generation, commit.rank,
                       true,          commit.step,       commit.directory};
+  CrashPoint(crash::kAgentBeforeCommit);
   deps_.data->CommitOutput(output, [this, alive = std::weak_ptr<char>(alive_),
                                     request = commit.request](absl::StatusOr<std::string> digest) {
     if (alive.expired()) return;

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/session/lower_side.h"
 #include "services/node_agent/core/keys.h"
 #include "services/node_agent/shim/log_reader.h"
@@ -152,6 +154,7 @@ void LogShipper::Acknowledged(const TaskId& id, uint64_t number, const ShipBatch
         std::count_if(batch.log.begin(), batch.log.end(),
                       [](const auto& record) { return record.kind() == "gap"; })));
   }
+  CrashPoint(crash::kAgentLinesAcknowledged);
   store::TxnRequest txn;
   txn.then.push_back(store::Put{CursorKey(id), session::SerializeDeterministic(batch.next)});
   store_->Txn(std::move(txn), [this, alive = std::weak_ptr<char>(alive_), id, number,
@@ -160,6 +163,7 @@ void LogShipper::Acknowledged(const TaskId& id, uint64_t number, const ShipBatch
     Shipment* task = Find(id, number);
     if (task == nullptr) return;
     if (!stored.ok()) return Failed(id, *task);
+    CrashPoint(crash::kAgentCursorStored);
     task->cursor = next;
     task->failures = 0;
     // What is shipped need not stay; a failure only leaves it until the Task goes.

@@ -202,6 +202,7 @@ void Engine::CarryOut(const std::vector<Effect>& effects, int64_t revision) {
     } else if (const auto* close = std::get_if<CloseSession>(&effect)) {
       Do(*close);
     } else if (const auto* job = std::get_if<ReplyJob>(&effect)) {
+      CrashPoint(crash::kSchedulerAnswering);
       AnswerCall(&job_calls_, job->call, job->job);
     } else if (const auto* queue = std::get_if<ReplyQueue>(&effect)) {
       AnswerCall(&queue_calls_, queue->call, queue->queue);
@@ -266,11 +267,14 @@ void Engine::Do(const CloseSession& effect) {
 void Engine::Do(const EnsureData& effect) {
   const JobEntry* job = core_->model().FindJob(effect.job_uid);
   const trace::Scope scope(job == nullptr ? absl::nullopt : JobTrace(*job));
+  CrashPoint(crash::kSchedulerBeforeEnsureData);
   deps_.data->Ensure(effect, InTerm([this](const Event& event) { Apply(event); }));
 }
 
 void Engine::Do(const ReleasePins& effect) {
+  CrashPoint(crash::kSchedulerBeforeReleasePins);
   deps_.data->ReleasePins(effect.job_uid, effect.generation, InTerm([this, effect] {
+                            CrashPoint(crash::kSchedulerPinsReleased);
                             Apply(PinsReleased{effect.job_uid, effect.generation});
                           }));
 }

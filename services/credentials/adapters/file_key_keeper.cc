@@ -12,6 +12,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/digest/sha256.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
@@ -67,8 +69,10 @@ absl::Status Create(const std::string& path, SecretSource* source) {
       return Failed("write", path, error);
     }
   }
+  CrashPoint(crash::kCredentialsKeyWritten);
   const int linked = link(temporary.c_str(), path.c_str());
   const int error = errno;
+  CrashPoint(crash::kCredentialsKeyLinked);
   unlink(temporary.c_str());
   if (linked != 0 && error != EEXIST) return Failed("make", path, error);
   const size_t slash = path.rfind('/');

@@ -17,6 +17,8 @@
 #include "libs/content/manifest.h"
 #include "libs/content/part_journal.h"
 #include "libs/content/publish.h"
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "services/data_loader/adapters/open_source.h"
@@ -138,7 +140,10 @@ absl::Status PartCopier::Copy(const Part& part) {
   };
   CAPSTAN_RETURN_IF_ERROR(source_->Read(file, part.offset, part.size, write));
   if (::fdatasync(out.get()) != 0) return ErrnoStatus(errno, "fdatasync", file.path());
-  return journal_->Append({part.file, part.index});
+  CrashPoint(crash::kLoaderPartSynced);
+  CAPSTAN_RETURN_IF_ERROR(journal_->Append({part.file, part.index}));
+  CrashPoint(crash::kLoaderPartNoted);
+  return absl::OkStatus();
 }
 
 // Parts of what the source gives only whole are one.
@@ -176,6 +181,7 @@ absl::StatusOr<LoadPlan> ReadOrMakePlan(const SafeRoot& site, const DataSource& 
   plan.set_part_bytes(options.part_bytes);
   CAPSTAN_RETURN_IF_ERROR(
       WriteFileAtomically(absl::StrCat(site.path(), "/", path), plan.SerializeAsString(), 0600));
+  CrashPoint(crash::kLoaderPlanned);
   return plan;
 }
 
@@ -258,7 +264,9 @@ absl::StatusOr<Published> Load(const SafeRoot& site, const StartLoad& load,
   const std::string digest = content::ManifestDigest(manifest);
   CAPSTAN_RETURN_IF_ERROR(
       WriteFileAtomically(absl::StrCat(site.path(), "/", folder, "/digest"), digest, 0600));
+  CrashPoint(crash::kLoaderDigestNoted);
   CAPSTAN_RETURN_IF_ERROR(content::PublishFolder(site, folder + "/files", "versions", manifest));
+  CrashPoint(crash::kLoaderPublished);
   return Published{digest, total, manifest.files_size(), copier.source_bytes_read()};
 }
 

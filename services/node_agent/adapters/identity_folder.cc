@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/safe_path/folder_names.h"
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/status_macros.h"
@@ -72,10 +74,12 @@ absl::Status ReplaceIdentity(const std::string& folder, const std::string& name,
   for (const IdentityFile& file : files) {
     CAPSTAN_RETURN_IF_ERROR(WriteFile(set.get(), file, unix_uid));
   }
+  CrashPoint(crash::kAgentIdentityWritten);
   if (symlinkat(name.c_str(), fd.get(), kNextLink) != 0) return ErrnoStatus(errno, "link", name);
   if (renameat(fd.get(), kNextLink, fd.get(), kCurrentIdentity) != 0) {
     return ErrnoStatus(errno, "rename", kCurrentIdentity);
   }
+  CrashPoint(crash::kAgentIdentityLinked);
   return absl::OkStatus();
 }
 

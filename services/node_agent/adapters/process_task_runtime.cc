@@ -15,6 +15,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/util/message_differencer.h"
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/safe_path/replace_file.h"
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/error.h"
@@ -83,9 +85,11 @@ class ProcessTaskRuntime::Worker {
                                       int64_t unix_uid) {
     CAPSTAN_ASSIGN_OR_RETURN(const std::string leaf, TaskLeaf(key));
     CAPSTAN_RETURN_IF_ERROR(MakeTaskFolder(tasks_, key, geteuid() == 0 ? unix_uid : 0));
+    CrashPoint(crash::kAgentFolderMade);
     CAPSTAN_ASSIGN_OR_RETURN(
         const cgroup::Paths group,
         groups_.Make(leaf, cgroup::Limits{limits.cpu_millis(), limits.memory_bytes()}));
+    CrashPoint(crash::kAgentCgroupMade);
     TaskPlace place;
     place.folder = TaskFolder(tasks_, key);
     place.cgroup.set_v2(group.v2);
@@ -105,8 +109,10 @@ class ProcessTaskRuntime::Worker {
                            absl::StrCat("Task ", leaf, " was started before"));
     }
     CAPSTAN_RETURN_IF_ERROR(WriteFileAtomically(path, spec.SerializeAsString(), 0600));
+    CrashPoint(crash::kAgentSpecWritten);
     Watched& task = WatchFolder(leaf, spec.key());
     CAPSTAN_ASSIGN_OR_RETURN(const pid_t pid, LaunchShim(command_, folder));
+    CrashPoint(crash::kAgentShimForked);
     Follow(task, OpenProcess(pid, ProcessStartTicks(pid)));
     return absl::OkStatus();
   }
@@ -353,11 +359,16 @@ class ProcessTaskRuntime::Worker {
     Forget(leaf);
     const absl::Status removed = groups_.Remove(leaf);
     if (!removed.ok()) return Answer(std::move(done), removed);
+    CrashPoint(crash::kAgentCgroupRemoved);
     const absl::Status moved = MoveToTrash(tasks_, trash_, key);
     if (!moved.ok()) return Answer(std::move(done), moved);
     // An output folder may be large, and nothing here may hold up a Kill.
-    removal_->Post(
-        [this, done = std::move(done)]() mutable { Answer(std::move(done), EmptyTrash(trash_)); });
+    CrashPoint(crash::kAgentFolderMoved);
+    removal_->Post([this, done = std::move(done)]() mutable {
+      absl::Status emptied = EmptyTrash(trash_);
+      CrashPoint(crash::kAgentFolderRemoved);
+      Answer(std::move(done), std::move(emptied));
+    });
   }
 
   const std::string tasks_;

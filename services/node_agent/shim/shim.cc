@@ -18,6 +18,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/safe_path/replace_file.h"
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/status_macros.h"
@@ -65,12 +67,14 @@ class Shim {
     status_.set_shim_start_ticks(ProcessStartTicks(getpid()));
     status_.set_deadline_boottime_ns(deadline_.deadline().ToNanoseconds());
     CAPSTAN_RETURN_IF_ERROR(WriteStatus());
+    CrashPoint(crash::kShimRecorded);
     absl::StatusOr<TaskProcess> task = TaskProcess::Fork(spec_, group_, Path(kRootFolder));
     if (!task.ok()) {
       program_.exec_failed = true;
       program_.message = std::string(task.status().message());
       return RecordEnd();
     }
+    CrashPoint(crash::kShimForked);
     Loop(*task);
     return RecordEnd();
   }
@@ -144,7 +148,10 @@ class Shim {
   bool Pump(int fd, int stream) {
     char buffer[kReadSize];
     const ssize_t n = read(fd, buffer, sizeof buffer);
-    if (n > 0) log_.Write(stream, absl::string_view(buffer, static_cast<size_t>(n)));
+    if (n > 0) {
+      log_.Write(stream, absl::string_view(buffer, static_cast<size_t>(n)));
+      CrashPoint(crash::kShimLinesWritten);
+    }
     return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
   }
 
@@ -182,6 +189,7 @@ class Shim {
       task.Abandon();
       return;
     }
+    CrashPoint(crash::kShimStartRecorded);
     ReadControl(task);
     Tick(task);
     // The agent makes the mark before it looks at the group, in which init already is.
@@ -191,6 +199,7 @@ class Shim {
     }
     started_ = true;
     task.StartProgram();
+    CrashPoint(crash::kShimStarted);
   }
 
   void ReadControl(TaskProcess& task) {
@@ -255,8 +264,10 @@ class Shim {
   absl::Status RecordEnd() {
     Settle();
     status_.set_end_boottime_ns(Boot().ToNanoseconds());
+    CrashPoint(crash::kShimEnded);
     while (true) {
       const absl::Status written = WriteStatus();
+      if (written.ok()) CrashPoint(crash::kShimEndRecorded);
       // A folder that has been removed expects no word any more.
       if (written.ok() || access(folder_.c_str(), F_OK) != 0) return absl::OkStatus();
       poll(nullptr, 0, kStatusRetryMs);
@@ -310,6 +321,7 @@ int RunShim(const std::string& folder, const Clock& clock) {
     fprintf(stderr, "capstan shim: %s has a shim already\n", folder.c_str());
     return 1;
   }
+  CrashPoint(crash::kShimLocked);
   const std::string status_path = absl::StrCat(folder, "/", kStatusFile);
   if (access(status_path.c_str(), F_OK) == 0) {
     fprintf(stderr, "capstan shim: the Task in %s was started before\n", folder.c_str());

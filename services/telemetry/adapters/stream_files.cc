@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "services/telemetry/core/stream_rules.h"
@@ -277,6 +279,7 @@ void StreamFiles::WriteGroup(std::deque<PendingAppend> group) {
     }
     answers->push_back({append.stream, std::move(append.done), std::move(result)});
   }
+  CrashPoint(crash::kTelemetryWritten);
   for (const auto& [stream, open] : touched) {
     const absl::Status synced = open->log->Sync();
     if (synced.ok()) continue;
@@ -287,6 +290,7 @@ void StreamFiles::WriteGroup(std::deque<PendingAppend> group) {
       if (answer.stream == stream) answer.result = synced;
     }
   }
+  CrashPoint(crash::kTelemetrySynced);
   strand_->Post([answers] {
     for (Answer& answer : *answers) answer.done(std::move(answer.result));
   });

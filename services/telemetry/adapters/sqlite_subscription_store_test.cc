@@ -67,6 +67,21 @@ TEST(SqliteSubscriptionStoreTest, FilesThatAreNotItsOwnAreLeftAlone) {
             "SCHEMA_TOO_NEW");
 }
 
+TEST(SqliteSubscriptionStoreTest, ACursorBeyondAllCountingIsDamage) {
+  SqlitePlace place;
+  place.Open().reset();
+  {
+    auto other = store::SqliteConnection::Open(place.path(), true, true);
+    ASSERT_TRUE(other.ok()) << other.status();
+    // A SubscriptionRecord of that name, acknowledged up to the largest number.
+    ASSERT_TRUE(
+        (*other)
+            ->Execute("INSERT INTO subscriptions VALUES ('far', x'0a0366617220ffffffffffffffff7f')")
+            .ok());
+  }
+  EXPECT_EQ(status::Reason(place.Open()->Load().status()), "SUBSCRIPTION_DAMAGED");
+}
+
 TEST(SqliteSubscriptionStoreTest, ADamagedRecordIsNamed) {
   SqlitePlace place;
   place.Open().reset();

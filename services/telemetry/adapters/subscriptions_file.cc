@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
+#include "services/telemetry/core/subscription_book.h"
 
 namespace capstan::telemetry {
 namespace {
@@ -61,9 +62,10 @@ absl::StatusOr<std::vector<core::SubscriptionRecord>> ReadSubscriptions(
   SqliteStatement row = connection->Query("SELECT name, record FROM subscriptions ORDER BY name");
   while (row.Next()) {
     core::SubscriptionRecord record;
-    if (!record.ParseFromString(row.Blob(1)) || record.name() != row.Blob(0)) {
+    if (!record.ParseFromString(row.Blob(1)) || record.name() != row.Blob(0) ||
+        !IsCursor(record.acknowledged_offset())) {
       return status::Error(absl::StatusCode::kDataLoss, "SUBSCRIPTION_DAMAGED",
-                           absl::StrCat("the record of ", row.Blob(0), " can't be parsed"));
+                           absl::StrCat("the record of ", row.Blob(0), " can't be read"));
     }
     all.push_back(std::move(record));
   }

@@ -26,6 +26,11 @@ struct StreamExtent {
   friend bool operator==(const StreamExtent&, const StreamExtent&) = default;
 };
 
+// Whether a stored cursor is one that can be counted on from; all others are damage.
+inline bool IsCursor(int64_t acknowledged_offset) {
+  return acknowledged_offset >= 0 && acknowledged_offset <= int64_t{1} << 60;
+}
+
 // OUT_OF_RANGE with CURSOR_EXPIRED if records behind the cursor have been dropped, or with
 // CURSOR_BEYOND_END if the Stream ends before it, or did so once; else OK.
 absl::Status CheckCursor(const core::SubscriptionRecord& record, const StreamExtent& extent);

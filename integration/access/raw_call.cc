@@ -15,6 +15,7 @@
 #include "grpcpp/support/slice.h"
 #include "libs/rpc/call.h"
 #include "libs/rpc/channel_settings.h"
+#include "libs/rpc/peer.h"
 
 namespace capstan::integration {
 namespace {
@@ -22,13 +23,15 @@ namespace {
 // One request, and the first answer if there is one.
 grpc::Status Exchange(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
                       const std::string& bytes, absl::Duration patience,
-                      const std::string& trace_id, std::string* answer) {
+                      const CallMetadata& metadata, std::string* answer) {
   grpc::GenericStub stub(channel);
   grpc::ClientContext context;
   rpc::SetDeadline(context, patience);
-  if (!trace_id.empty()) {
-    context.AddMetadata("traceparent", absl::StrCat("00-", trace_id, "-00000000000000a1-01"));
+  if (!metadata.trace_id.empty()) {
+    context.AddMetadata("traceparent",
+                        absl::StrCat("00-", metadata.trace_id, "-00000000000000a1-01"));
   }
+  if (!metadata.grant.empty()) context.AddMetadata(rpc::kPlacementGrant, metadata.grant);
   grpc::CompletionQueue queue;
   const auto call = stub.PrepareCall(&context, path, &queue);
   // Every step ends: the call has a deadline.
@@ -86,9 +89,9 @@ std::shared_ptr<grpc::ChannelCredentials> StrangersCredentials() {
 
 grpc::Status RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
                      const google::protobuf::Message& request, absl::Duration patience,
-                     const std::string& trace_id) {
+                     const CallMetadata& metadata) {
   std::string answer;
-  return Exchange(channel, path, request.SerializeAsString(), patience, trace_id, &answer);
+  return Exchange(channel, path, request.SerializeAsString(), patience, metadata, &answer);
 }
 
 std::set<std::string> ServedBy(const std::shared_ptr<grpc::Channel>& channel) {
@@ -97,7 +100,7 @@ std::set<std::string> ServedBy(const std::shared_ptr<grpc::Channel>& channel) {
   std::string bytes;
   const grpc::Status status =
       Exchange(channel, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
-               std::string("\x3a\x01*", 3), absl::Seconds(10), "", &bytes);
+               std::string("\x3a\x01*", 3), absl::Seconds(10), {}, &bytes);
   std::set<std::string> names;
   google::protobuf::Empty response;
   if (!status.ok() || !response.ParseFromString(bytes)) return names;

@@ -19,12 +19,19 @@ std::shared_ptr<grpc::Channel> DialAlone(const std::string& address,
 // Credentials that show nothing and look at nothing: what a stranger on the network has.
 std::shared_ptr<grpc::ChannelCredentials> StrangersCredentials();
 
+struct CallMetadata {
+  // 32 hex digits, under which the server's access log names the call; empty for none.
+  std::string trace_id{};
+  // Serialised PlacementGrant that the caller shows; empty for none.
+  std::string grant{};
+};
+
 // Calls a method of any kind with one request and ends it at the first answer, which counts as OK,
 // or with the status that the server gave. A stream that is open and silent for `patience` counts
-// as DEADLINE_EXCEEDED. `trace_id`: 32 hex digits, under which the server's access log names it.
+// as DEADLINE_EXCEEDED.
 grpc::Status RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
                      const google::protobuf::Message& request, absl::Duration patience,
-                     const std::string& trace_id = "");
+                     const CallMetadata& metadata = {});
 
 // Full names of what the server says it serves; empty if it does not say.
 std::set<std::string> ServedBy(const std::shared_ptr<grpc::Channel>& channel);

@@ -116,7 +116,7 @@ class NodeCacheIntegrationTest : public ::testing::Test {
 
   void StartNode(Node& node, const std::string& name = "n1") {
     node.strand = std::make_unique<ThreadStrand>(name, &clock_);
-    node.content = node_agent::MakeLoaderGrpcContent(Channel(), nullptr);
+    node.content = node_agent::MakeLoaderGrpcContent(Channel(), nullptr, nullptr);
     node_agent::NodeCacheOptions options;
     options.folder = absl::StrCat(folder_.path(), "/", name);
     options.patience = absl::Milliseconds(5);
@@ -128,7 +128,8 @@ class NodeCacheIntegrationTest : public ::testing::Test {
                                              Random(++seed_), &logger_, nullptr);
     ASSERT_TRUE(cache.ok()) << cache.status();
     node.cache = *std::move(cache);
-    node.data = node_agent::MakeCachedDataAccess(Channel(), node.strand.get(), node.cache.get());
+    node.data =
+        node_agent::MakeCachedDataAccess(Channel(), node.strand.get(), node.cache.get(), nullptr);
   }
   static void StopNode(Node& node) {
     if (node.strand == nullptr) return;

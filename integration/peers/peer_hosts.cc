@@ -14,8 +14,11 @@
 #include "absl/strings/str_split.h"
 #include "grpcpp/client_context.h"
 #include "libs/audit/audit_sink.h"
+#include "libs/auth/placement_claim.h"
+#include "libs/auth/placement_verifier.h"
 #include "libs/auth/policy.h"
 #include "libs/auth/policy_access.h"
+#include "libs/auth/testing/test_grant.h"
 #include "libs/digest/sha256.h"
 #include "libs/log/log.h"
 #include "libs/log/testing_sink.h"
@@ -28,6 +31,7 @@
 #include "libs/status/status_macros.h"
 #include "libs/store/memory_store.h"
 #include "libs/strand/thread_strand.h"
+#include "libs/time/proto_time.h"
 #include "libs/time/system_clock.h"
 #include "proto/capstan/dataloader/v1/dataset.grpc.pb.h"
 #include "services/data_loader/server.h"
@@ -40,7 +44,7 @@ namespace fs = std::filesystem;
 namespace pb = ::capstan::dataloader::v1;
 
 constexpr char kProgram[] = "integration/peers/peer_node";
-constexpr char kHolder[] = "0b9d2a34-5c6d-4e7f-8a9b-0c1d2e3f4a5b/1";
+constexpr char kJobUid[] = "0b9d2a34-5c6d-4e7f-8a9b-0c1d2e3f4a5b";
 
 class NoAudit final : public audit::AuditSink {
  public:
@@ -57,6 +61,10 @@ class WithTheTest final : public auth::Access {
     auth::Caller caller;
     caller.id = auth::SpiffeId::Person("test.capstan.dev", "1000");
     return caller;
+  }
+  absl::Status CheckPlacement(const auth::Caller& caller,
+                              const auth::PlacementClaim& claim) override {
+    return access_->CheckPlacement(caller, claim);
   }
   absl::Status Recheck(const auth::Caller& caller) override {
     return caller.IsPerson() ? absl::OkStatus() : access_->Recheck(caller);
@@ -92,6 +100,7 @@ struct PeerHosts::Parts {
   rpc::TestAuthority authority;
   NoAudit audit;
   auth::PolicyHolder policy;
+  std::unique_ptr<auth::PlacementVerifier> placements;
   std::unique_ptr<auth::PolicyAccess> decided;
   std::unique_ptr<WithTheTest> access;
   std::unique_ptr<ThreadStrand> strand;
@@ -115,6 +124,9 @@ absl::StatusOr<std::unique_ptr<PeerHosts>> PeerHosts::Start(int hosts, int64_t b
       parts.authority.MakeIdentity("/svc/data_loader", parts.folder.path() + "/identity");
   parts.decided = std::make_unique<auth::PolicyAccess>(identity->trust_domain(), &parts.policy,
                                                        &parts.clock, &parts.audit);
+  parts.placements = std::make_unique<auth::PlacementVerifier>(
+      identity->trust_domain(), [identity] { return identity->Get()->svid.bundle; });
+  parts.decided->VerifyPlacements(parts.placements.get());
   parts.access = std::make_unique<WithTheTest>(parts.decided.get());
   parts.strand = std::make_unique<ThreadStrand>("data_loader", &parts.clock);
   parts.store = std::make_unique<store::MemoryStore>(parts.strand.get());
@@ -194,12 +206,24 @@ absl::Status PeerHosts::Fetch(int host, bool peers) {
   const std::string name = absl::StrCat("n", host);
   const std::string identity = absl::StrCat(parts_->folder.path(), "/identity-", name);
   if (!fs::exists(identity)) parts_->authority.MakeIdentity("/node/local/" + name, identity);
+  type::v1::Placement placement;
+  placement.set_trust_domain(parts_->authority.trust_domain());
+  placement.set_cluster("local");
+  placement.set_node(name);
+  placement.set_job("projects/p/jobs/j");
+  placement.set_job_uid(kJobUid);
+  placement.set_generation(1);
+  placement.add_versions(parts_->version);
+  *placement.mutable_sign_time() = ToProto(parts_->clock.Read().wall);
+  std::ofstream(identity + "/grant", std::ios::binary)
+      << auth::TestGrant(parts_->authority.Issue("/svc/scheduler"), placement);
   fs::remove(parts_->OutputOf(host));
   dev::SpawnOptions spawn;
   spawn.argv = network_->On(host);
-  spawn.argv.insert(spawn.argv.end(), {fs::absolute(kProgram).string(), identity, parts_->address,
-                                       peers ? network_->address(host) + ":7107" : "-",
-                                       parts_->FolderOf(host), parts_->version, kHolder});
+  spawn.argv.insert(spawn.argv.end(),
+                    {fs::absolute(kProgram).string(), identity, parts_->address,
+                     peers ? network_->address(host) + ":7107" : "-", parts_->FolderOf(host),
+                     parts_->version, absl::StrCat(kJobUid, "/1")});
   spawn.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
   spawn.output_file = parts_->OutputOf(host);
   CAPSTAN_ASSIGN_OR_RETURN(dev::Child child, dev::Child::Spawn(spawn));

@@ -6,12 +6,18 @@
 // Prints `done <seconds> <folder> <bytes from the Site> <bytes from peers>`, or `failed <status>`.
 #include <signal.h>
 
+#include <cstdint>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/synchronization/notification.h"
 #include "absl/types/optional.h"
 #include "libs/audit/audit_sink.h"
@@ -25,6 +31,7 @@
 #include "libs/strand/thread_strand.h"
 #include "libs/time/system_clock.h"
 #include "services/node_agent/adapters/cached_data_access.h"
+#include "services/node_agent/adapters/grant_book.h"
 #include "services/node_agent/data_path.h"
 #include "services/node_agent/ports/data_access.h"
 
@@ -63,6 +70,14 @@ int Run(char** argv, int signals) {
   NoAudit audit;
   const auth::PolicyHolder policy;
   auth::PolicyAccess access((*identity)->trust_domain(), &policy, &clock, &audit);
+  node_agent::GrantBook grants;
+  std::ifstream grant(absl::StrCat(argv[1], "/grant"), std::ios::binary);
+  const std::vector<std::string> holder = absl::StrSplit(argv[6], '/');
+  int64_t generation = 0;
+  if (holder.size() != 2 || !absl::SimpleAtoi(holder[1], &generation)) return 2;
+  grants.Hold({.id = {.job_uid = holder[0], .generation = generation, .group = "w"},
+               .job = "projects/p/jobs/j",
+               .grant = std::string(std::istreambuf_iterator<char>(grant), {})});
   ThreadStrand strand("peer_node", &clock);
   const auto loader = rpc::Dial(argv[2], *identity, &clock, "/svc/data_loader");
   node_agent::DataPathConfig config;
@@ -74,6 +89,7 @@ int Run(char** argv, int signals) {
   deps.logger = &logger;
   deps.registry = &registry;
   deps.data_loader = loader;
+  deps.grants = &grants;
   deps.access = &access;
   deps.peer_credentials = rpc::MutualTlsServerCredentials(*identity, &clock);
   deps.dial_peer = [&](const std::string& address, const std::string& path) {
@@ -85,7 +101,7 @@ int Run(char** argv, int signals) {
     std::printf("failed %s\n", path.status().ToString().c_str());
     return 1;
   }
-  auto data = node_agent::MakeCachedDataAccess(loader, &strand, (*path)->cache());
+  auto data = node_agent::MakeCachedDataAccess(loader, &strand, (*path)->cache(), &grants);
   strand.Post([&] { (*path)->Start(); });
   const BootTime begun = clock.Read().boot;
   absl::StatusOr<std::string> directory = absl::UnavailableError("");

@@ -132,6 +132,8 @@ TestPlatform::~TestPlatform() {
   RunTool({"/bin/rm", "-rf", folder_});
 }
 
+void TestPlatform::Use(absl::string_view program) { program_ = Absolute(std::string(program)); }
+
 std::string TestPlatform::CopyOfExample() const {
   std::string copy = folder_ + "/digits";
   RunTool({"/bin/cp", "-rL", Absolute("examples/digits"), copy});

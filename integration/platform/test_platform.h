@@ -62,6 +62,9 @@ class TestPlatform {
   TestPlatform(const TestPlatform&) = delete;
   TestPlatform& operator=(const TestPlatform&) = delete;
 
+  // From now on another `capstan`, from the workspace's root; while nothing runs.
+  void Use(absl::string_view program);
+
   const std::string& folder() const { return folder_; }
   const std::string& data_dir() const { return data_dir_; }
 

@@ -25,15 +25,19 @@
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "libs/audit/audit_sink.h"
+#include "libs/auth/testing/test_grant.h"
 #include "libs/cgroup/cgroup.h"
 #include "libs/log/testing_sink.h"
 #include "libs/rpc/call.h"
+#include "libs/rpc/identity.h"
 #include "libs/rpc/x509.h"
 #include "libs/strand/thread_strand.h"
+#include "libs/time/proto_time.h"
 #include "libs/time/system_clock.h"
 #include "proto/spiffe/workload/workload.grpc.pb.h"
 #include "services/credentials/testing/server_harness.h"
 #include "services/node_agent/adapters/credentials_task_tokens.h"
+#include "services/node_agent/adapters/grant_book.h"
 #include "services/node_agent/adapters/svid_task_identity.h"
 #include "services/node_agent/workload_server.h"
 
@@ -134,11 +138,16 @@ class WorkloadApiTest : public testing::Test {
     const auto node = credentials_->JoinAs(*token);
     ASSERT_TRUE(node.ok()) << node.status();
     channel_ = credentials_->Dial(*node);
+    const auto scheduler_token = credentials_->MakeToken(*admin, "/svc/scheduler");
+    ASSERT_TRUE(scheduler_token.ok()) << scheduler_token.status();
+    const auto scheduler = credentials_->JoinAs(*scheduler_token);
+    ASSERT_TRUE(scheduler.ok()) << scheduler.status();
+    scheduler_ = *scheduler;
     auto groups = cgroup::Tree::Open(absl::StrCat("capstan-workload-", getpid()));
     ASSERT_TRUE(groups.ok()) << groups.status();
     ASSERT_TRUE(groups->fences());
     groups_ = *std::move(groups);
-    identity_ = node_agent::MakeSvidTaskIdentity(channel_, &strand_, &files_);
+    identity_ = node_agent::MakeSvidTaskIdentity(channel_, &strand_, &files_, &grants_);
     tokens_ = node_agent::MakeCredentialsTaskTokens(channel_, &strand_);
     StartServer();
   }
@@ -199,8 +208,25 @@ class WorkloadApiTest : public testing::Test {
     EXPECT_TRUE(paths.ok()) << paths.status();
     order.cgroup.set_v2(paths->v2);
     order.cgroup.set_v1_freezer(paths->v1_freezer);
+    Place(order.order);
     order.directory = Issue(order.order);
     return order;
+  }
+
+  // What the scheduler orders of a Task.
+  void Place(const IssueIdentity& order) {
+    type::v1::Placement placement;
+    placement.set_trust_domain(scheduler_->trust_domain());
+    placement.set_cluster("local");
+    placement.set_node("node-0");
+    placement.set_job(order.job);
+    placement.set_job_uid(order.id.job_uid);
+    placement.set_generation(order.id.generation);
+    placement.set_group(order.id.group);
+    placement.set_index(order.id.index);
+    placement.set_service_account(order.service_account);
+    *placement.mutable_sign_time() = ToProto(credentials_->clock().Read().wall);
+    grants_.Hold({order.id, order.job, auth::TestGrant(scheduler_->Get()->svid, placement)});
   }
 
   // A new SVID in place of the one there is.
@@ -254,6 +280,8 @@ class WorkloadApiTest : public testing::Test {
   std::string folder_;
   std::unique_ptr<credentials::ServerHarness> credentials_;
   std::shared_ptr<grpc::Channel> channel_;
+  std::shared_ptr<rpc::Identity> scheduler_;
+  node_agent::GrantBook grants_;
   absl::optional<cgroup::Tree> groups_;
   const SystemClock clock_;
   log::TestingSink sink_;

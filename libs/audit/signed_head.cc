@@ -1,8 +1,5 @@
 #include "libs/audit/signed_head.h"
 
-#include <openssl/evp.h>
-#include <openssl/x509.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
@@ -14,6 +11,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "libs/digest/sha256.h"
+#include "libs/rpc/signature.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "libs/time/proto_time.h"
@@ -30,24 +28,9 @@ using credentials::v1::SignedAuditHead;
 constexpr size_t kHeader = 8;
 constexpr size_t kMaxRecord = 64 << 10;
 
-struct FreeContext {
-  void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-};
-using ContextPtr = std::unique_ptr<EVP_MD_CTX, FreeContext>;
-struct FreeKey {
-  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
-};
-using KeyPtr = std::unique_ptr<EVP_PKEY, FreeKey>;
-
-// What the signature is over: nothing that is signed for one end can be taken for another.
-std::string Signed(SignedKind kind, absl::string_view statement) {
-  const absl::string_view text =
-      kind == SignedKind::kHead ? "capstan audit head v1" : "capstan audit index v1";
-  return absl::StrCat(text, absl::string_view("\0", 1), statement);
-}
-
-const unsigned char* Bytes(absl::string_view text) {
-  return reinterpret_cast<const unsigned char*>(text.data());
+// Nothing that is signed for one end can be taken for another.
+absl::string_view PurposeOf(SignedKind kind) {
+  return kind == SignedKind::kHead ? "capstan audit head v1" : "capstan audit index v1";
 }
 
 std::string NameOf(absl::string_view principal, absl::string_view chain,
@@ -79,15 +62,8 @@ absl::Status CheckSignature(SignedKind kind, const SignedAuditHead& head,
                      "when it says that it was signed: ",
                      chain.message()));
   }
-  const unsigned char* position = Bytes(certificate->public_key);
-  const KeyPtr key(
-      d2i_PUBKEY(nullptr, &position, static_cast<long>(certificate->public_key.size())));  // NOLINT
-  const ContextPtr context(EVP_MD_CTX_new());
-  const std::string bytes = Signed(kind, head.statement());
-  if (key == nullptr || context == nullptr ||
-      EVP_DigestVerifyInit(context.get(), nullptr, EVP_sha256(), nullptr, key.get()) != 1 ||
-      EVP_DigestVerify(context.get(), Bytes(head.signature()), head.signature().size(),
-                       Bytes(bytes), bytes.size()) != 1) {
+  if (!rpc::SignatureHolds(certificate->public_key, PurposeOf(kind), head.statement(),
+                           head.signature())) {
     return forged("its signature does not hold");
   }
   return absl::OkStatus();
@@ -97,20 +73,7 @@ absl::Status CheckSignature(SignedKind kind, const SignedAuditHead& head,
 
 absl::StatusOr<SignedAuditHead> SignHead(SignedKind kind, std::string statement,
                                          const rpc::PrivateKey& key, std::string certificate) {
-  const std::string bytes = Signed(kind, statement);
-  const ContextPtr context(EVP_MD_CTX_new());
-  size_t size = 0;
-  std::string signature;
-  bool ok = context != nullptr &&
-            EVP_DigestSignInit(context.get(), nullptr, EVP_sha256(), nullptr, key.get()) == 1 &&
-            EVP_DigestSign(context.get(), nullptr, &size, Bytes(bytes), bytes.size()) == 1;
-  if (ok) {
-    signature.resize(size);
-    ok = EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &size,
-                        Bytes(bytes), bytes.size()) == 1;
-    signature.resize(size);
-  }
-  if (!ok) return absl::InternalError("OpenSSL could not sign an audit head.");
+  CAPSTAN_ASSIGN_OR_RETURN(std::string signature, rpc::Sign(key, PurposeOf(kind), statement));
   SignedAuditHead head;
   head.set_statement(std::move(statement));
   head.set_signature(std::move(signature));

@@ -4,6 +4,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "libs/auth/placement_claim.h"
 #include "libs/auth/principal.h"
 
 namespace google::protobuf {
@@ -26,13 +27,20 @@ class Access {
   //   decide.
   //
   // What it does not decide: that an executor, node or Task touches only what is its own. Handlers
-  // compare `Caller::id` with the request.
+  // compare `Caller::id` with the request, and where the rule has `placement`, ask CheckPlacement.
+  // A Node that shows no grant there, or one that does not hold, gets PERMISSION_DENIED with reason
+  // NO_PLACEMENT.
   virtual absl::StatusOr<Caller> Authorize(const Peer& peer, absl::string_view method,
                                            const google::protobuf::Message* request) = 0;
 
   // Decides again about a caller that was admitted: for each message of an open stream. Fails if
   // the identity was denied, its certificate has expired, or the role was taken away.
   virtual absl::Status Recheck(const Caller& caller) = 0;
+
+  // OK if the caller is no Node, or the grant that it showed is for what the call is about; else
+  // PERMISSION_DENIED with reason NO_PLACEMENT, which says nothing about what exists. For methods
+  // whose rule has `placement`, before anything is looked up.
+  virtual absl::Status CheckPlacement(const Caller& caller, const PlacementClaim& claim);
 };
 
 }  // namespace capstan::auth

@@ -87,6 +87,9 @@ absl::Status CheckServiceRules(absl::string_view service) {
     if (HasCaller(rule, type::v1::AccessRule::CALLER_SERVICE) == rule.services().empty()) {
       return BadRule(method, "must list services if and only if it admits CALLER_SERVICE");
     }
+    if (rule.placement() && !HasCaller(rule, type::v1::AccessRule::CALLER_NODE)) {
+      return BadRule(method, "asks Nodes for a Placement but admits none");
+    }
     if (!rule.permission().empty() && !HasCaller(rule, type::v1::AccessRule::CALLER_PERSON)) {
       return BadRule(method, "asks for a permission but admits no person");
     }

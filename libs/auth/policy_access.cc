@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "libs/auth/no_placement.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 
@@ -84,6 +85,9 @@ absl::StatusOr<Caller> PolicyAccess::Authorize(const Peer& peer, absl::string_vi
     }
   }
   if (refusal.ok()) refusal = rule == nullptr ? Denied(caller) : Decide(*rule, caller, now);
+  if (refusal.ok() && rule->placement() && caller.IsNode()) {
+    refusal = CheckGrant(peer, &caller, now);
+  }
   if (!refusal.ok()) {
     Audit(caller, refusal, now);
     return refusal;
@@ -160,6 +164,33 @@ absl::Status PolicyAccess::Decide(const AccessRule& rule, const Caller& caller, 
   }
   if (kind == AccessRule::CALLER_PERSON) return CheckPerson(caller, now);
   return absl::OkStatus();
+}
+
+absl::Status PolicyAccess::CheckGrant(const Peer& peer, Caller* caller, Now now) const {
+  if (placements_ == nullptr) return NoPlacement("nothing here verifies grants");
+  if (peer.grant.empty()) return NoPlacement("it shows no grant");
+  absl::StatusOr<std::shared_ptr<const VerifiedPlacement>> verified =
+      placements_->Verify(peer.grant, now.wall);
+  if (!verified.ok()) return verified.status();
+  const type::v1::Placement& placement = (*verified)->placement;
+  if (placement.cluster() != caller->id->cluster || placement.node() != caller->id->node) {
+    return NoPlacement("the grant is another Node's");
+  }
+  const std::shared_ptr<const Policy> policy = policy_->Get();
+  if (policy != nullptr &&
+      policy->IsDenied(SpiffeId::Service(trust_domain_, "scheduler"), (*verified)->signer_serial)) {
+    return NoPlacement("the certificate that signed the grant was denied");
+  }
+  caller->placement = std::shared_ptr<const type::v1::Placement>(*verified, &placement);
+  return absl::OkStatus();
+}
+
+absl::Status PolicyAccess::CheckPlacement(const Caller& caller, const PlacementClaim& claim) {
+  if (!caller.IsNode()) return absl::OkStatus();
+  const absl::Status refusal = caller.placement == nullptr ? NoPlacement("it shows no grant")
+                                                           : Matches(*caller.placement, claim);
+  if (!refusal.ok()) Audit(caller, refusal, clock_->Read());
+  return refusal;
 }
 
 absl::Status PolicyAccess::CheckPerson(const Caller& caller, Now now) const {

@@ -14,6 +14,7 @@
 #include "libs/auth/call_tracker.h"
 #include "libs/auth/denial_log.h"
 #include "libs/auth/open_calls.h"
+#include "libs/auth/placement_verifier.h"
 #include "libs/auth/policy.h"
 #include "libs/auth/principal.h"
 #include "libs/time/clock.h"
@@ -33,12 +34,17 @@ class PolicyAccess final : public Access, public CallTracker {
   // The pointers must outlive it. `trust_domain` is the only one admitted.
   PolicyAccess(std::string trust_domain, const PolicyHolder* policy, const Clock* clock,
                audit::AuditSink* audit, RefusalObserver observer = nullptr);
+  // From now on, before the first call: admits Nodes that show a grant which `verifier` finds to
+  // hold. Without it methods that ask Nodes for one refuse them all. It must outlive this.
+  void VerifyPlacements(PlacementVerifier* verifier) { placements_ = verifier; }
+
   // Writes what was counted and not yet recorded.
   ~PolicyAccess() override;
 
   absl::StatusOr<Caller> Authorize(const Peer& peer, absl::string_view method,
                                    const google::protobuf::Message* request) override;
   absl::Status Recheck(const Caller& caller) override;
+  absl::Status CheckPlacement(const Caller& caller, const PlacementClaim& claim) override;
   std::shared_ptr<void> Track(const Caller& caller, auth::Revoke revoke) override;
 
   struct Revocations {
@@ -57,6 +63,8 @@ class PolicyAccess final : public Access, public CallTracker {
 
  private:
   absl::Status Decide(const type::v1::AccessRule& rule, const Caller& caller, Now now) const;
+  // Sets the caller's placement.
+  absl::Status CheckGrant(const Peer& peer, Caller* caller, Now now) const;
   absl::Status CheckPerson(const Caller& caller, Now now) const;
   void Audit(const Caller& caller, const absl::Status& refusal, Now now);
 
@@ -64,6 +72,7 @@ class PolicyAccess final : public Access, public CallTracker {
   const PolicyHolder* const policy_;
   const Clock* const clock_;
   const RefusalObserver observer_;
+  PlacementVerifier* placements_ = nullptr;
   AccessRules rules_;
   DenialLog denials_;
   OpenCalls open_calls_;

@@ -9,11 +9,17 @@
 #include "gtest/gtest.h"
 #include "libs/audit/audit_sink.h"
 #include "libs/auth/denial_log.h"
+#include "libs/auth/placement_verifier.h"
 #include "libs/auth/policy.h"
+#include "libs/auth/testing/test_grant.h"
+#include "libs/rpc/testing/test_authority.h"
+#include "libs/rpc/x509.h"
 #include "libs/status/error.h"
+#include "libs/time/proto_time.h"
 #include "libs/time/simulated_clock.h"
 #include "proto/capstan/credentials/v1/join_service.pb.h"
 #include "proto/capstan/credentials/v1/project.pb.h"
+#include "proto/capstan/dataloader/v1/bundle.pb.h"
 #include "proto/capstan/scheduler/v1/job_service.pb.h"
 #include "proto/capstan/scheduler/v1/node.pb.h"
 #include "proto/capstan/scheduler/v1/queue.pb.h"
@@ -32,6 +38,7 @@ constexpr char kGetJob[] = "/capstan.scheduler.v1.JobService/GetJob";
 constexpr char kListQueues[] = "/capstan.scheduler.v1.QueueService/ListQueues";
 constexpr char kCreateQueue[] = "/capstan.scheduler.v1.QueueService/CreateQueue";
 constexpr char kConnect[] = "/capstan.scheduler.v1.ExecutorSession/Connect";
+constexpr char kPinBundle[] = "/capstan.dataloader.v1.BundleService/PinBundle";
 constexpr char kRenew[] = "/capstan.credentials.v1.IdentityService/RenewSvid";
 
 class RecordingSink final : public audit::AuditSink {
@@ -58,7 +65,7 @@ class PolicyAccessTest : public ::testing::Test {
   }
 
   Peer PeerOf(const SpiffeId& id) const {
-    return {id.ToString(), "0a1b", clock_.Read().wall + absl::Hours(1)};
+    return {id.ToString(), "0a1b", clock_.Read().wall + absl::Hours(1), ""};
   }
   Peer Person(const std::string& uid) const { return PeerOf(SpiffeId::Person(kDomain, uid)); }
   Peer Service(const std::string& name) const { return PeerOf(SpiffeId::Service(kDomain, name)); }
@@ -203,7 +210,7 @@ TEST_F(PolicyAccessTest, CallersMustBeOfAListedKind) {
   EXPECT_TRUE(absl::IsUnauthenticated(connect(Peer())));
   EXPECT_TRUE(
       absl::IsUnauthenticated(connect(PeerOf(SpiffeId::Executor("elsewhere.example", "c1")))));
-  EXPECT_TRUE(absl::IsUnauthenticated(connect({"spiffe://x", "1", absl::InfiniteFuture()})));
+  EXPECT_TRUE(absl::IsUnauthenticated(connect({"spiffe://x", "1", absl::InfiniteFuture(), ""})));
   Peer expired = PeerOf(SpiffeId::Executor(kDomain, "c1"));
   expired.not_after = clock_.Read().wall;
   EXPECT_EQ(status::Reason(connect(expired)), "SVID_EXPIRED");
@@ -296,6 +303,74 @@ TEST_F(PolicyAccessTest, ListsKnowWhatACallerMaySee) {
   EXPECT_THAT(policy_.Get()->ProjectsWith("1", "jobs.create", &everywhere),
               ::testing::ElementsAre("blue"));
   EXPECT_THAT(policy_.Get()->ProjectsWith("2", "jobs.create", &everywhere), IsEmpty());
+}
+
+class PlacementAccessTest : public PolicyAccessTest {
+ protected:
+  PlacementAccessTest() { access_.VerifyPlacements(&verifier_); }
+
+  std::string Grant(const std::string& node) const {
+    type::v1::Placement placement;
+    placement.set_trust_domain(kDomain);
+    placement.set_cluster("local");
+    placement.set_node(node);
+    placement.set_job("projects/red/jobs/j");
+    placement.set_bundle("projects/red/bundles/ab");
+    *placement.mutable_sign_time() = ToProto(clock_.Read().wall);
+    return TestGrant(scheduler_, placement);
+  }
+  absl::StatusOr<Caller> Pin(const std::string& node, const std::string& grant) {
+    Peer peer = PeerOf(SpiffeId::Node(kDomain, "local", node));
+    peer.grant = grant;
+    return access_.Authorize(peer, kPinBundle, &request_);
+  }
+
+  const rpc::TestAuthority authority_{kDomain, clock_.Read().wall};
+  const rpc::Svid scheduler_ = authority_.Issue("/svc/scheduler");
+  PlacementVerifier verifier_{kDomain,
+                              [this] { return std::vector<std::string>{authority_.root()}; }};
+  const dataloader::v1::PinBundleRequest request_;
+};
+
+TEST_F(PlacementAccessTest, ANodeShowsTheGrantThatIsItsOwn) {
+  const auto caller = Pin("n1", Grant("n1"));
+  ASSERT_TRUE(caller.ok()) << caller.status();
+  EXPECT_EQ(access_.CheckPlacement(*caller, {.bundle = "projects/red/bundles/ab"}),
+            absl::OkStatus());
+  EXPECT_THAT(audit_.entries, IsEmpty());
+  EXPECT_EQ(status::Reason(access_.CheckPlacement(*caller, {.bundle = "projects/red/bundles/x"})),
+            "NO_PLACEMENT");
+  EXPECT_EQ(status::Reason(Pin("n2", Grant("n1")).status()), "NO_PLACEMENT");
+  EXPECT_EQ(status::Reason(Pin("n1", "").status()), "NO_PLACEMENT");
+  EXPECT_EQ(status::Reason(Pin("n1", "made up").status()), "NO_PLACEMENT");
+  ASSERT_FALSE(audit_.entries.empty());
+  EXPECT_EQ(audit_.entries.front().act, kPinBundle);
+  EXPECT_EQ(audit_.entries.front().message, "NO_PLACEMENT");
+}
+
+TEST_F(PlacementAccessTest, OthersShowNoneAndAreNotAskedForOne) {
+  Peer executor = PeerOf(SpiffeId::Executor(kDomain, "local"));
+  executor.grant = Grant("n1");
+  EXPECT_TRUE(
+      absl::IsPermissionDenied(access_.Authorize(executor, kPinBundle, &request_).status()));
+  Caller service;
+  service.id = SpiffeId::Service(kDomain, "scheduler");
+  EXPECT_EQ(access_.CheckPlacement(service, {.job = "projects/red/jobs/else"}), absl::OkStatus());
+}
+
+TEST_F(PlacementAccessTest, ADeniedSignerHasGrantedNothing) {
+  const std::string grant = Grant("n1");
+  EXPECT_TRUE(Pin("n1", grant).ok());
+  snapshot_.add_denied_serials(rpc::ParseCertificate(scheduler_.chain.front())->serial);
+  Publish();
+  EXPECT_EQ(status::Reason(Pin("n1", grant).status()), "NO_PLACEMENT");
+}
+
+TEST_F(PolicyAccessTest, WhoCannotVerifyGrantsAdmitsNoNodeThatNeedsOne) {
+  Peer node = PeerOf(SpiffeId::Node(kDomain, "local", "n1"));
+  node.grant = "grant";
+  const dataloader::v1::PinBundleRequest request;
+  EXPECT_EQ(status::Reason(access_.Authorize(node, kPinBundle, &request).status()), "NO_PLACEMENT");
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ class Part {
                                absl::Duration certificate = absl::Hours(1)) {
     scheduler::v1::WatchJobsRequest request;
     request.set_parent("projects/red");
-    return access_.Authorize({id.ToString(), "0a1b", clock_->Read().wall + certificate}, method,
+    return access_.Authorize({id.ToString(), "0a1b", clock_->Read().wall + certificate, ""}, method,
                              method == kWatchJobs ? &request : nullptr);
   }
   std::unique_ptr<OpenStream> Open(const SpiffeId& id, const std::string& method,

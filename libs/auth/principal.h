@@ -2,11 +2,16 @@
 #ifndef CAPSTAN_LIBS_AUTH_PRINCIPAL_H_
 #define CAPSTAN_LIBS_AUTH_PRINCIPAL_H_
 
+#include <memory>
 #include <string>
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "libs/auth/spiffe_id.h"
+
+namespace capstan::type::v1 {
+class Placement;
+}  // namespace capstan::type::v1
 
 namespace capstan::auth {
 
@@ -17,6 +22,8 @@ struct Peer {
   // Serial of the certificate, lower-case hex without leading zeros.
   std::string serial;
   absl::Time not_after = absl::InfinitePast();
+  // Serialised PlacementGrant that was shown with the call, unverified; empty if there was none.
+  std::string grant;
 };
 
 // An admitted caller. A value; keep it with a stream and ask Access::Recheck again.
@@ -33,6 +40,9 @@ struct Caller {
   std::string resource;
   // The act must be in the audit log, in its own transaction or before it has effect.
   bool audited = false;
+  // Of a Node whose call's rule asks for one: what the scheduler has granted to it, verified. Ask
+  // Access::CheckPlacement about it.
+  std::shared_ptr<const type::v1::Placement> placement;
 
   bool IsPerson() const { return Is(SpiffeId::Kind::kPerson); }
   bool IsService() const { return Is(SpiffeId::Kind::kService); }

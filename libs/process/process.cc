@@ -23,6 +23,7 @@
 #include "libs/audit/metered_sink.h"
 #include "libs/audit/signed_head.h"
 #include "libs/auth/join.h"
+#include "libs/auth/placement_verifier.h"
 #include "libs/auth/policy.h"
 #include "libs/auth/policy_access.h"
 #include "libs/auth/policy_enforcer.h"
@@ -191,6 +192,7 @@ struct Process::Parts {
   // Shared with the transport, which may hold it for longer than the process lives.
   std::shared_ptr<auth::RefusedHandshakes> refused;
   auth::PolicyHolder policy;
+  std::unique_ptr<auth::PlacementVerifier> placements;
   std::unique_ptr<auth::PolicyAccess> access;
   std::unique_ptr<Random> auth_random;
   std::unique_ptr<credentials::v1::PolicyService::Stub> policy_stub;
@@ -395,6 +397,9 @@ absl::Status Process::Parts::StartAuth() {
                                     "Calls that the access rules refused")]() mutable {
         calls.Increment();
       });
+  placements = std::make_unique<auth::PlacementVerifier>(
+      identity->trust_domain(), [identity = identity] { return identity->Get()->svid.bundle; });
+  access->VerifyPlacements(placements.get());
   const auto channel =
       rpc::DialLeader(TargetOf(config.credentials()), ChannelCredentials("/svc/credentials"));
   policy_stub = credentials::v1::PolicyService::NewStub(channel);

@@ -23,7 +23,7 @@ struct CallOptions {
   absl::Duration deadline = absl::Seconds(10);
   // True: wait for a connection up to the deadline instead of failing with UNAVAILABLE at once.
   bool wait_for_ready = false;
-  // Sent with the call; keys in lower case. For servers that are not ours: etcd's tokens.
+  // Sent with the call; keys in lower case: etcd's tokens, a Node's grant.
   std::vector<std::pair<std::string, std::string>> metadata{};
 };
 

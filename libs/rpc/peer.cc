@@ -1,5 +1,6 @@
 #include "libs/rpc/peer.h"
 
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -61,7 +62,13 @@ auth::Peer PeerOf(const grpc::ServerContextBase& context) {
       auth->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
   if (pems.size() != 1) return {};
   static ParsedPeers& parsed = *new ParsedPeers;
-  return parsed.Get(absl::string_view(pems[0].data(), pems[0].size()));
+  auth::Peer peer = parsed.Get(absl::string_view(pems[0].data(), pems[0].size()));
+  const auto [first, last] = context.client_metadata().equal_range(kPlacementGrant);
+  // Of several none counts.
+  if (first != last && std::next(first) == last) {
+    peer.grant.assign(first->second.data(), first->second.size());
+  }
+  return peer;
 }
 
 }  // namespace capstan::rpc

@@ -6,8 +6,12 @@
 
 namespace capstan::rpc {
 
+// Metadata in which a Node shows its PlacementGrant.
+inline constexpr char kPlacementGrant[] = "capstan-placement-grant-bin";
+
 // Who is on the other side of a call, from the certificate that the handshake verified. Without a
-// certificate, or on a connection that is not TLS, the id is empty. Thread-safe.
+// certificate, or on a connection that is not TLS, the id is empty. With the grant that was shown.
+// Thread-safe.
 auth::Peer PeerOf(const grpc::ServerContextBase& context);
 
 }  // namespace capstan::rpc

@@ -13,6 +13,13 @@ using capstan::type::v1::Observations;
 using capstan::type::v1::SessionDown;
 using capstan::type::v1::SessionUp;
 
+namespace {
+
+// More than the grant takes of a Task that is one of all in a message.
+constexpr size_t kGrantBytes = 2048;
+
+}  // namespace
+
 absl::Duration FromProto(const google::protobuf::Duration& duration) {
   const absl::Duration result =
       absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
@@ -103,7 +110,7 @@ DesiredTasks* DesiredBuilder::Room(size_t bytes) {
 }
 
 void DesiredBuilder::Add(const capstan::type::v1::DesiredTask& task) {
-  *Room(task.ByteSizeLong())->add_tasks() = task;
+  *Room(task.ByteSizeLong() + (task.has_grant() ? 0 : kGrantBytes))->add_tasks() = task;
 }
 
 void DesiredBuilder::AddForgotten(const capstan::type::v1::TaskKey& key) {

@@ -69,7 +69,8 @@ class ReportBuilder {
   size_t bytes_ = 0;
 };
 
-// Builds DesiredTasks of bounded size.
+// Builds DesiredTasks of bounded size; of Tasks without a grant, with room for what the sender
+// adds.
 class DesiredBuilder {
  public:
   DesiredBuilder(capstan::type::v1::FencingToken token, int64_t revision, bool snapshot)

@@ -183,7 +183,7 @@ class Link {
     if (!verified.ok()) return verified;
     const auto shown = client_->identity().Get();
     absl::StatusOr<auth::Caller> caller = server_->access().Authorize(
-        {client_->identity().spiffe_id(), shown->serial, shown->not_after}, method_, nullptr);
+        {client_->identity().spiffe_id(), shown->serial, shown->not_after, ""}, method_, nullptr);
     if (!caller.ok()) return caller.status();
     caller_ = *std::move(caller);
     until_ = now.boot + std::min(rpc::ConnectionAge(*server_->identity().Get(), now.wall),
@@ -236,7 +236,7 @@ class Platform {
   absl::Status AskAsPerson() {
     return scheduler.access()
         .Authorize({auth::SpiffeId::Person(CoreHarness::kDomain, "1000").ToString(), "0a",
-                    clock.Read().wall + absl::Hours(1)},
+                    clock.Read().wall + absl::Hours(1), ""},
                    kRenewSvid, nullptr)
         .status();
   }

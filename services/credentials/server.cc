@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "libs/auth/denial_log.h"
+#include "libs/auth/placement_verifier.h"
 #include "libs/auth/policy.h"
 #include "libs/auth/policy_access.h"
 #include "libs/auth/policy_enforcer.h"
@@ -265,6 +266,10 @@ class Server::Body {
                                            "Calls that the access rules refused")]() mutable {
           calls.Increment();
         });
+    const auto& roots = trust_domain_.record.roots();
+    placements_ = std::make_unique<auth::PlacementVerifier>(
+        name_, [roots = std::vector<std::string>(roots.begin(), roots.end())] { return roots; });
+    access_->VerifyPlacements(placements_.get());
     token_maker_ =
         std::make_unique<JoinTokenMaker>(engine_.get(), &secrets_, name_, bundle_sha256_);
     join_ = std::make_unique<JoinServiceHandlers>(engine_.get(), &secrets_, access_.get());
@@ -458,6 +463,7 @@ class Server::Body {
   // Shared with what gRPC keeps of the server's credentials.
   std::shared_ptr<auth::RefusedHandshakes> refused_handshakes_;
   std::unique_ptr<auth::DenialLog> connection_denials_;
+  std::unique_ptr<auth::PlacementVerifier> placements_;
   std::unique_ptr<auth::PolicyAccess> access_;
   // Lives on the strand.
   std::unique_ptr<auth::PolicyEnforcer> enforcer_;

@@ -19,11 +19,16 @@
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
+#include "libs/auth/testing/test_grant.h"
 #include "libs/jose/jwt_svid.h"
 #include "libs/jose/key_set.h"
+#include "libs/rpc/call.h"
 #include "libs/rpc/credentials.h"
+#include "libs/rpc/peer.h"
+#include "libs/rpc/status_conversion.h"
 #include "libs/safe_path/testing/temporary_folder.h"
 #include "libs/status/error.h"
+#include "libs/time/proto_time.h"
 #include "proto/capstan/credentials/v1/access_service.grpc.pb.h"
 #include "proto/capstan/credentials/v1/join_service.grpc.pb.h"
 #include "proto/capstan/credentials/v1/project.grpc.pb.h"
@@ -63,6 +68,36 @@ class ServerTest : public testing::Test {
     return Call<v1::Svid>(*stub, &v1::IdentityService::Stub::RenewSvid, request);
   }
 
+  // What the scheduler gives with the order of the Task that is asked about.
+  std::string GrantFor(const std::string& node, const v1::IssueTaskSvidRequest& request) {
+    if (scheduler_ == nullptr) scheduler_ = JoinedAs("/svc/scheduler");
+    type::v1::Placement placement;
+    placement.set_trust_domain(harness_.server().trust_domain());
+    placement.set_cluster("local");
+    placement.set_node(node);
+    placement.set_job(request.job());
+    placement.set_job_uid(request.job_uid());
+    placement.set_generation(request.generation());
+    placement.set_group(request.group());
+    placement.set_index(request.index());
+    placement.set_service_account(request.service_account());
+    *placement.mutable_sign_time() = ToProto(harness_.clock().Read().wall);
+    return auth::TestGrant(scheduler_->Get()->svid, placement);
+  }
+
+  absl::StatusOr<v1::Svid> IssueTaskSvid(std::shared_ptr<rpc::Identity> as,
+                                         const v1::IssueTaskSvidRequest& request,
+                                         const std::string& grant) {
+    const auto stub = v1::IdentityService::NewStub(harness_.Dial(std::move(as)));
+    grpc::ClientContext context;
+    rpc::SetDeadline(context, absl::Seconds(20));
+    if (!grant.empty()) context.AddMetadata(rpc::kPlacementGrant, grant);
+    v1::Svid svid;
+    const grpc::Status status = stub->IssueTaskSvid(&context, request, &svid);
+    if (!status.ok()) return rpc::FromGrpcStatus(status);
+    return svid;
+  }
+
   absl::Status Deny(const std::string& spiffe_id, const std::string& serial) {
     const auto stub = v1::PolicyService::NewStub(harness_.Dial(admin_));
     v1::DenyIdentityRequest request;
@@ -99,6 +134,7 @@ class ServerTest : public testing::Test {
   const TemporaryFolder folder_;
   ServerHarness harness_{folder_.path()};
   std::shared_ptr<rpc::Identity> admin_;
+  std::shared_ptr<rpc::Identity> scheduler_;
 };
 
 TEST_F(ServerTest, MakesATrustDomainWithAnAdminAndADefaultProject) {
@@ -241,8 +277,7 @@ TEST_F(ServerTest, NodesGetSvidsForTasksAndOthersDoNot) {
   request.set_group("worker");
   request.set_index(3);
   const auto issue = [&](std::shared_ptr<rpc::Identity> as) {
-    const auto stub = v1::IdentityService::NewStub(harness_.Dial(std::move(as)));
-    return Call<v1::Svid>(*stub, &v1::IdentityService::Stub::IssueTaskSvid, request);
+    return IssueTaskSvid(std::move(as), request, GrantFor("node-0", request));
   };
   const auto svid = issue(node);
   ASSERT_TRUE(svid.ok()) << svid.status();
@@ -252,6 +287,47 @@ TEST_F(ServerTest, NodesGetSvidsForTasksAndOthersDoNot) {
   EXPECT_EQ(issue(admin_).status().code(), absl::StatusCode::kPermissionDenied);
   request.set_service_account("projects/other/serviceAccounts/default");
   EXPECT_EQ(issue(node).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(ServerTest, ATasksSvidGoesToTheNodeOnWhichItWasPlaced) {
+  const auto node = JoinedAs("/node/local/node-0");
+  const auto other = JoinedAs("/node/local/node-1");
+  v1::IssueTaskSvidRequest request;
+  request.set_certificate_request(*rpc::MakeCertificateRequest(*rpc::PrivateKey::Generate()));
+  request.set_job("projects/default/jobs/digits");
+  request.set_service_account("projects/default/serviceAccounts/default");
+  request.set_job_uid("8b3c5b7e-0f4a-4d7e-9c43-0123456789ab");
+  request.set_generation(2);
+  request.set_group("worker");
+  request.set_index(3);
+  const std::string grant = GrantFor("node-0", request);
+  const auto reason = [&](const std::shared_ptr<rpc::Identity>& as, const auto& asked) {
+    return status::Reason(IssueTaskSvid(as, asked, grant).status());
+  };
+  EXPECT_EQ(status::Reason(IssueTaskSvid(node, request, "").status()), "NO_PLACEMENT");
+  EXPECT_EQ(reason(other, request), "NO_PLACEMENT");
+  v1::IssueTaskSvidRequest asked = request;
+  asked.set_job("projects/default/jobs/letters");
+  EXPECT_EQ(reason(node, asked), "NO_PLACEMENT");
+  asked = request;
+  asked.set_job_uid("9b3c5b7e-0f4a-4d7e-9c43-0123456789ab");
+  EXPECT_EQ(reason(node, asked), "NO_PLACEMENT");
+  asked = request;
+  asked.set_generation(3);
+  EXPECT_EQ(reason(node, asked), "NO_PLACEMENT");
+  asked = request;
+  asked.set_group("chief");
+  EXPECT_EQ(reason(node, asked), "NO_PLACEMENT");
+  asked = request;
+  asked.set_index(0);
+  EXPECT_EQ(reason(node, asked), "NO_PLACEMENT");
+  asked = request;
+  asked.set_service_account("projects/default/serviceAccounts/admin");
+  EXPECT_EQ(reason(node, asked), "NO_PLACEMENT");
+  EXPECT_TRUE(IssueTaskSvid(node, request, grant).ok());
+  // A scheduler whose key was stolen has granted nothing, once that is known.
+  ASSERT_TRUE(Deny("", scheduler_->Get()->serial).ok());
+  EXPECT_EQ(reason(node, request), "NO_PLACEMENT");
 }
 
 TEST_F(ServerTest, NodesGetTokensForTheirTasksAndOthersDoNot) {
@@ -281,8 +357,7 @@ TEST_F(ServerTest, NodesGetTokensForTheirTasksAndOthersDoNot) {
     }
   };
   EXPECT_EQ(status::Reason(issue(node).status()), "NOT_THE_TASKS_NODE");
-  const auto identities = v1::IdentityService::NewStub(harness_.Dial(node));
-  ASSERT_TRUE(Call<v1::Svid>(*identities, &v1::IdentityService::Stub::IssueTaskSvid, svid).ok());
+  ASSERT_TRUE(IssueTaskSvid(node, svid, GrantFor("node-0", svid)).ok());
   const auto token = issue(node);
   ASSERT_TRUE(token.ok()) << token.status();
   EXPECT_EQ(issue(other).status().code(), absl::StatusCode::kPermissionDenied);

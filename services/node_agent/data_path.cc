@@ -14,7 +14,7 @@ absl::StatusOr<std::unique_ptr<DataPath>> DataPath::Open(const DataPathConfig& c
   Random random(deps.seed);
   const std::string& address = config.peer_address;
   path->copies_ = std::make_unique<HeldCopies>(config.cache.folder);
-  path->loader_ = MakeLoaderGrpcContent(deps.data_loader, deps.registry);
+  path->loader_ = MakeLoaderGrpcContent(deps.data_loader, deps.registry, deps.grants);
   if (!address.empty()) {
     path->peers_ = MakePeerGrpcNetwork(deps.data_loader, deps.dial_peer,
                                        {.cluster = config.cluster}, deps.strand, deps.registry);

@@ -13,6 +13,7 @@
 #include "libs/log/log.h"
 #include "libs/metrics/registry.h"
 #include "libs/strand/strand.h"
+#include "services/node_agent/adapters/grant_book.h"
 #include "services/node_agent/adapters/node_cache.h"
 #include "services/node_agent/adapters/peer_grpc_network.h"
 #include "services/node_agent/api/peer_content_service.h"
@@ -42,6 +43,8 @@ struct DataPathDeps {
   // May be null.
   metrics::Registry* registry = nullptr;
   std::shared_ptr<grpc::Channel> data_loader;
+  // What is shown with what Tasks have written; may be null.
+  const GrantBook* grants = nullptr;
   // The rest is needed with peers alone: who may call, as whom they see this Node, and how they are
   // reached.
   auth::Access* access = nullptr;

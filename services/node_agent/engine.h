@@ -20,6 +20,7 @@
 #include "libs/strand/strand.h"
 #include "libs/trace/context.h"
 #include "libs/trace/span.h"
+#include "services/node_agent/adapters/grant_book.h"
 #include "services/node_agent/core/agent_core.h"
 #include "services/node_agent/core/step.h"
 #include "services/node_agent/identity_keeper.h"
@@ -64,6 +65,8 @@ class Engine {
     // May be null: then Tasks have no Workload API.
     WorkloadApi* workloads = nullptr;
     LogSink* logs = nullptr;
+    // What the ports above show with their calls; may be null.
+    GrantBook* grants = nullptr;
     // What a cgroup uses; empty where that is not sampled. Called on `files`.
     UsageSampler::Reader usage = {};
     // What Tasks use of devices, looked up on `driver`; empty where that is not sampled.

@@ -129,6 +129,7 @@ void Engine::CarryOut(Effect effect) {
     shipper_.Drop(remove->id);
     usage_.Drop(remove->id);
     if (deps_.task_ends) deps_.task_ends(remove->id);
+    if (deps_.grants != nullptr) deps_.grants->Drop(remove->id);
     deps_.runtime->Remove(
         remove->id.ToProto(), [this, alive, order = *remove](absl::Status status) {
           if (alive.expired()) return;
@@ -156,6 +157,8 @@ void Engine::CarryOut(Effect effect) {
   } else if (auto* keep = std::get_if<KeepIdentity>(&effect)) {
     if (deps_.workloads != nullptr) deps_.workloads->Serve(*keep);
     identities_.Keep(*keep);
+  } else if (auto* grant = std::get_if<HoldGrant>(&effect)) {
+    if (deps_.grants != nullptr) deps_.grants->Hold(*grant);
   } else if (auto* drop = std::get_if<DropIdentity>(&effect)) {
     identities_.Drop(drop->id);
     if (deps_.workloads != nullptr) deps_.workloads->Close(drop->id);

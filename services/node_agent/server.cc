@@ -20,6 +20,7 @@
 #include "services/node_agent/adapters/bind_port_probe.h"
 #include "services/node_agent/adapters/cached_data_access.h"
 #include "services/node_agent/adapters/credentials_task_tokens.h"
+#include "services/node_agent/adapters/grant_book.h"
 #include "services/node_agent/adapters/isolation_probe.h"
 #include "services/node_agent/adapters/loader_data_access.h"
 #include "services/node_agent/adapters/local_workspace.h"
@@ -60,6 +61,7 @@ struct Server::Parts {
   // Where the devices' driver may hang.
   std::unique_ptr<ThreadStrand> driver;
   absl::optional<cgroup::Tree> groups;
+  GrantBook grants;
   std::unique_ptr<session::UpDialer> dialer;
   std::unique_ptr<TaskRuntime> runtime;
   // Absent if the Node shares the Site's file system.
@@ -119,7 +121,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
       deps.executor, deps.strand);
   Random random(deps.seed);
   if (config.data_cache.shared_site) {
-    parts.data = MakeLoaderDataAccess(deps.data_loader, deps.strand);
+    parts.data = MakeLoaderDataAccess(deps.data_loader, deps.strand, &parts.grants);
   } else {
     DataPathConfig path;
     path.cluster = config.cluster;
@@ -136,16 +138,19 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
                                                    .logger = deps.logger,
                                                    .registry = deps.registry,
                                                    .data_loader = deps.data_loader,
+                                                   .grants = &parts.grants,
                                                    .access = deps.access,
                                                    .peer_credentials = deps.peer_credentials,
                                                    .max_connection_age = deps.max_connection_age,
                                                    .dial_peer = deps.dial_peer,
                                                    .seed = random.Next()}));
-    parts.data = MakeCachedDataAccess(deps.data_loader, deps.strand, parts.data_path->cache());
+    parts.data = MakeCachedDataAccess(deps.data_loader, deps.strand, parts.data_path->cache(),
+                                      &parts.grants);
   }
   parts.workspace = MakeLocalWorkspace(deps.strand, parts.files.get());
   if (deps.credentials != nullptr) {
-    parts.identity = MakeSvidTaskIdentity(deps.credentials, deps.strand, parts.files.get());
+    parts.identity =
+        MakeSvidTaskIdentity(deps.credentials, deps.strand, parts.files.get(), &parts.grants);
   }
   const std::string workload_folder = config.workload_folder.empty()
                                           ? absl::StrCat(config.data_folder, "/workload")
@@ -167,7 +172,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
     }
   }
   parts.sockets = MakeBeastTaskSockets(deps.strand);
-  parts.logs = MakeTelemetryLogSink(deps.telemetry, deps.strand);
+  parts.logs = MakeTelemetryLogSink(deps.telemetry, deps.strand, &parts.grants);
   parts.probe = MakeMachineProbe({.node = config.node,
                                   .host = config.host,
                                   .data_folder = config.data_folder,
@@ -212,6 +217,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
             .sockets = parts.sockets.get(),
             .workloads = parts.workloads.get(),
             .logs = parts.logs.get(),
+            .grants = &parts.grants,
             .usage = ReadTaskUsage,
             .devices = MakeTaskDeviceLook([] { return gpu::OpenNvml(); }),
             .driver = parts.driver.get(),

@@ -83,6 +83,7 @@ absl::Status Run(const config::v1::SchedulerConfig& config, const process::Start
   deps.metrics = process->registry();
   deps.spans = process->spans();
   deps.credentials = process->server_credentials();
+  deps.identity = process->identity();
   deps.data_loader = process->ChannelToLeader(config.data_loader(), "/svc/data_loader");
   if (config.has_telemetry()) {
     deps.telemetry = process->ChannelTo(config.telemetry(), "/svc/telemetry");

@@ -16,6 +16,7 @@
 #include "services/scheduler/api/queue_service.h"
 #include "services/scheduler/committed_view.h"
 #include "services/scheduler/engine.h"
+#include "services/scheduler/placement_signer.h"
 
 namespace capstan::scheduler {
 
@@ -31,6 +32,7 @@ struct Server::Parts {
   std::unique_ptr<EventShipper> shipper;
   std::unique_ptr<TelemetryArchive> archive;
   std::unique_ptr<CommittedView> view;
+  std::unique_ptr<PlacementSigner> placements;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<JobService> job_service;
   std::unique_ptr<QueueService> queue_service;
@@ -115,6 +117,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   api.engine = parts.engine.get();
   api.view = parts.view.get();
   api.tokens = &parts.tokens;
+  if (deps.identity != nullptr) {
+    parts.placements = std::make_unique<PlacementSigner>(deps.identity, &deps.strand->clock());
+    api.placements = parts.placements.get();
+  }
   const int64_t incarnation = deps.store->incarnation();
   parts.job_service = std::make_unique<JobService>(api, config.core, incarnation);
   parts.queue_service = std::make_unique<QueueService>(api);

@@ -13,6 +13,7 @@
 #include "libs/auth/access.h"
 #include "libs/log/log.h"
 #include "libs/metrics/registry.h"
+#include "libs/rpc/identity.h"
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
 #include "libs/trace/span.h"
@@ -48,6 +49,8 @@ struct ServerDeps {
   // Where spans of Jobs go; may be null.
   trace::Sink* spans = nullptr;
   std::shared_ptr<grpc::ServerCredentials> credentials;
+  // With which orders of Tasks are signed; may be null, for tests without certificates.
+  std::shared_ptr<const rpc::Identity> identity;
   std::shared_ptr<grpc::Channel> data_loader;
   // May be null: then events stay in the outbox.
   std::shared_ptr<grpc::Channel> telemetry;

@@ -90,6 +90,11 @@ gate_third_party() {
   return "$status"
 }
 
+# Messages that leave a process or are stored only grow. Debian's Python, which has protobuf.
+gate_contract() {
+  /usr/bin/python3 -B tools/lint/contract.py --check
+}
+
 # Alert rules and dashboards name metrics that there are; every alert is tested and documented.
 gate_monitoring() {
   python3 -B tools/lint/monitoring.py
@@ -194,7 +199,7 @@ run_sanitizer() {
 }
 
 # The quick ones first: what they find is what one wants to know before waiting.
-ALL=(format shellcheck forbidden_calls third_party docs monitoring edges layering clang_tidy tsan asan)
+ALL=(format shellcheck forbidden_calls third_party docs contract monitoring edges layering clang_tidy tsan asan)
 (($# > 0)) || set -- "${ALL[@]}"
 for gate in "$@"; do
   case "$gate" in

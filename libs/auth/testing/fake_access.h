@@ -50,6 +50,11 @@ class FakeAccess final : public Access {
     }
     return caller;
   }
+  // Every Node has the Placement that it claims.
+  absl::Status CheckPlacement(const Caller&, const PlacementClaim&) override {
+    absl::MutexLock lock(&mutex_);
+    return refusal_;
+  }
   absl::Status Recheck(const Caller&) override {
     absl::MutexLock lock(&mutex_);
     return refusal_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libs/auth/placement_claim.h"
 #include "libs/rpc/unary.h"
 #include "libs/status/error.h"
 #include "services/credentials/api/certifiable_key.h"
@@ -33,6 +34,15 @@ absl::Status ValidateTask(const v1::IssueTaskSvidRequest& request) {
   return errors.ToStatus();
 }
 
+auth::PlacementClaim ClaimOf(const v1::IssueTaskSvidRequest& request) {
+  return {.job = request.job(),
+          .job_uid = request.job_uid(),
+          .generation = request.generation(),
+          .group = request.group(),
+          .index = request.index(),
+          .service_account = request.service_account()};
+}
+
 }  // namespace
 
 grpc::ServerUnaryReactor* IdentityServiceHandlers::RenewSvid(grpc::CallbackServerContext* context,
@@ -60,6 +70,9 @@ grpc::ServerUnaryReactor* IdentityServiceHandlers::IssueTaskSvid(
   return rpc::HandleUnary(context, access_, act::kIssueTaskSvid, request, response, ValidateTask,
                           [this](const rpc::Call& call, const v1::IssueTaskSvidRequest& request,
                                  v1::Svid* response, rpc::Finish finish) {
+                            const absl::Status placed =
+                                access_->CheckPlacement(call.caller, ClaimOf(request));
+                            if (!placed.ok()) return finish(placed);
                             absl::StatusOr<CertifiableKey> key =
                                 MakeCertifiableKey(request.certificate_request(), secrets_);
                             if (!key.ok()) return finish(key.status());

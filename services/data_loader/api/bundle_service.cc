@@ -12,6 +12,7 @@
 #include "services/data_loader/api/calling_node.h"
 #include "services/data_loader/api/check_name.h"
 #include "services/data_loader/api/commit_request.h"
+#include "services/data_loader/api/output_claim.h"
 #include "services/data_loader/core/dataset_request.h"
 
 namespace capstan::data_loader {
@@ -58,6 +59,9 @@ grpc::ServerUnaryReactor* BundleService::PinBundle(grpc::CallbackServerContext* 
       },
       [this](const rpc::Call& call, const pb::PinBundleRequest& request,
              pb::PinVersionResponse* response, rpc::Finish finish) {
+        const absl::Status placed = deps_.access->CheckPlacement(
+            call.caller, {.holder = request.holder(), .bundle = request.name()});
+        if (!placed.ok()) return finish(placed);
         deps_.strand->Post([this, node = NodeOf(call.caller), &request, response,
                             finish = std::move(finish)]() mutable {
           deps_.engine->PinBundle(request, node, rpc::RespondWith(response, std::move(finish)));
@@ -71,8 +75,10 @@ grpc::ServerUnaryReactor* OutputService::OpenOutput(grpc::CallbackServerContext*
   return rpc::HandleUnary(
       context, deps_.access, "/capstan.dataloader.v1.OutputService/OpenOutput", request, response,
       CheckOpenOutput,
-      [this](const rpc::Call&, const pb::OpenOutputRequest& request,
+      [this](const rpc::Call& call, const pb::OpenOutputRequest& request,
              pb::OpenOutputResponse* response, rpc::Finish finish) {
+        const absl::Status placed = deps_.access->CheckPlacement(call.caller, ClaimOf(request));
+        if (!placed.ok()) return finish(placed);
         deps_.strand->Post([this, &request, response, finish = std::move(finish)]() mutable {
           deps_.engine->OpenOutput(request, rpc::RespondWith(response, std::move(finish)));
         });
@@ -85,8 +91,10 @@ grpc::ServerUnaryReactor* OutputService::CommitOutput(grpc::CallbackServerContex
   return rpc::HandleUnary(
       context, deps_.access, "/capstan.dataloader.v1.OutputService/CommitOutput", request, response,
       CheckCommitOutput,
-      [this](const rpc::Call&, const pb::CommitOutputRequest& request,
+      [this](const rpc::Call& call, const pb::CommitOutputRequest& request,
              pb::CommitOutputResponse* response, rpc::Finish finish) {
+        const absl::Status placed = deps_.access->CheckPlacement(call.caller, ClaimOf(request));
+        if (!placed.ok()) return finish(placed);
         deps_.strand->Post([this, &request, response, finish = std::move(finish)]() mutable {
           deps_.engine->CommitOutput(request, rpc::RespondWith(response, std::move(finish)));
         });

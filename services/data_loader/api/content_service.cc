@@ -96,8 +96,8 @@ grpc::ServerReadReactor<pb::UploadOutputRequest>* ContentService::UploadOutput(
   return rpc::HandleUpload<pb::UploadOutputRequest>(
       context, deps_.access, "/capstan.dataloader.v1.ContentService/UploadOutput", response,
       writer_, kOutputUploadLimits,
-      [this](const auth::Caller&, const pb::UploadOutputRequest& header) {
-        return OpenOutputUpload(deps_, site_, header);
+      [this](const auth::Caller& caller, const pb::UploadOutputRequest& header) {
+        return OpenOutputUpload(deps_, site_, caller, header);
       });
 }
 

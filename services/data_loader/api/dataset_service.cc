@@ -222,6 +222,9 @@ grpc::ServerUnaryReactor* DataLoadService::PinVersion(grpc::CallbackServerContex
       },
       [this](const rpc::Call& call, const pb::PinVersionRequest& request,
              pb::PinVersionResponse* response, rpc::Finish finish) {
+        const absl::Status placed = deps_.access->CheckPlacement(
+            call.caller, {.holder = request.holder(), .version = request.version()});
+        if (!placed.ok()) return finish(placed);
         deps_.strand->Post([this, node = NodeOf(call.caller), &request, response,
                             finish = std::move(finish)]() mutable {
           deps_.engine->PinVersion(request, node, rpc::RespondWith(response, std::move(finish)));

@@ -11,6 +11,7 @@
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "services/data_loader/api/commit_request.h"
+#include "services/data_loader/api/output_claim.h"
 
 namespace capstan::data_loader {
 namespace {
@@ -102,11 +103,13 @@ class Receiver final : public OutputReceiver {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<OutputReceiver>> OpenOutputUpload(
-    const ApiDeps& deps, Site* site, const pb::UploadOutputRequest& header) {
+    const ApiDeps& deps, Site* site, const auth::Caller& caller,
+    const pb::UploadOutputRequest& header) {
   if (header.part_case() != pb::UploadOutputRequest::kHeader) {
     return FieldError("header", "is absent; the first message holds it");
   }
   CAPSTAN_RETURN_IF_ERROR(CheckCommit(header.header(), Staging::kUploaded));
+  CAPSTAN_RETURN_IF_ERROR(deps.access->CheckPlacement(caller, ClaimOf(header.header())));
   CAPSTAN_ASSIGN_OR_RETURN(absl::optional<pb::CommitOutputResponse> before,
                            AskEngine(deps, header.header()));
   return std::make_unique<Receiver>(deps, site, header.header(), std::move(before));

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "libs/auth/principal.h"
 #include "libs/rpc/upload.h"
 #include "proto/capstan/dataloader/v1/bundle.pb.h"
 #include "proto/capstan/dataloader/v1/content.pb.h"
@@ -23,9 +24,10 @@ inline constexpr rpc::UploadLimits kOutputUploadLimits{
 
 // Receives what a Task has written, after its header, which `header` must be, and which is checked:
 // the generation must be open now, and is compared again when the content has come. Blocks for the
-// engine's strand.
+// engine's strand. The caller must hold a Placement of the Job.
 absl::StatusOr<std::unique_ptr<OutputReceiver>> OpenOutputUpload(
-    const ApiDeps& deps, Site* site, const capstan::dataloader::v1::UploadOutputRequest& header);
+    const ApiDeps& deps, Site* site, const auth::Caller& caller,
+    const capstan::dataloader::v1::UploadOutputRequest& header);
 
 }  // namespace capstan::data_loader
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "libs/time/proto_time.h"
 #include "services/executor/core/executor_bench.h"
 
 namespace capstan::executor {
@@ -36,6 +37,33 @@ TEST(ExecutorCoreTest, RefusesALowerTokenAlsoAfterARestart) {
   EXPECT_TRUE(HasAlarm(effects, "LOWER_TOKEN"));
   EXPECT_EQ(bench.core_->tasks().Find(kA), nullptr);
   EXPECT_FALSE(bench.core_->up_connected());
+}
+
+TEST(ExecutorCoreTest, KeepsTheGrantOfAnOrderThatComesAgainNewlySigned) {
+  const auto granted = [](absl::Time signed_at) {
+    capstan::type::v1::Placement placement;
+    *placement.mutable_sign_time() = capstan::ToProto(signed_at);
+    DesiredTask task = Want(kA, "n1", DesiredTask::PHASE_PREPARE);
+    task.mutable_grant()->set_placement(placement.SerializeAsString());
+    return task;
+  };
+  const absl::Time then = absl::FromUnixSeconds(1'800'000'000);
+  Bench bench;
+  bench.Apply(UpConnected{1});
+  bench.Desire(1, 5, {Want(kA, "n1", DesiredTask::PHASE_PREPARE)}, true);
+  // From a scheduler of the version before, then from one of this.
+  bench.Desire(1, 5, {granted(then)}, true);
+  const auto kept = [&bench] {
+    return bench.core_->tasks().Find(kA)->desired->grant().placement();
+  };
+  EXPECT_EQ(kept(), granted(then).grant().placement());
+  bench.Desire(1, 5, {granted(then + absl::Hours(1))}, true);
+  EXPECT_EQ(kept(), granted(then).grant().placement());
+  bench.Restart();
+  EXPECT_EQ(kept(), granted(then).grant().placement());
+  bench.Apply(UpConnected{2});
+  bench.Desire(2, 5, {granted(then + absl::Hours(24 * 31))}, true);
+  EXPECT_EQ(kept(), granted(then + absl::Hours(24 * 31)).grant().placement());
 }
 
 TEST(ExecutorCoreTest, AnswersNoAgentBeforeARenewalOfThisLifeWasAnswered) {

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "libs/session/fencing_token.h"
+#include "libs/session/placement.h"
 #include "libs/status/error.h"
 #include "libs/trace/context.h"
 #include "libs/trace/span.h"
@@ -217,6 +218,7 @@ void ExecutorCore::OnDesiredTask(const TaskId& id, const DesiredTask& task, Now 
   ContinueTrace(id, entry, &wanted, now);
   if (entry.desired.has_value()) {
     wanted.set_unix_uid(entry.desired->unix_uid());
+    session::KeepGrant(*entry.desired, &wanted);
     // Phases only rise, whoever speaks: what was started cannot become unstarted.
     if (wanted.phase() < entry.desired->phase()) wanted = *entry.desired;
   } else {

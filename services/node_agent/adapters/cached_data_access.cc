@@ -22,12 +22,14 @@ constexpr absl::Duration kDeadline = absl::Seconds(20);
 
 class CachedDataAccess final : public DataAccess {
  public:
-  CachedDataAccess(const std::shared_ptr<grpc::Channel>& channel, Strand* strand, NodeCache* cache)
+  CachedDataAccess(const std::shared_ptr<grpc::Channel>& channel, Strand* strand, NodeCache* cache,
+                   const GrantBook* grants)
       : bundles_(dl::BundleService::NewStub(channel)),
         loads_(dl::DataLoadService::NewStub(channel)),
         outputs_(dl::OutputService::NewStub(channel)),
         strand_(strand),
-        cache_(cache) {}
+        cache_(cache),
+        grants_(grants) {}
 
   void OpenOutput(const std::string& output, const std::string& job_uid, int64_t generation,
                   Callback<OpenedOutput> done) override {
@@ -36,8 +38,8 @@ class CachedDataAccess final : public DataAccess {
     request.set_job_uid(job_uid);
     request.set_generation(generation);
     const std::string holder = absl::StrCat(job_uid, "/", generation);
-    rpc::CallUnary(outputs_.get(), &OutputAsync::OpenOutput, std::move(request),
-                   {.deadline = kDeadline}, strand_,
+    rpc::CallUnary(outputs_.get(), &OutputAsync::OpenOutput, std::move(request), Options(holder),
+                   strand_,
                    [this, alive = std::weak_ptr<char>(alive_), output, holder,
                     done = std::move(done)](absl::StatusOr<dl::OpenOutputResponse> answer) mutable {
                      if (alive.expired()) return;
@@ -51,9 +53,8 @@ class CachedDataAccess final : public DataAccess {
     dl::PinBundleRequest request;
     request.set_name(bundle);
     request.set_holder(holder);
-    rpc::CallUnary(bundles_.get(), &BundleAsync::PinBundle, std::move(request),
-                   {.deadline = kDeadline}, strand_,
-                   BringPinned("bundles", bundle, holder, std::move(done)));
+    rpc::CallUnary(bundles_.get(), &BundleAsync::PinBundle, std::move(request), Options(holder),
+                   strand_, BringPinned("bundles", bundle, holder, std::move(done)));
   }
 
   void PinVersion(const std::string& version, const std::string& holder,
@@ -61,9 +62,8 @@ class CachedDataAccess final : public DataAccess {
     dl::PinVersionRequest request;
     request.set_version(version);
     request.set_holder(holder);
-    rpc::CallUnary(loads_.get(), &LoadAsync::PinVersion, std::move(request),
-                   {.deadline = kDeadline}, strand_,
-                   BringPinned("versions", version, holder, std::move(done)));
+    rpc::CallUnary(loads_.get(), &LoadAsync::PinVersion, std::move(request), Options(holder),
+                   strand_, BringPinned("versions", version, holder, std::move(done)));
   }
 
   void CommitOutput(const OutputCommit& commit, Callback<std::string> done) override {
@@ -84,6 +84,12 @@ class CachedDataAccess final : public DataAccess {
   }
 
  private:
+  rpc::CallOptions Options(const std::string& holder) const {
+    rpc::CallOptions options{.deadline = kDeadline};
+    if (grants_ != nullptr) options.metadata = grants_->OfHolder(holder);
+    return options;
+  }
+
   Callback<dl::PinVersionResponse> BringPinned(const std::string& collection,
                                                const std::string& resource,
                                                const std::string& holder,
@@ -137,14 +143,16 @@ class CachedDataAccess final : public DataAccess {
   const std::unique_ptr<dl::OutputService::Stub> outputs_;
   Strand* const strand_;
   NodeCache* const cache_;
+  const GrantBook* const grants_;
   const std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 
 }  // namespace
 
 std::unique_ptr<DataAccess> MakeCachedDataAccess(const std::shared_ptr<grpc::Channel>& channel,
-                                                 Strand* strand, NodeCache* cache) {
-  return std::make_unique<CachedDataAccess>(channel, strand, cache);
+                                                 Strand* strand, NodeCache* cache,
+                                                 const GrantBook* grants) {
+  return std::make_unique<CachedDataAccess>(channel, strand, cache, grants);
 }
 
 }  // namespace capstan::node_agent

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "libs/content/content_reader.h"
@@ -30,8 +31,9 @@ constexpr absl::Duration kCommitDeadline = absl::Minutes(60);
 
 class LoaderGrpcContent final : public LoaderContent {
  public:
-  LoaderGrpcContent(const std::shared_ptr<grpc::Channel>& channel, metrics::Registry* registry)
-      : stub_(pb::ContentService::NewStub(channel)) {
+  LoaderGrpcContent(const std::shared_ptr<grpc::Channel>& channel, metrics::Registry* registry,
+                    const GrantBook* grants)
+      : stub_(pb::ContentService::NewStub(channel)), grants_(grants) {
     if (registry == nullptr) return;
     fetched_bytes_ = registry->AddCounter("cache_fetched_bytes_total",
                                           "Content brought to this Node", {{"origin", "loader"}});
@@ -96,6 +98,12 @@ class LoaderGrpcContent final : public LoaderContent {
     CAPSTAN_ASSIGN_OR_RETURN(SafeRoot again, SafeRoot::Open(root.path()));
     content::ContentReader reader(std::move(again), manifest);
     OpenCalls::Call call(&calls_, kCommitDeadline);
+    if (grants_ != nullptr) {
+      const std::string holder = absl::StrCat(commit.job_uid(), "/", commit.generation());
+      for (const auto& [key, value] : grants_->OfHolder(holder)) {
+        call.context()->AddMetadata(key, value);
+      }
+    }
     pb::CommitOutputResponse response;
     const auto writer = stub_->UploadOutput(call.context(), &response);
     pb::UploadOutputRequest message;
@@ -136,6 +144,7 @@ class LoaderGrpcContent final : public LoaderContent {
 
  private:
   const std::unique_ptr<pb::ContentService::Stub> stub_;
+  const GrantBook* const grants_;
   OpenCalls calls_;
   absl::optional<metrics::Counter> fetched_bytes_;
 };
@@ -143,8 +152,9 @@ class LoaderGrpcContent final : public LoaderContent {
 }  // namespace
 
 std::unique_ptr<LoaderContent> MakeLoaderGrpcContent(const std::shared_ptr<grpc::Channel>& channel,
-                                                     metrics::Registry* registry) {
-  return std::make_unique<LoaderGrpcContent>(channel, registry);
+                                                     metrics::Registry* registry,
+                                                     const GrantBook* grants) {
+  return std::make_unique<LoaderGrpcContent>(channel, registry, grants);
 }
 
 }  // namespace capstan::node_agent

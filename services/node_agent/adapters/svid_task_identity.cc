@@ -96,8 +96,12 @@ absl::StatusOr<TaskSvid> ReadSvid(const std::string& directory) {
 
 class SvidTaskIdentity final : public TaskIdentity {
  public:
-  SvidTaskIdentity(const std::shared_ptr<grpc::Channel>& channel, Strand* strand, Strand* files)
-      : stub_(cr::IdentityService::NewStub(channel)), strand_(strand), files_(files) {}
+  SvidTaskIdentity(const std::shared_ptr<grpc::Channel>& channel, Strand* strand, Strand* files,
+                   const GrantBook* grants)
+      : stub_(cr::IdentityService::NewStub(channel)),
+        strand_(strand),
+        files_(files),
+        grants_(grants) {}
 
   void Issue(const IssueIdentity& order,
              absl::AnyInvocable<void(absl::StatusOr<std::string>)> done) override {
@@ -113,9 +117,11 @@ class SvidTaskIdentity final : public TaskIdentity {
     request.set_generation(order.id.generation);
     request.set_group(order.id.group);
     request.set_index(order.id.index);
+    rpc::CallOptions options{.deadline = absl::Seconds(5)};
+    if (grants_ != nullptr) options.metadata = grants_->OfTask(order.id);
     rpc::CallUnary(
         stub_.get(), &cr::IdentityService::StubInterface::async_interface::IssueTaskSvid,
-        std::move(request), {.deadline = absl::Seconds(5)}, strand_,
+        std::move(request), options, strand_,
         [strand = strand_, files = files_, order, pem = key->ToPem(),
          done = std::move(done)](absl::StatusOr<cr::Svid> svid) mutable {
           if (!svid.ok()) return done(svid.status());
@@ -151,13 +157,15 @@ class SvidTaskIdentity final : public TaskIdentity {
   const std::unique_ptr<cr::IdentityService::Stub> stub_;
   Strand* const strand_;
   Strand* const files_;
+  const GrantBook* const grants_;
 };
 
 }  // namespace
 
 std::unique_ptr<TaskIdentity> MakeSvidTaskIdentity(const std::shared_ptr<grpc::Channel>& channel,
-                                                   Strand* strand, Strand* files) {
-  return std::make_unique<SvidTaskIdentity>(channel, strand, files);
+                                                   Strand* strand, Strand* files,
+                                                   const GrantBook* grants) {
+  return std::make_unique<SvidTaskIdentity>(channel, strand, files, grants);
 }
 
 }  // namespace capstan::node_agent

@@ -243,6 +243,7 @@ class AgentBench {
   absl::optional<BootTime> confirmed_truth;
   std::deque<Call> pending;
   std::vector<std::string> asked;
+  std::map<TaskId, HoldGrant> grants;
   std::vector<trace::Span> spans;
   std::map<TaskId, int> starts;
   std::map<TaskId, int> kills;
@@ -292,6 +293,8 @@ class AgentBench {
       for (const auto& key : up->message.observations().gone()) gone.insert(TaskId::Of(key));
     } else if (const auto* told = std::get_if<TellSpan>(&effect)) {
       spans.push_back(told->span);
+    } else if (const auto* grant = std::get_if<HoldGrant>(&effect)) {
+      grants[grant->id] = *grant;
     } else if (const auto* open = std::get_if<OpenOutput>(&effect)) {
       Wait("OpenOutput", *open);
     } else if (const auto* bundle = std::get_if<PinBundle>(&effect)) {

@@ -197,6 +197,7 @@ void AgentCore::OnDiscovered(const std::vector<Remains>& found, Now now) {
   std::map<TaskId, const Remains*> by_id;
   for (const Remains& remains : found) by_id[TaskId::Of(remains.key)] = &remains;
   for (auto& [id, entry] : tasks_) {
+    HoldGrantOf(id, entry);
     const auto it = by_id.find(id);
     Adopt(id, entry, it == by_id.end() ? nullptr : it->second);
   }

@@ -91,6 +91,8 @@ class AgentCore {
     int attempts = 0;
     bool waiting = false;
     BootTime retry_at;
+    // Until when it is worth to ask for an identity; set by the first attempt that failed.
+    absl::optional<BootTime> identity_until;
     // START: the ports were found free.
     bool ports_checked = false;
     bool logs_shipped = false;
@@ -150,6 +152,7 @@ class AgentCore {
   void OnDesired(const capstan::type::v1::DesiredTasks& desired);
   void OnOrder(const session::TaskId& id, const capstan::type::v1::DesiredTask& order);
   void OnNewOrder(const session::TaskId& id, const capstan::type::v1::DesiredTask& order);
+  void HoldGrantOf(const session::TaskId& id, const Entry& entry);
   void OnForgotten(const session::TaskId& id);
   void OnSyncComplete(const std::set<session::TaskId>& named);
   void OnRenewalAnswer(const capstan::type::v1::RenewalAnswer& answer);

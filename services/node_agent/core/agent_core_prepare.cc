@@ -12,9 +12,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
+#include "libs/session/placement.h"
 #include "libs/status/error.h"
 #include "services/node_agent/core/agent_core.h"
 
@@ -33,16 +32,11 @@ constexpr int kPinFirstDataset = 2;
 // Attempts at a part on this machine before PREPARE fails; what others must answer is tried until
 // the scheduler gives up.
 constexpr int kLocalAttempts = 4;
-// Attempts at an identity before the Task goes without one.
-constexpr int kIdentityAttempts = 3;
+// For how long an identity is asked for before the Task goes without one: longer than a restart or
+// a change of leader of credentials takes.
+constexpr absl::Duration kIdentityPatience = absl::Seconds(30);
 // Times the ports are chosen anew.
 constexpr int kPortAttempts = 20;
-
-// `projects/{p}` of `projects/{p}/jobs/{j}`.
-absl::string_view ProjectOf(absl::string_view job) {
-  const size_t end = job.find("/jobs/");
-  return end == absl::string_view::npos ? job : job.substr(0, end);
-}
 
 std::string HolderOf(const TaskId& id) { return absl::StrCat(id.job_uid, "/", id.generation); }
 
@@ -102,21 +96,12 @@ void AgentCore::Prepare(const TaskId& id, Entry& entry) {
     }
     if (entry.part == kPinBundle) {
       if (launch.bundle().empty()) continue;
-      absl::string_view hex = launch.bundle();
-      absl::ConsumePrefix(&hex, "sha256:");
-      after_.push_back(PinBundle{id, NewTicket(entry),
-                                 absl::StrCat(ProjectOf(launch.job()), "/bundles/", hex),
-                                 HolderOf(id)});
+      after_.push_back(PinBundle{id, NewTicket(entry), session::BundleOf(launch), HolderOf(id)});
       return;
     }
     if (entry.part < kPinFirstDataset + datasets) {
       const auto& mount = launch.datasets(entry.part - kPinFirstDataset);
-      after_.push_back(
-          PinVersion{id, NewTicket(entry),
-                     absl::StrContains(mount.version(), '/')
-                         ? mount.version()
-                         : absl::StrCat(mount.dataset(), "/versions/", mount.version()),
-                     HolderOf(id)});
+      after_.push_back(PinVersion{id, NewTicket(entry), session::VersionOf(mount), HolderOf(id)});
       return;
     }
     switch (entry.part - kPinFirstDataset - datasets) {
@@ -163,14 +148,18 @@ void AgentCore::OnPrepareAnswer(const TaskId& id, Entry& entry, const Answered& 
   if (StopOf(entry).has_value()) return;
   if (!answered.status.ok()) {
     const std::string message(answered.status.message());
-    if (local == 2 && (entry.attempts + 1 >= kIdentityAttempts || !Transient(answered.status))) {
+    const bool identity = local == 2;
+    if (identity && !entry.identity_until.has_value()) {
+      entry.identity_until = now.boot + kIdentityPatience;
+    }
+    if (identity && (now.boot >= *entry.identity_until || !Transient(answered.status))) {
       // No outage of credentials stops a Job: what needs the identity will say so itself.
       ++entry.part;
       entry.attempts = 0;
       return;
     }
     if ((remote && !Transient(answered.status)) || (local == 0 && !Transient(answered.status)) ||
-        (!remote && entry.attempts + 1 >= kLocalAttempts)) {
+        (!remote && !identity && entry.attempts + 1 >= kLocalAttempts)) {
       return PrepareFailed(id, entry, message);
     }
     // What is being brought comes nearer: whoever waits for it must not wait longer and longer.

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "libs/session/fencing_token.h"
+#include "libs/session/placement.h"
 #include "libs/status/error.h"
 #include "services/node_agent/core/agent_core.h"
 #include "services/node_agent/core/deadline.h"
@@ -218,9 +219,12 @@ void AgentCore::OnOrder(const TaskId& id, const DesiredTask& order) {
   if (order.phase() == DesiredTask::PHASE_START && !order.launch().traceparent().empty()) {
     next.mutable_launch()->set_traceparent(order.launch().traceparent());
   }
+  if (order.has_grant()) *next.mutable_grant() = order.grant();
+  session::KeepGrant(entry.order, &next);
   if (session::SerializeDeterministic(next) == session::SerializeDeterministic(entry.order)) return;
   entry.order = std::move(next);
   entry.waiting = false;
+  HoldGrantOf(id, entry);
   capstan::nodeagent::record::v1::Order record;
   *record.mutable_task() = entry.order;
   persist_.Put(OrderKey(id), record);
@@ -232,6 +236,7 @@ void AgentCore::OnNewOrder(const TaskId& id, const DesiredTask& order) {
   capstan::nodeagent::record::v1::Order record;
   *record.mutable_task() = order;
   persist_.Put(OrderKey(id), record);
+  HoldGrantOf(id, entry);
   entry.record.set_stage(TaskRecord::STAGE_PREPARING);
   entry.record.set_boot_id(config_.boot_id);
   entry.record.set_unix_uid(order.unix_uid());
@@ -252,6 +257,12 @@ void AgentCore::OnNewOrder(const TaskId& id, const DesiredTask& order) {
   } else {
     Persist(id, entry, true);
   }
+}
+
+void AgentCore::HoldGrantOf(const TaskId& id, const Entry& entry) {
+  if (!entry.order.has_grant() || entry.record.removed()) return;
+  after_.push_back(
+      HoldGrant{id, entry.order.launch().job(), entry.order.grant().SerializeAsString()});
 }
 
 void AgentCore::OnForgotten(const TaskId& id) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "libs/time/proto_time.h"
 #include "services/node_agent/core/agent_bench.h"
 #include "services/node_agent/core/deadline.h"
 
@@ -59,6 +60,77 @@ TEST(AgentCoreTest, SupersededGenerationFailsPrepareAndAsksNothingMore) {
   bench.AnswerNext(absl::FailedPreconditionError("a higher generation is open"));
   EXPECT_EQ(bench.End(kA).cause(), TaskEnd::CAUSE_PREPARE_FAILED);
   EXPECT_EQ(bench.asked, (std::vector<std::string>{"OpenOutput"}));
+}
+
+TEST(AgentCoreTest, AnIdentityIsAskedForHalfAMinuteLong) {
+  AgentBench bench;
+  bench.Connect();
+  bench.Order({AgentBench::Want(kA, DesiredTask::PHASE_PREPARE, false)});
+  while (bench.pending.front().name != "IssueIdentity") bench.AnswerNext(absl::OkStatus());
+  const BootTime first = bench.now.boot;
+  while (bench.Stage(kA) == TaskRecord::STAGE_PREPARING && !bench.pending.empty() &&
+         bench.pending.front().name == "IssueIdentity") {
+    bench.AnswerNext(absl::UnavailableError("credentials is away"));
+    if (!bench.pending.empty()) break;
+    EXPECT_EQ(bench.LastReport(kA).progress(), "credentials is away");
+    bench.Advance(absl::Seconds(15));
+    bench.Apply(Tick{});
+  }
+  EXPECT_GE(bench.now.boot - first, absl::Seconds(30));
+  bench.AnswerAll();
+  // No outage of credentials stops a Job.
+  EXPECT_EQ(bench.Stage(kA), TaskRecord::STAGE_PREPARED);
+  EXPECT_EQ(bench.core->tasks().at(kA).record.svid_directory(), "");
+}
+
+TEST(AgentCoreTest, ARefusedIdentityIsNotAskedForAgain) {
+  AgentBench bench;
+  bench.Connect();
+  bench.Order({AgentBench::Want(kA, DesiredTask::PHASE_PREPARE, false)});
+  while (bench.pending.front().name != "IssueIdentity") bench.AnswerNext(absl::OkStatus());
+  bench.AnswerNext(absl::PermissionDeniedError("no"));
+  ASSERT_FALSE(bench.pending.empty());
+  EXPECT_EQ(bench.pending.front().name, "CheckPorts");
+}
+
+DesiredTask Granted(DesiredTask task, absl::Time signed_at) {
+  capstan::type::v1::Placement placement;
+  *placement.mutable_sign_time() = capstan::ToProto(signed_at);
+  task.mutable_grant()->set_placement(placement.SerializeAsString());
+  return task;
+}
+
+TEST(AgentCoreTest, TheGrantOfAnOrderIsShownFromBeginningToEnd) {
+  const absl::Time then = absl::FromUnixSeconds(1'800'000'000);
+  const DesiredTask prepare = AgentBench::Want(kA, DesiredTask::PHASE_PREPARE, true);
+  AgentBench bench;
+  bench.Connect();
+  bench.Order({Granted(prepare, then)});
+  const std::string first = Granted(prepare, then).grant().SerializeAsString();
+  ASSERT_EQ(bench.grants[kA].grant, first);
+  EXPECT_EQ(bench.grants[kA].job, "projects/p/jobs/j");
+  // Signed anew with each session: nothing is written for that.
+  bench.grants.clear();
+  bench.Order({Granted(prepare, then + absl::Hours(1))});
+  EXPECT_TRUE(bench.grants.empty());
+  bench.AnswerAll();
+  // An agent that begins anew shows it again.
+  bench.Restart(true);
+  EXPECT_EQ(bench.grants[kA].grant, first);
+  // In time it is replaced.
+  bench.Connect();
+  bench.Order({Granted(prepare, then + absl::Hours(24 * 31))});
+  EXPECT_NE(bench.grants[kA].grant, first);
+}
+
+TEST(AgentCoreTest, AnOrderFromBeforeTheUpgradeGetsItsGrantLater) {
+  const DesiredTask prepare = AgentBench::Want(kA, DesiredTask::PHASE_PREPARE, true);
+  AgentBench bench;
+  bench.Connect();
+  bench.Order({prepare});
+  EXPECT_TRUE(bench.grants.empty());
+  bench.Order({Granted(prepare, absl::FromUnixSeconds(1'800'000'000))});
+  EXPECT_EQ(bench.grants.count(kA), 1u);
 }
 
 TEST(AgentCoreTest, UnavailableLoaderIsAskedAgainAndAStopDoesNotWaitForIt) {

@@ -186,6 +186,14 @@ struct KeepIdentity {
 struct DropIdentity {
   session::TaskId id;
 };
+// Shows the grant with what is asked of services for the Task, from now on until RemovePlace.
+struct HoldGrant {
+  session::TaskId id;
+  // `projects/{p}/jobs/{j}`.
+  std::string job;
+  // Serialised PlacementGrant.
+  std::string grant;
+};
 struct CheckPorts {
   session::TaskId id;
   Ticket ticket = 0;
@@ -268,7 +276,7 @@ using Effect =
     std::variant<SendUp, CloseUp, Alarm, OpenOutput, PinBundle, PinVersion, MakePlace, Furnish,
                  IssueIdentity, CheckPorts, StartTask, ControlTask, KillTask, CommitFinal,
                  CommitCheckpoint, RefuseCheckpoint, RemovePlace, ReleasePins, ServeSocket,
-                 CloseSocket, ShipLogs, KeepIdentity, DropIdentity, TellSpan>;
+                 CloseSocket, ShipLogs, KeepIdentity, DropIdentity, HoldGrant, TellSpan>;
 
 // The folder in that of a Task's identity that holds its files: a link, which is replaced as a
 // whole.

@@ -13,6 +13,7 @@
 #include "libs/strand/strand.h"
 #include "services/scheduler/committed_view.h"
 #include "services/scheduler/engine.h"
+#include "services/scheduler/placement_signer.h"
 
 namespace capstan::scheduler {
 
@@ -26,6 +27,8 @@ struct ApiDeps {
   Engine* engine = nullptr;
   CommittedView* view = nullptr;
   const resource::PageTokens* tokens = nullptr;
+  // Gives orders their grants, on the strand; null in tests over channels without certificates.
+  PlacementSigner* placements = nullptr;
 };
 
 // Runs `read(view)` on the strand once the view shows every answer given so far, and ends the call

@@ -25,6 +25,9 @@ grpc::ServerUnaryReactor* StreamServiceHandler::AppendRecords(
         if (!call.caller.id.has_value() || !MayAppend(*call.caller.id, request.stream())) {
           return finish(status::PermissionDenied(call.caller.method, request.stream()));
         }
+        const absl::Status placed =
+            access_->CheckPlacement(call.caller, {.job = JobOf(request.stream())});
+        if (!placed.ok()) return finish(placed);
         const std::string caller = call.caller.id->Path();
         std::vector<v1::Record> records(request.records().begin(), request.records().end());
         for (v1::Record& record : records) {

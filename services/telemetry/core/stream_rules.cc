@@ -29,13 +29,16 @@ bool IsStreamName(absl::string_view name) {
 
 bool MayAppend(const auth::SpiffeId& caller, absl::string_view stream) {
   if (caller.kind == auth::SpiffeId::Kind::kService) return true;
-  if (caller.kind != auth::SpiffeId::Kind::kNode &&
-      caller.kind != auth::SpiffeId::Kind::kExecutor) {
-    return false;
-  }
+  if (caller.kind != auth::SpiffeId::Kind::kNode) return false;
   const auto parsed = resource::JobStreamName::Parse(stream);
   return parsed.ok() &&
          (parsed->stream == "log" || parsed->stream == "metrics" || parsed->stream == "usage");
+}
+
+std::string JobOf(absl::string_view stream) {
+  const auto parsed = resource::JobStreamName::Parse(stream);
+  if (!parsed.ok()) return "";
+  return resource::JobName{parsed->project, parsed->job}.ToString();
 }
 
 absl::Status CheckAppend(const v1::AppendRecordsRequest& request) {

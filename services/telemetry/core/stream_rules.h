@@ -25,10 +25,13 @@ inline constexpr int kMaxAttributeBytes = 256;
 // is also a safe relative path.
 bool IsStreamName(absl::string_view name);
 
-// Whether `caller` may append to a Stream with a good name: a Node or an executor to the log,
-// the metrics and the usage of a Job, a service to any. What a Job's events and the audit trail say
-// is not theirs.
+// Whether `caller` may append to a Stream with a good name: a Node to the log, the metrics and the
+// usage of a Job that was placed on it, a service to any. What a Job's events and the audit trail
+// say is not a Node's.
 bool MayAppend(const auth::SpiffeId& caller, absl::string_view stream);
+
+// `projects/{p}/jobs/{j}` of a Job's Stream; empty for others.
+std::string JobOf(absl::string_view stream);
 
 // INVALID_ARGUMENT with everything that is wrong.
 absl::Status CheckAppend(const v1::AppendRecordsRequest& request);

@@ -75,20 +75,23 @@ TEST(StreamRulesTest, FiltersByAttributesButNeverAGap) {
 
 TEST(StreamRulesTest, NodesAppendToLogsAndMetricsOnly) {
   const auto node = auth::SpiffeId::Node("d", "local", "a");
-  const auto executor = auth::SpiffeId::Executor("d", "local");
   const auto scheduler = auth::SpiffeId::Service("d", "scheduler");
   for (const char* stream : {"projects/p/jobs/j/streams/log", "projects/p/jobs/j/streams/metrics",
                              "projects/p/jobs/j/streams/usage"}) {
     EXPECT_TRUE(MayAppend(node, stream));
-    EXPECT_TRUE(MayAppend(executor, stream));
     EXPECT_TRUE(MayAppend(scheduler, stream));
   }
   for (const char* stream : {"projects/p/jobs/j/streams/events", "streams/audit"}) {
     EXPECT_FALSE(MayAppend(node, stream));
-    EXPECT_FALSE(MayAppend(executor, stream));
     EXPECT_TRUE(MayAppend(scheduler, stream));
   }
   EXPECT_FALSE(MayAppend(auth::SpiffeId::Person("d", "1"), "projects/p/jobs/j/streams/log"));
+  EXPECT_FALSE(MayAppend(auth::SpiffeId::Executor("d", "local"), "projects/p/jobs/j/streams/log"));
+}
+
+TEST(StreamRulesTest, AStreamIsOfAJobOrOfNone) {
+  EXPECT_EQ(JobOf("projects/p/jobs/j/streams/log"), "projects/p/jobs/j");
+  EXPECT_EQ(JobOf("streams/audit"), "");
 }
 
 }  // namespace

@@ -33,6 +33,7 @@
 #include "libs/rpc/status_conversion.h"
 #include "libs/rpc/testing/test_authority.h"
 #include "libs/rpc/x509.h"
+#include "libs/session/placement.h"
 #include "libs/status/error.h"
 #include "libs/time/proto_time.h"
 #include "libs/time/system_clock.h"
@@ -500,7 +501,7 @@ TEST_F(AccessMatrixTest, NodesActForTasksThatWerePlacedOnThem) {
   placed.set_group("w");
   placed.set_service_account("projects/default/serviceAccounts/default");
   placed.set_bundle(absl::StrCat("projects/default/bundles/", hex));
-  placed.add_versions("projects/default/datasets/d/versions/ab01");
+  placed.add_versions(session::VersionDigest("projects/default/datasets/d/versions/ab01"));
   placed.set_output("projects/default/jobs/serve/output");
   *placed.mutable_sign_time() = ToProto(Now());
   const std::string output =

@@ -2,9 +2,12 @@
 //
 //   crash_test                        as many seeds as it is built for
 //   crash_test --seed=7 [--seeds=3]   these again
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <iterator>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,9 +20,11 @@
 #include "gtest/gtest.h"
 #include "integration/crash/crash_run.h"
 #include "integration/crash/scenario.h"
+#include "integration/platform/store_config.h"
 #include "integration/platform/test_platform.h"
 #include "libs/crash_point/points.h"
 #include "libs/time/system_clock.h"
+#include "tools/testenv/etcd_server.h"
 
 #ifndef CAPSTAN_CRASH_SEEDS
 #define CAPSTAN_CRASH_SEEDS 10
@@ -27,6 +32,9 @@
 
 namespace capstan::integration {
 namespace {
+
+// Starting etcd's platforms takes longer, and what differs is the store alone.
+constexpr uint64_t kSqliteSeedsForOneOfEtcd = 3;
 
 uint64_t first_seed = 1;
 uint64_t seeds = CAPSTAN_CRASH_SEEDS;
@@ -41,14 +49,14 @@ std::vector<absl::string_view> PointsOf(StoreKind store) {
   return points;
 }
 
-// All seeds, until one fails.
-void RunSeeds(StoreKind store, uint64_t seeds, absl::string_view config) {
+// All seeds, until one fails. `begin` gives each platform its configuration, and its store anew.
+void RunSeeds(StoreKind store, uint64_t seeds, const std::function<std::string()>& begin) {
   std::set<std::string> seen;
   int drawn = 0;
   int made = 0;
   const SystemClock clock;
   for (uint64_t seed = first_seed; seed < first_seed + seeds;) {
-    CrashPlatform platform(config);
+    CrashPlatform platform(begin());
     // After the last of them its stores and the machine are judged.
     for (bool last = false; !last && seed < first_seed + seeds; ++seed) {
       last = seed % kSeedsOfAPlatform == 0;
@@ -84,7 +92,21 @@ void RunSeeds(StoreKind store, uint64_t seeds, absl::string_view config) {
 TEST(CrashTest, TheJobFinishesWhereverAProcessDiesOrStops) {
   const auto unable = TestPlatform::Unable();
   if (unable.has_value()) GTEST_SKIP() << *unable;
-  RunSeeds(StoreKind::kSqlite, seeds, "");
+  RunSeeds(StoreKind::kSqlite, seeds, [] { return std::string(); });
+}
+
+TEST(CrashTest, AlsoWhereTheStoreIsEtcd) {
+  const auto unable = TestPlatform::Unable();
+  if (unable.has_value()) GTEST_SKIP() << *unable;
+  std::unique_ptr<testenv::EtcdServer> etcd;
+  RunSeeds(StoreKind::kEtcd, std::max<uint64_t>(1, seeds / kSqliteSeedsForOneOfEtcd), [&etcd] {
+    etcd = nullptr;
+    auto started = testenv::EtcdServer::Start({});
+    EXPECT_TRUE(started.ok()) << started.status();
+    if (!started.ok()) return std::string();
+    etcd = *std::move(started);
+    return StoreConfig(*etcd);
+  });
 }
 
 }  // namespace

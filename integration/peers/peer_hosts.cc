@@ -28,6 +28,7 @@
 #include "libs/rpc/status_conversion.h"
 #include "libs/rpc/testing/test_authority.h"
 #include "libs/safe_path/testing/temporary_folder.h"
+#include "libs/session/placement.h"
 #include "libs/status/status_macros.h"
 #include "libs/store/memory_store.h"
 #include "libs/strand/thread_strand.h"
@@ -213,7 +214,7 @@ absl::Status PeerHosts::Fetch(int host, bool peers) {
   placement.set_job("projects/p/jobs/j");
   placement.set_job_uid(kJobUid);
   placement.set_generation(1);
-  placement.add_versions(parts_->version);
+  placement.add_versions(session::VersionDigest(parts_->version));
   *placement.mutable_sign_time() = ToProto(parts_->clock.Read().wall);
   std::ofstream(identity + "/grant", std::ios::binary)
       << auth::TestGrant(parts_->authority.Issue("/svc/scheduler"), placement);

@@ -1,6 +1,10 @@
 // A backup is taken while a gang runs, and restored under Tasks that go on running: the platform is
 // what it was, speaks with a higher incarnation, and nothing runs twice in one generation. On both
 // kinds of store.
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -20,6 +24,7 @@
 #include "integration/platform/store_config.h"
 #include "integration/platform/test_platform.h"
 #include "libs/safe_path/folder_names.h"
+#include "libs/time/system_clock.h"
 #include "tools/capstan/dev/process.h"
 #include "tools/testenv/etcd_server.h"
 
@@ -197,6 +202,50 @@ TEST_P(TwoStoresTest, AnOlderBackupIsRestoredUnderRunningTasks) {
   platform_->MustSucceed("unknown");
   EXPECT_THAT(platform_->MustCapstan({"admin", "check"}),
               AllOf(HasSubstr("scheduler: sound"), HasSubstr("node_agent: sound")));
+}
+
+// Whenever a restore is killed, nothing starts on what is half of it, and doing it again is all
+// that it takes.
+TEST_P(TwoStoresTest, ARestoreMayBeKilledAtAnyTimeAndIsDoneAgain) {
+  constexpr int kKills = 10;
+  Submit("past", "true");
+  platform_->MustSucceed("past");
+  platform_->MustCapstan({"admin", "backup", "--out", backup_});
+  Submit("later", "true");
+  platform_->MustSucceed("later");
+  platform_->Down();
+  const SystemClock clock;
+  const BootTime begun = clock.Read().boot;
+  ASSERT_EQ(Restore(backup_, {"--force"}).exit_code, 0);
+  const absl::Duration whole = clock.Read().boot - begun;
+  int unfinished = 0;
+  for (int kill = 1; kill <= kKills; ++kill) {
+    dev::SpawnOptions spawn;
+    spawn.argv = platform_->CommandLine({"admin", "restore", "--from", backup_, "--force"});
+    spawn.environment = {"PATH=/usr/bin:/bin", "HOME=" + platform_->folder()};
+    spawn.output_file = "/dev/null";
+    auto child = dev::Child::Spawn(spawn);
+    ASSERT_TRUE(child.ok()) << child.status();
+    dev::WaitForEnd(child->id(), whole * kill / (kKills + 1));
+    dev::SignalProcess(child->id(), SIGKILL);
+    waitpid(child->id().pid, nullptr, 0);
+    if (!std::filesystem::exists(platform_->data_dir() + "/restore.unfinished")) continue;
+    ++unfinished;
+    const CommandResult half = platform_->Capstan({"dev", "up", "--detach"});
+    EXPECT_NE(half.exit_code, 0);
+    EXPECT_THAT(half.err, HasSubstr("admin restore"));
+  }
+  std::printf("%d of %d kills came in the middle\n", unfinished, kKills);
+  EXPECT_GT(unfinished, 0);
+  const CommandResult restored = Restore(backup_, {"--force"});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  platform_->Up();
+  EXPECT_EQ(platform_->Get("past").state(), Job::STATE_SUCCEEDED);
+  EXPECT_EQ(platform_->Capstan({"job", "get", "later"}).exit_code, kNotFound);
+  EXPECT_THAT(platform_->MustCapstan({"admin", "check"}),
+              AllOf(HasSubstr("scheduler: sound"), HasSubstr("credentials: sound")));
+  Submit("after", "true");
+  platform_->MustSucceed("after");
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, TwoStoresTest, ::testing::Values(Kind::kSqlite, Kind::kEtcd),

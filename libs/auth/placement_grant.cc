@@ -8,6 +8,7 @@
 #include "libs/auth/no_placement.h"
 #include "libs/digest/sha256.h"
 #include "libs/rpc/signature.h"
+#include "libs/session/placement.h"
 #include "libs/status/status_macros.h"
 #include "libs/time/proto_time.h"
 
@@ -153,8 +154,8 @@ absl::Status Matches(const Placement& placement, const PlacementClaim& claim) {
   if (differs(claim.bundle, placement.bundle())) return other("Bundle");
   if (differs(claim.output, placement.output())) return other("Output");
   if (claim.version.has_value() &&
-      std::find(placement.versions().begin(), placement.versions().end(), *claim.version) ==
-          placement.versions().end()) {
+      std::find(placement.versions().begin(), placement.versions().end(),
+                session::VersionDigest(*claim.version)) == placement.versions().end()) {
     return other("Dataset version");
   }
   return absl::OkStatus();

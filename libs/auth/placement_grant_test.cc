@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "libs/auth/placement_verifier.h"
 #include "libs/rpc/testing/test_authority.h"
+#include "libs/session/placement.h"
 #include "libs/status/error.h"
 #include "libs/time/proto_time.h"
 
@@ -18,6 +19,8 @@ namespace {
 using type::v1::Placement;
 using type::v1::PlacementGrant;
 
+constexpr const char* kVersions[] = {"projects/red/datasets/d/versions/1",
+                                     "projects/red/datasets/e/versions/7"};
 const absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);
 
 class PlacementGrantTest : public testing::Test {
@@ -34,8 +37,9 @@ class PlacementGrantTest : public testing::Test {
     placement.set_index(index);
     placement.set_service_account("projects/red/serviceAccounts/train");
     placement.set_bundle("projects/red/bundles/ab");
-    placement.add_versions("projects/red/datasets/d/versions/1");
-    placement.add_versions("projects/red/datasets/e/versions/7");
+    for (const char* version : kVersions) {
+      placement.add_versions(session::VersionDigest(version));
+    }
     placement.set_output("projects/red/jobs/j/output");
     *placement.mutable_sign_time() = ToProto(kNow);
     return placement;
@@ -80,6 +84,18 @@ TEST_F(PlacementGrantTest, AGrantOfAMessageOfOrdersIsSmall) {
   for (const PlacementGrant& grant : Sign(600, scheduler_)) {
     EXPECT_LT(grant.ByteSizeLong(), 2048u);
   }
+}
+
+TEST_F(PlacementGrantTest, AGrantIsShortEnoughForMetadata) {
+  Placement placement = MakePlacement(0);
+  // As many as a Job may have.
+  for (int i = 2; i < 64; ++i) placement.add_versions(session::VersionDigest(absl::StrCat(i)));
+  const std::vector<Placement> placements(4096, placement);
+  const auto grants = SignPlacements(
+      placements, rpc::PrivateKey::FromPem(scheduler_.key_pem).value(), scheduler_.chain.front());
+  ASSERT_TRUE(grants.ok()) << grants.status();
+  // Base64 makes a third more of it; a server takes 8 KiB of metadata in all.
+  EXPECT_LT(grants->front().ByteSizeLong() * 4 / 3, 6144u);
 }
 
 TEST_F(PlacementGrantTest, NoBitCanBeChanged) {
@@ -165,7 +181,7 @@ TEST_F(PlacementGrantTest, WhatIsClaimedMustBeWhatIsGranted) {
                                 .service_account = placement.service_account(),
                                 .bundle = placement.bundle(),
                                 .output = placement.output(),
-                                .version = placement.versions(1)}),
+                                .version = kVersions[1]}),
             absl::OkStatus());
   const std::vector<PlacementClaim> others = {
       {.job = "projects/red/jobs/k"},
@@ -178,6 +194,7 @@ TEST_F(PlacementGrantTest, WhatIsClaimedMustBeWhatIsGranted) {
       {.bundle = "projects/red/bundles/ac"},
       {.output = "projects/red/jobs/k/output"},
       {.version = "projects/red/datasets/d/versions/2"},
+      {.version = placement.versions(0)},
       {.job = ""},
       {.bundle = ""},
   };

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "libs/digest/sha256.h"
+
 namespace capstan::auth {
 
 PlacementVerifier::PlacementVerifier(std::string trust_domain, Roots roots)
@@ -10,13 +12,15 @@ PlacementVerifier::PlacementVerifier(std::string trust_domain, Roots roots)
 absl::StatusOr<std::shared_ptr<const VerifiedPlacement>> PlacementVerifier::Verify(
     const std::string& grant, absl::Time now) {
   std::vector<std::string> roots = roots_();
+  // Short, and nobody finds another grant of the same digest.
+  const std::string digest = Sha256::Of(grant);
   {
     absl::MutexLock lock(&mutex_);
     if (known_by_ != roots) {
       known_.clear();
       known_by_ = roots;
     }
-    const auto known = known_.find(grant);
+    const auto known = known_.find(digest);
     if (known != known_.end()) return known->second;
   }
   absl::StatusOr<VerifiedPlacement> verified = VerifyGrant(grant, trust_domain_, roots, now);
@@ -25,7 +29,7 @@ absl::StatusOr<std::shared_ptr<const VerifiedPlacement>> PlacementVerifier::Veri
   absl::MutexLock lock(&mutex_);
   if (known_by_ != roots) return placement;
   if (known_.size() >= kMaxKnown) known_.clear();
-  known_.try_emplace(grant, placement);
+  known_.try_emplace(digest, placement);
   return placement;
 }
 

@@ -31,14 +31,15 @@ class PlacementVerifier {
                                                                   absl::Time now);
 
  private:
-  // Of about 1 KiB each; when there are more, all are verified anew.
-  static constexpr size_t kMaxKnown = 16384;
+  // Of less than 1 KiB each; when there are more, all are verified anew.
+  static constexpr size_t kMaxKnown = 65536;
 
   const std::string trust_domain_;
   const Roots roots_;
   absl::Mutex mutex_;
   // By which the known ones hold.
   std::vector<std::string> known_by_ ABSL_GUARDED_BY(mutex_);
+  // By the SHA-256 of the grant.
   absl::flat_hash_map<std::string, std::shared_ptr<const VerifiedPlacement>> known_
       ABSL_GUARDED_BY(mutex_);
 };

@@ -1,5 +1,6 @@
 #include "libs/rpc/status_conversion.h"
 
+#include <iterator>
 #include <map>
 #include <string>
 
@@ -12,6 +13,8 @@ namespace capstan::rpc {
 namespace {
 
 constexpr size_t kMaxMessage = 1024;
+// Of a word of an ErrorInfo that is too long as a whole.
+constexpr size_t kMaxWord = 256;
 // Base64 makes a third more of it, and the message is in it once more.
 constexpr size_t kMaxDetails = 4096;
 
@@ -23,9 +26,9 @@ absl::StatusCode CanonicalCode(int code) {
 }
 
 // Cuts at a character border of UTF-8.
-std::string Truncate(absl::string_view text) {
-  if (text.size() <= kMaxMessage) return std::string(text);
-  size_t end = kMaxMessage;
+std::string Truncate(absl::string_view text, size_t max) {
+  if (text.size() <= max) return std::string(text);
+  size_t end = max;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   return std::string(text.substr(0, end));
 }
@@ -43,6 +46,25 @@ bool TrimViolations(google::rpc::Status& proto) {
   return proto.ByteSizeLong() <= kMaxDetails;
 }
 
+// Cuts the longest words of an ErrorInfo, then leaves them out, the last by name first. Its reason
+// stays.
+void TrimMetadata(google::rpc::Status& proto) {
+  for (google::protobuf::Any& any : *proto.mutable_details()) {
+    google::rpc::ErrorInfo info;
+    if (!any.Is<google::rpc::ErrorInfo>() || !any.UnpackTo(&info)) continue;
+    std::map<std::string, std::string> kept;
+    for (const auto& [key, value] : info.metadata()) kept[key] = Truncate(value, kMaxWord);
+    const auto pack = [&] {
+      info.mutable_metadata()->clear();
+      for (const auto& [key, value] : kept) (*info.mutable_metadata())[key] = value;
+      any.PackFrom(info);
+    };
+    for (pack(); proto.ByteSizeLong() > kMaxDetails && !kept.empty(); pack()) {
+      kept.erase(std::prev(kept.end()));
+    }
+  }
+}
+
 void FitIntoTrailer(google::rpc::Status& proto) {
   if (proto.ByteSizeLong() <= kMaxDetails || TrimViolations(proto)) return;
   for (int i = proto.details_size() - 1; i >= 0 && proto.ByteSizeLong() > kMaxDetails; --i) {
@@ -50,6 +72,7 @@ void FitIntoTrailer(google::rpc::Status& proto) {
       proto.mutable_details()->DeleteSubrange(i, 1);
     }
   }
+  if (proto.ByteSizeLong() > kMaxDetails) TrimMetadata(proto);
 }
 
 }  // namespace
@@ -81,7 +104,7 @@ absl::Status FromStatusProto(const google::rpc::Status& proto) {
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
-  const std::string message = Truncate(status.message());
+  const std::string message = Truncate(status.message(), kMaxMessage);
   google::rpc::Status proto = ToStatusProto(status);
   if (proto.details_size() == 0) {
     return grpc::Status(static_cast<grpc::StatusCode>(status.code()), message);

@@ -1,5 +1,6 @@
 #include "libs/rpc/status_conversion.h"
 
+#include <map>
 #include <string>
 
 #include "absl/status/status.h"
@@ -69,6 +70,35 @@ TEST(StatusConversionTest, LongMessagesAndPayloadsAreCutButNotTheReason) {
   EXPECT_EQ(wire.error_message().size(), 1024u);
   EXPECT_LE(wire.error_details().size(), 4096u);
   EXPECT_EQ(status::Reason(FromGrpcStatus(wire)), "REASON");
+}
+
+TEST(StatusConversionTest, LongWordsOfAnErrorAreCutButNotTheReason) {
+  std::map<std::string, std::string> words;
+  for (int i = 0; i < 40; ++i) words[absl::StrCat("word", i)] = std::string(5000, 'x');
+  const grpc::Status wire =
+      ToGrpcStatus(status::Error(absl::StatusCode::kInternal, "REASON", "m", words));
+  EXPECT_LE(wire.error_details().size(), 4096u);
+  const absl::optional<status::ErrorInfo> info = status::GetErrorInfo(FromGrpcStatus(wire));
+  ASSERT_TRUE(info.has_value());
+  EXPECT_EQ(info->reason, "REASON");
+  EXPECT_GT(info->metadata.size(), 10u);
+  EXPECT_EQ(info->metadata.at("word0"), std::string(256, 'x'));
+}
+
+TEST(StatusConversionTest, BytesThatAreNoTextDoNotCostTheReason) {
+  const std::string bytes = "a\xff\xc3\xa9\xed\xa0\x80\xf0\x9f\x98";
+  const absl::Status back = FromGrpcStatus(ToGrpcStatus(
+      status::Error(absl::StatusCode::kInvalidArgument, "REASON", bytes, {{"name", bytes}})));
+  EXPECT_EQ(status::Reason(back), "REASON");
+  const std::string text = "a\uFFFD\u00e9\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD";
+  EXPECT_EQ(back.message(), text);
+  EXPECT_EQ(status::GetErrorInfo(back)->metadata["name"], text);
+  status::FieldErrors errors;
+  errors.Add("file\xff", "is '\xfe'");
+  const auto violations =
+      status::GetFieldViolations(FromGrpcStatus(ToGrpcStatus(errors.ToStatus())));
+  ASSERT_EQ(violations.size(), 1u);
+  EXPECT_EQ(violations[0].description, "is '\uFFFD'");
 }
 
 // gRPC itself maps a code that it does not know to UNKNOWN before it makes a Status.

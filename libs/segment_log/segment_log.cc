@@ -8,12 +8,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "libs/crc32c/crc32c.h"
 #include "libs/segment_log/frame.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
@@ -26,6 +28,9 @@ namespace fs = ::std::filesystem;
 constexpr char kSuffix[] = ".seg";
 // Holds what retention has dropped: "<records> <bytes>\n".
 constexpr char kDroppedFile[] = "dropped";
+// Holds up to which offset the log was synced: u64, then its CRC-32C, u32, little-endian.
+constexpr char kSyncedFile[] = "synced";
+constexpr size_t kSyncedBytes = 12;
 constexpr int64_t kIndexEvery = 64 << 10;
 // Beyond what a log ever counts to; leaves room for counting on.
 constexpr int64_t kMaxOffset = int64_t{1} << 60;
@@ -39,10 +44,24 @@ absl::Status IoError(absl::string_view what, const std::string& path, int error)
   return absl::ErrnoToStatus(error, text);
 }
 
-absl::Status DamagedError(const std::string& path, int64_t position) {
-  return status::Error(absl::StatusCode::kDataLoss, kReasonDamaged,
-                       absl::StrCat(path, " is damaged at byte ", position),
-                       {{"path", path}, {"position", absl::StrCat(position)}});
+absl::Status DamagedError(const std::string& path, int64_t position, int64_t next_offset = 0) {
+  return status::Error(
+      absl::StatusCode::kDataLoss, kReasonDamaged,
+      absl::StrCat(path, " is damaged at byte ", position,
+                   next_offset > 0
+                       ? absl::StrCat("; what is behind it begins at offset ", next_offset)
+                       : ""),
+      {{"path", path},
+       {"position", absl::StrCat(position)},
+       {"next_offset", absl::StrCat(next_offset)}});
+}
+
+std::string SyncedNote(int64_t offset) {
+  std::string note;
+  for (int i = 0; i < 8; ++i) note.push_back(static_cast<char>(offset >> (8 * i)));
+  const uint32_t crc = Crc32c(note);
+  for (int i = 0; i < 4; ++i) note.push_back(static_cast<char>(crc >> (8 * i)));
+  return note;
 }
 
 absl::Status SyncFolder(const std::string& folder) {
@@ -129,21 +148,62 @@ absl::Status SegmentLog::Load(absl::FunctionRef<void(absl::string_view)> on_head
   std::sort(segments_.begin(), segments_.end(),
             [](const Segment& a, const Segment& b) { return a.first_offset < b.first_offset; });
   next_offset_ = synced_offset_ = kept_from;
+  const int64_t synced = LoadSynced();
+  std::deque<Segment> unreadable;
   while (!segments_.empty()) {
-    CAPSTAN_ASSIGN_OR_RETURN(const bool begun, LoadNewest(on_header, on_record, repair));
-    if (begun) return absl::OkStatus();
+    CAPSTAN_ASSIGN_OR_RETURN(const bool begun, LoadNewest(on_header, on_record, synced, repair));
+    if (begun) break;
+    // What was synced of it can't be read, nor what its header said: the owner's state is that of
+    // the one before, and offsets go on behind it.
+    if (segments_.back().first_offset < synced) {
+      unreadable.push_front(std::move(segments_.back()));
+      segments_.pop_back();
+      continue;
+    }
     // The process died while it began this segment: it goes on in the one before, whose header and
     // records hold the owner's state.
     const std::string path = segments_.back().path;
     segments_.pop_back();
     if (::unlink(path.c_str()) != 0) return IoError("removing", path, errno);
   }
+  std::move(unreadable.begin(), unreadable.end(), std::back_inserter(segments_));
+  if (next_offset_ < synced) SealDamaged(synced, repair);
+  StoreSynced();
   return absl::OkStatus();
+}
+
+void SegmentLog::SealDamaged(int64_t synced, Repair* repair) {
+  repair->damaged_records = synced - next_offset_;
+  next_offset_ = synced_offset_ = synced;
+  sealed_ = true;
+}
+
+int64_t SegmentLog::LoadSynced() {
+  const std::string path = absl::StrCat(folder_, "/", kSyncedFile);
+  synced_file_.Reset(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!synced_file_.valid()) return 0;
+  const absl::StatusOr<std::string> note = ReadAt(synced_file_.get(), path, 0, kSyncedBytes);
+  if (!note.ok() || note->size() != kSyncedBytes) return 0;
+  uint64_t offset = 0;
+  for (int i = 7; i >= 0; --i) offset = (offset << 8) | static_cast<unsigned char>((*note)[i]);
+  // A note that was torn or damaged says nothing.
+  if (offset > static_cast<uint64_t>(kMaxOffset) ||
+      *note != SyncedNote(static_cast<int64_t>(offset))) {
+    return 0;
+  }
+  return static_cast<int64_t>(offset);
+}
+
+void SegmentLog::StoreSynced() {
+  if (!synced_file_.valid()) return;
+  const std::string note = SyncedNote(synced_offset_);
+  // Not synced itself, and no error of the log's: without it damage is taken for a torn tail.
+  (void)!::pwrite(synced_file_.get(), note.data(), note.size(), 0);
 }
 
 absl::StatusOr<bool> SegmentLog::LoadNewest(
     absl::FunctionRef<void(absl::string_view)> on_header,
-    absl::FunctionRef<void(int64_t, absl::string_view)> on_record, Repair* repair) {
+    absl::FunctionRef<void(int64_t, absl::string_view)> on_record, int64_t synced, Repair* repair) {
   Segment& newest = segments_.back();
   active_.Reset(::open(newest.path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC));
   if (!active_.valid()) return IoError("opening", newest.path, errno);
@@ -164,7 +224,11 @@ absl::StatusOr<bool> SegmentLog::LoadNewest(
     }
     good += static_cast<int64_t>(frame.bytes);
   }
-  if (good < newest.bytes) CAPSTAN_RETURN_IF_ERROR(RepairTail(newest, content, good, repair));
+  // What was synced is not cut off, however damaged it is: it may be read by other means.
+  const bool torn = next_offset_ >= synced;
+  if (torn && good < newest.bytes) {
+    CAPSTAN_RETURN_IF_ERROR(RepairTail(newest, content, good, repair));
+  }
   if (good == 0) return false;
   // What a crashed process had written but not synced is read from now on: it must be durable too.
   if (::fdatasync(active_.get()) != 0) return IoError("syncing", newest.path, errno);
@@ -221,6 +285,7 @@ absl::Status SegmentLog::BeginSegment(absl::string_view header) {
   }
   segment.bytes = static_cast<int64_t>(bytes.size());
   active_ = std::move(fd);
+  sealed_ = false;
   synced_bytes_ = 0;
   segments_.push_back(std::move(segment));
   return absl::OkStatus();
@@ -249,9 +314,10 @@ absl::StatusOr<int64_t> SegmentLog::Append(const std::vector<std::string>& paylo
   absl::MutexLock lock(&mutex_);
   if (!broken_.ok()) return broken_;
   // A segment without a record goes on however long its header is: the next would have its name.
-  if (segments_.empty() || (segments_.back().bytes >= options_.segment_bytes &&
-                            segments_.back().first_offset < next_offset_)) {
-    if (!segments_.empty()) {
+  if (segments_.empty() || sealed_ ||
+      (segments_.back().bytes >= options_.segment_bytes &&
+       segments_.back().first_offset < next_offset_)) {
+    if (!segments_.empty() && !sealed_) {
       // Only the newest segment may hold what is not synced.
       if (::fdatasync(active_.get()) != 0) {
         broken_ = IoError("syncing", segments_.back().path, errno);
@@ -307,6 +373,7 @@ absl::Status SegmentLog::Sync() {
   }
   synced_offset_ = offset;
   synced_bytes_ = bytes;
+  StoreSynced();
   return absl::OkStatus();
 }
 
@@ -324,11 +391,14 @@ absl::StatusOr<std::vector<SegmentLog::Entry>> SegmentLog::Read(int64_t offset, 
   }
   int64_t bytes = 0;
   while (offset < synced_offset_ && bytes < max_bytes) {
+    if (segments_.empty()) return DamagedError(folder_, 0, synced_offset_);
     size_t at = 0;
     while (at + 1 < segments_.size() && segments_[at + 1].first_offset <= offset) ++at;
     Segment& segment = segments_[at];
     // The file that it was in is gone.
-    if (segment.first_offset > offset) return DamagedError(segment.path, 0);
+    if (segment.first_offset > offset) {
+      return DamagedError(segment.path, 0, segment.first_offset);
+    }
     UniqueFd fd(::open(segment.path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!fd.valid()) return IoError("opening", segment.path, errno);
     const auto after =
@@ -346,14 +416,16 @@ absl::StatusOr<std::vector<SegmentLog::Entry>> SegmentLog::Read(int64_t offset, 
         position += static_cast<int64_t>(used);
         CAPSTAN_ASSIGN_OR_RETURN(std::string more, ReadAt(fd.get(), segment.path, position, chunk));
         // No progress: the file ends within a frame that was synced.
-        if (used == 0 && more.size() <= buffer.size()) return DamagedError(segment.path, position);
+        if (used == 0 && more.size() <= buffer.size()) {
+          return DamagedError(segment.path, position, end);
+        }
         buffer = std::move(more);
         used = 0;
         chunk = kReadChunk + kMaxFramePayload;
         continue;
       }
       if (frame.outcome == Frame::Outcome::kDamaged) {
-        return DamagedError(segment.path, position + static_cast<int64_t>(used));
+        return DamagedError(segment.path, position + static_cast<int64_t>(used), end);
       }
       if (frame.kind == FrameKind::kRecord) {
         const int64_t here = position + static_cast<int64_t>(used);

@@ -23,12 +23,18 @@ namespace capstan::segment_log {
 inline constexpr char kReasonDropped[] = "OFFSET_DROPPED";
 // RESOURCE_EXHAUSTED: the disk is full; nothing was appended.
 inline constexpr char kReasonNoSpace[] = "NO_SPACE";
-// DATA_LOSS: a frame that was synced can't be read any more, or its file is gone.
+// DATA_LOSS: a frame that was synced can't be read any more, or its file is gone; metadata names
+// the file, the position, and the first offset behind it that may be read (`next_offset`).
 inline constexpr char kReasonDamaged[] = "SEGMENT_DAMAGED";
 
 // An append-only log of records in a folder of its own: files `<offset of the first record>.seg` of
 // frames (frame.h). Offsets count records from 1. A record counts once Sync returned OK after its
 // Append; only such are read.
+//
+// Up to where it is synced is noted beside the segments (`synced`), after each Sync and without one
+// of its own: so that what a crash tore, which nobody was told of, differs from what was synced and
+// is there no more. After a power cut the note may be some seconds old, and what was synced since
+// counts as torn if it is damaged.
 //
 // The folder belongs to one process (its owner holds a lock above). One thread appends, syncs and
 // drops; any thread reads. Calls block on the disk.
@@ -43,6 +49,9 @@ class SegmentLog {
     // Bytes of an unfinished append after the last whole frame: cut off, and kept beside the
     // segment as `<segment>.torn`.
     int64_t torn_bytes = 0;
+    // Records that were synced, and can't be read any more, in the newest segment: it is left as it
+    // is, their offsets are not given again, and whoever reads them gets SEGMENT_DAMAGED.
+    int64_t damaged_records = 0;
   };
   struct Entry {
     int64_t offset = 0;
@@ -102,9 +111,15 @@ class SegmentLog {
   // False if the newest segment has no whole frame, so that the one before is the newest.
   absl::StatusOr<bool> LoadNewest(absl::FunctionRef<void(absl::string_view)> on_header,
                                   absl::FunctionRef<void(int64_t, absl::string_view)> on_record,
-                                  Repair* repair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+                                  int64_t synced, Repair* repair)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status RepairTail(Segment& segment, const std::string& content, int64_t good,
                           Repair* repair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Goes on behind what was synced and is lost.
+  void SealDamaged(int64_t synced, Repair* repair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Up to which offset the log was synced, as far as is known; 0 if nothing is.
+  int64_t LoadSynced() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StoreSynced() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status BeginSegment(absl::string_view header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Write(absl::string_view bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CutBack(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -118,8 +133,11 @@ class SegmentLog {
   mutable absl::Mutex mutex_;
   // Never empty once something was appended.
   std::deque<Segment> segments_ ABSL_GUARDED_BY(mutex_);
-  // The newest segment, for appending.
+  // The newest segment, for appending; nothing is appended to it once it is sealed.
   UniqueFd active_ ABSL_GUARDED_BY(mutex_);
+  bool sealed_ ABSL_GUARDED_BY(mutex_) = false;
+  // The note of what is synced; invalid where there is no room even for that.
+  UniqueFd synced_file_ ABSL_GUARDED_BY(mutex_);
   int64_t next_offset_ ABSL_GUARDED_BY(mutex_) = 1;
   int64_t synced_offset_ ABSL_GUARDED_BY(mutex_) = 1;
   // Of the newest segment.

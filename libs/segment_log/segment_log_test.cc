@@ -70,6 +70,20 @@ class SegmentLogTest : public testing::Test {
     return newest;
   }
 
+  // What is in the kernel's memory alone is gone: the note of what is synced.
+  void LoseNote() { fs::remove(folder_ + "/synced"); }
+  static void Flip(const std::string& path, int64_t position, int bit = 0) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(position);
+    const int byte = file.get();
+    file.seekp(position);
+    file.put(static_cast<char>(byte ^ (1 << bit)));
+  }
+  static std::string ReadFile(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    return std::string((std::istreambuf_iterator<char>(in)), {});
+  }
+
   std::string folder_;
   std::string header_ = "header";
   SegmentLog::Repair repair_;
@@ -141,6 +155,7 @@ TEST_F(SegmentLogTest, RepairsATailTornAtAnyByte) {
   const std::string content((std::istreambuf_iterator<char>(in)), {});
   for (auto cut = whole; cut < longer; ++cut) {
     log_.reset();
+    LoseNote();
     fs::resize_file(NewestFile(), cut);
     Open();
     EXPECT_EQ(repair_.torn_bytes, static_cast<int64_t>(cut - whole));
@@ -155,6 +170,7 @@ TEST_F(SegmentLogTest, RepairsATailTornAtAnyByte) {
   }
   // A tail of zeros, as a file system may leave after a power cut.
   log_.reset();
+  LoseNote();
   fs::resize_file(NewestFile(), longer + 4096);
   Open();
   EXPECT_EQ(repair_.torn_bytes, 4096);
@@ -167,6 +183,7 @@ TEST_F(SegmentLogTest, ASegmentTornInItsHeaderNeverWas) {
   header_ = "newer";
   Append({"lost"});
   log_.reset();
+  LoseNote();
   fs::resize_file(NewestFile(), 5);
   Open({.segment_bytes = 100});
   EXPECT_EQ(headers_, std::vector<std::string>{"header"});
@@ -174,6 +191,123 @@ TEST_F(SegmentLogTest, ASegmentTornInItsHeaderNeverWas) {
   EXPECT_EQ(repair_.torn_bytes, 5);
   EXPECT_EQ(Append({"again"}), 2);
   EXPECT_EQ(ReadFrom(2), std::vector<std::string>{"again"});
+}
+
+TEST_F(SegmentLogTest, WhatWasSyncedIsNeverTakenForTorn) {
+  Open();
+  Append({"a"});
+  const auto whole = static_cast<int64_t>(fs::file_size(NewestFile()));
+  Append({"b"});
+  Append({"c"});
+  log_.reset();
+  const std::string file = NewestFile();
+  Flip(file, whole + 9);
+  const std::string content = ReadFile(file);
+  for (int life = 0; life < 2; ++life) {
+    Open();
+    EXPECT_EQ(repair_.torn_bytes, 0);
+    EXPECT_EQ(repair_.damaged_records, life == 0 ? 2 : 0);
+    EXPECT_EQ(ReadFrom(1, 1), std::vector<std::string>{"a"});
+    const absl::Status damaged = log_->Read(2, 1).status();
+    EXPECT_EQ(status::Reason(damaged), kReasonDamaged);
+    EXPECT_EQ(status::GetErrorInfo(damaged)->metadata["path"], file);
+    EXPECT_EQ(status::GetErrorInfo(damaged)->metadata["next_offset"], "4");
+    EXPECT_EQ(ReadFile(file), content) << "left as it is";
+    EXPECT_FALSE(fs::exists(file + ".torn"));
+    // Their offsets are not given again.
+    EXPECT_EQ(life == 0 ? Append({"d"}) : 4, 4);
+    EXPECT_EQ(ReadFrom(4), std::vector<std::string>{"d"});
+  }
+}
+
+TEST_F(SegmentLogTest, ATailThatWasSyncedAndIsGoneIsNamed) {
+  Open();
+  Append({"a"});
+  const auto whole = fs::file_size(NewestFile());
+  Append({"b"});
+  log_.reset();
+  fs::resize_file(NewestFile(), whole);
+  Open();
+  EXPECT_EQ(repair_.damaged_records, 1);
+  EXPECT_EQ(status::Reason(log_->Read(2, 1).status()), kReasonDamaged);
+  EXPECT_EQ(Append({"c"}), 3);
+}
+
+TEST_F(SegmentLogTest, WhatIsNotSyncedIsTornAlsoBehindWhatIs) {
+  Open();
+  Append({"a"});
+  ASSERT_TRUE(log_->Append({"b"}, [] { return ""; }).ok());
+  log_.reset();
+  fs::resize_file(NewestFile(), fs::file_size(NewestFile()) - 1);
+  Open();
+  EXPECT_EQ(repair_.damaged_records, 0);
+  EXPECT_GT(repair_.torn_bytes, 0);
+  EXPECT_EQ(Append({"b"}), 2);
+}
+
+TEST_F(SegmentLogTest, ASegmentWhoseHeaderIsDamagedIsGoneOnBehind) {
+  Open({.segment_bytes = 100});
+  Append({std::string(200, 'x')});
+  header_ = "newer";
+  Append({"2"});
+  Append({"3"});
+  log_.reset();
+  Flip(NewestFile(), 9);
+  Open({.segment_bytes = 100});
+  EXPECT_EQ(headers_, std::vector<std::string>{"header"}) << "of the one before";
+  EXPECT_EQ(repair_.damaged_records, 2);
+  EXPECT_EQ(ReadFrom(1, 1), std::vector<std::string>{std::string(200, 'x')});
+  EXPECT_EQ(status::Reason(log_->Read(2, 1).status()), kReasonDamaged);
+  EXPECT_EQ(Append({"4"}), 4);
+  Open({.segment_bytes = 100});
+  EXPECT_EQ(repair_.damaged_records, 0);
+  EXPECT_EQ(ReadFrom(4), std::vector<std::string>{"4"});
+}
+
+TEST_F(SegmentLogTest, ALogWhoseFilesAreGoneGoesOnBehindThem) {
+  Open();
+  Append({"a", "b"});
+  log_.reset();
+  fs::remove(NewestFile());
+  Open();
+  EXPECT_EQ(repair_.damaged_records, 2);
+  EXPECT_EQ(status::Reason(log_->Read(1, 1).status()), kReasonDamaged);
+  EXPECT_EQ(Append({"c"}), 3);
+  EXPECT_EQ(ReadFrom(3), std::vector<std::string>{"c"});
+}
+
+// Every bit of a log and of its note: whatever flips, each record that was synced can be read or is
+// named as damaged, and no offset is given twice.
+TEST_F(SegmentLogTest, NoBitThatFlipsLosesARecordUnnamed) {
+  Open();
+  for (const char* payload : {"one", "two", "three"}) Append({payload});
+  log_.reset();
+  const std::string kept = folder_ + ".kept";
+  fs::remove_all(kept);
+  fs::copy(folder_, kept);
+  const std::vector<std::string> all = {"one", "two", "three"};
+  for (const std::string& name :
+       {fs::path(NewestFile()).filename().string(), std::string("synced")}) {
+    const auto bytes = static_cast<int64_t>(fs::file_size(kept + "/" + name));
+    for (int64_t bit = 0; bit < bytes * 8; ++bit) {
+      fs::remove_all(folder_);
+      fs::copy(kept, folder_);
+      Flip(folder_ + "/" + name, bit / 8, static_cast<int>(bit % 8));
+      Open();
+      ASSERT_EQ(log_->next_offset(), 4) << name << " bit " << bit;
+      for (int64_t offset = 1; offset <= 3; ++offset) {
+        const auto entries = log_->Read(offset, 1);
+        if (entries.ok()) {
+          ASSERT_EQ(entries->front().offset, offset);
+          ASSERT_EQ(entries->front().payload, all[offset - 1]) << name << " bit " << bit;
+        } else {
+          ASSERT_EQ(status::Reason(entries.status()), kReasonDamaged) << entries.status();
+        }
+      }
+      ASSERT_EQ(Append({"four"}), 4);
+      ASSERT_EQ(ReadFrom(4), std::vector<std::string>{"four"});
+    }
+  }
 }
 
 TEST_F(SegmentLogTest, ASegmentThatIsGoneIsNamedNotSkipped) {

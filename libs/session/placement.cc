@@ -1,8 +1,10 @@
 #include "libs/session/placement.h"
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "libs/digest/sha256.h"
 #include "libs/time/proto_time.h"
 
 namespace capstan::session {
@@ -34,6 +36,10 @@ std::string VersionOf(const type::v1::DatasetMount& mount) {
   return absl::StrCat(mount.dataset(), "/versions/", mount.version());
 }
 
+std::string VersionDigest(absl::string_view name) {
+  return absl::BytesToHexString(Sha256::Of(name)).substr(0, 32);
+}
+
 Placement PlacementOf(absl::string_view cluster, const DesiredTask& task) {
   const type::v1::TaskLaunch& launch = task.launch();
   Placement placement;
@@ -47,7 +53,7 @@ Placement PlacementOf(absl::string_view cluster, const DesiredTask& task) {
   placement.set_service_account(launch.service_account());
   placement.set_bundle(BundleOf(launch));
   for (const type::v1::DatasetMount& mount : launch.datasets()) {
-    placement.add_versions(VersionOf(mount));
+    placement.add_versions(VersionDigest(VersionOf(mount)));
   }
   placement.set_output(launch.output());
   return placement;

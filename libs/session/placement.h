@@ -20,6 +20,10 @@ std::string BundleOf(const type::v1::TaskLaunch& launch);
 // `projects/{p}/datasets/{d}/versions/{v}`.
 std::string VersionOf(const type::v1::DatasetMount& mount);
 
+// How a Placement names a Dataset version: the first 32 hex digits of the SHA-256 of its resource
+// name. Nobody finds another name for one that was granted.
+std::string VersionDigest(absl::string_view name);
+
 // What the scheduler signs of an order to a Cluster. Unset: trust domain and time.
 type::v1::Placement PlacementOf(absl::string_view cluster, const type::v1::DesiredTask& task);
 

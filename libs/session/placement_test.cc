@@ -54,8 +54,10 @@ TEST(PlacementTest, SaysWhatTheOrderSays) {
   EXPECT_EQ(placement.bundle(), "projects/p/bundles/ab");
   EXPECT_EQ(placement.output(), "projects/p/jobs/j/output");
   ASSERT_EQ(placement.versions_size(), 2);
-  EXPECT_EQ(placement.versions(0), "projects/p/datasets/d/versions/v1");
-  EXPECT_EQ(placement.versions(1), "projects/q/datasets/e/versions/v2");
+  EXPECT_EQ(placement.versions(0), VersionDigest("projects/p/datasets/d/versions/v1"));
+  EXPECT_EQ(placement.versions(1), VersionDigest("projects/q/datasets/e/versions/v2"));
+  // echo -n … | sha256sum | head -c 32
+  EXPECT_EQ(VersionDigest("projects/p/datasets/d/versions/v1"), "90ad9330d685cff57d45d1a2db586b68");
   task.mutable_launch()->clear_bundle();
   EXPECT_EQ(PlacementOf("local", task).bundle(), "");
 }

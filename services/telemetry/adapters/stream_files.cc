@@ -216,6 +216,10 @@ absl::StatusOr<std::shared_ptr<StreamFiles::OpenStream>> StreamFiles::Find(
     logger_->Warning("cut an unfinished append off a stream",
                      {{"stream", stream}, {"bytes", repair.torn_bytes}});
   }
+  if (repair.damaged_records > 0) {
+    logger_->Error("records that were on disk can't be read any more",
+                   {{"stream", stream}, {"records", repair.damaged_records}});
+  }
   if (!readable) {
     return status::Error(absl::StatusCode::kDataLoss, "STREAM_DAMAGED",
                          absl::StrCat("records of ", stream, " can't be parsed"));

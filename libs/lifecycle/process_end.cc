@@ -1,6 +1,7 @@
 #include "libs/lifecycle/process_end.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -23,6 +24,13 @@ void ReportCrashes(const char* program) {
   sigaction(SIGTERM, nullptr, &asked_to_end);
   absl::InstallFailureSignalHandler(absl::FailureSignalHandlerOptions());
   sigaction(SIGTERM, &asked_to_end, nullptr);
+}
+
+void ForbidCores() {
+  // Not 0: with that Linux still gives the core to a program, if core_pattern names one; 1 ends it
+  // before (fs/coredump.c), and is too small for a file.
+  const rlimit none = {1, 1};
+  setrlimit(RLIMIT_CORE, &none);
 }
 
 }  // namespace capstan::lifecycle

@@ -15,6 +15,11 @@ namespace capstan::lifecycle {
 // before the process dies of it. Called once, first in main; `program` is argv[0] and must stay.
 void ReportCrashes(const char* program);
 
+// From here on neither this process nor one that it starts leaves a core, as a file or with the
+// program that the machine's core_pattern names: private keys are in it. What a crash has to tell
+// is in ReportCrashes' stack.
+void ForbidCores();
+
 }  // namespace capstan::lifecycle
 
 #endif  // CAPSTAN_LIBS_LIFECYCLE_PROCESS_END_H_

@@ -1,9 +1,14 @@
 #include "libs/lifecycle/process_end.h"
 
 #include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <string>
 
 #include "gtest/gtest.h"
 
@@ -46,6 +51,27 @@ TEST(ProcessEndDeathTest, BeingAskedToEndIsNoCrash) {
         raise(SIGTERM);
       },
       testing::KilledBySignal(SIGTERM), "^$");
+}
+
+// Where cores would be left if the machine leaves them.
+void AbortWithoutCore(const std::string& folder) {
+  const rlimit any = {RLIM_INFINITY, RLIM_INFINITY};
+  setrlimit(RLIMIT_CORE, &any);
+  if (chdir(folder.c_str()) != 0) _exit(1);
+  ForbidCores();
+  rlimit now = {};
+  getrlimit(RLIMIT_CORE, &now);
+  // With a limit of 0 a program that core_pattern names would still get it.
+  if (now.rlim_cur != 1 || now.rlim_max != 1) _exit(2);
+  abort();
+}
+
+TEST(ProcessEndDeathTest, ACrashLeavesNoCore) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  std::string folder = testing::TempDir() + "/cores-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  EXPECT_EXIT(AbortWithoutCore(folder), testing::KilledBySignal(SIGABRT), "");
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
 }
 
 }  // namespace

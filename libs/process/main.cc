@@ -91,6 +91,7 @@ int ParseAndRun(int argc, char** argv, const Program& program) {
 
 void Main(int argc, char** argv, const Program& program) {
   lifecycle::ReportCrashes(argv[0]);
+  lifecycle::ForbidCores();
   lifecycle::EndProcess(ParseAndRun(argc, argv, program));
 }
 

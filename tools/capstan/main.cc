@@ -115,5 +115,6 @@ int main(int argc, char** argv) {
                                                clock);
   }
   capstan::lifecycle::ReportCrashes(argv[0]);
+  capstan::lifecycle::ForbidCores();
   capstan::lifecycle::EndProcess(Run(argc, argv));
 }

@@ -1,5 +1,9 @@
 #include "libs/store/sqlite_connection.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <utility>
 
@@ -12,6 +16,25 @@ namespace capstan::store {
 namespace {
 
 constexpr int kBusyTimeoutMs = 10000;
+
+// Whoever may read the file may read all that a service keeps, whatever folder it lies in. What
+// SQLite makes beside it gets its mode. Errors are told by the opening that follows, or are of a
+// file that is not ours.
+void MakePrivate(const std::string& path, bool create) {
+  if (create) {
+    // One that is there must not even be opened: closing it would end the locks that this process's
+    // other connections hold.
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0) ::close(fd);
+  }
+  for (const char* beside : {"", "-wal", "-shm"}) {
+    const std::string file = path + beside;
+    struct stat info = {};
+    if (::stat(file.c_str(), &info) == 0 && (info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+      static_cast<void>(::chmod(file.c_str(), info.st_mode & S_IRWXU));
+    }
+  }
+}
 
 }  // namespace
 
@@ -104,6 +127,7 @@ absl::StatusOr<std::unique_ptr<SqliteConnection>> SqliteConnection::Open(const s
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
   flags |= writable ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
   if (create) flags |= SQLITE_OPEN_CREATE;
+  if (writable) MakePrivate(path, create);
   sqlite3* db = nullptr;
   const int rc = sqlite3_open_v2(path.c_str(), &db, flags, nullptr);
   if (rc != SQLITE_OK) {

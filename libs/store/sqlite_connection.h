@@ -51,7 +51,7 @@ class SqliteStatement {
 // One connection to a database file, with its prepared statements. For one thread at a time.
 class SqliteConnection {
  public:
-  // Opens, and creates if asked to.
+  // Opens, and creates if asked to. A file that may be written is its owner's alone from then on.
   static absl::StatusOr<std::unique_ptr<SqliteConnection>> Open(const std::string& path,
                                                                 bool writable, bool create);
   ~SqliteConnection();

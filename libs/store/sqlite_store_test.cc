@@ -1,6 +1,7 @@
 #include "libs/store/sqlite_store.h"
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -68,6 +69,25 @@ TEST_F(SqliteStoreTest, OneProcessOwnsTheFileAndIsNamed) {
   EXPECT_EQ(status::GetErrorInfo(second.status())->metadata["pid"], absl::StrCat(::getpid()));
   first->reset();
   EXPECT_TRUE(SqliteStore::Open(path_, &strand_).ok());
+}
+
+// In whatever folder, and if an older version made it for all to read.
+TEST_F(SqliteStoreTest, TheFilesAreTheirOwnersAlone) {
+  const auto mode = [&](const std::string& beside) {
+    struct stat info = {};
+    return stat((path_ + beside).c_str(), &info) == 0 ? info.st_mode & 0777 : 0u;
+  };
+  {
+    const auto made = SqliteStore::Open(path_, &strand_);
+    ASSERT_TRUE(made.ok()) << made.status();
+    EXPECT_EQ(mode(""), 0600u);
+    EXPECT_EQ(mode("-wal"), 0600u);
+  }
+  ASSERT_EQ(chmod(path_.c_str(), 0644), 0);
+  const auto opened = SqliteStore::Open(path_, &strand_);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_EQ(mode(""), 0600u);
+  EXPECT_EQ(mode("-wal"), 0600u);
 }
 
 TEST_F(SqliteStoreTest, RefusesANewerSchemaAndForeignFiles) {

@@ -65,9 +65,11 @@ absl::StatusOr<std::string> SourceUri(const std::string& source) {
   if (absl::StrContains(source, "://")) return source;
   char resolved[PATH_MAX];
   if (realpath(source.c_str(), resolved) == nullptr) {
+    // What is before an @ may be a password, of a URL that lacks its scheme.
+    const std::string shown = absl::StrContains(source, '@') ? "…" : source;
     return status::Error(absl::StatusCode::kInvalidArgument, "NO_SUCH_SOURCE",
-                         absl::StrCat("'", source, "' is neither a URI nor a folder here"),
-                         {{"source", source}});
+                         absl::StrCat("'", shown, "' is neither a URI nor a folder here"),
+                         {{"source", shown}});
   }
   return absl::StrCat("file://", resolved, "/");
 }

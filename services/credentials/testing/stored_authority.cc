@@ -1,13 +1,40 @@
 #include "services/credentials/testing/stored_authority.h"
 
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "libs/rpc/x509.h"
 #include "libs/store/sqlite_store.h"
+#include "libs/store/store.h"
 #include "libs/strand/thread_strand.h"
 #include "libs/time/system_clock.h"
+#include "proto/capstan/credentials/v1/record.pb.h"
+#include "services/credentials/adapters/envelope.h"
 #include "services/credentials/adapters/openssl_secret_source.h"
 #include "services/credentials/core/event.h"
+#include "services/credentials/core/store_key.h"
 
 namespace capstan::credentials {
+namespace {
+
+std::vector<v1::JwtKeyRecord> JwtKeys(store::Store* store) {
+  store::RangeRequest request;
+  request.key = kJwtKeyPrefix;
+  request.end = store::PrefixEnd(kJwtKeyPrefix);
+  absl::Notification over;
+  std::vector<v1::JwtKeyRecord> records;
+  store->Range(std::move(request), [&](absl::StatusOr<store::RangeResult> found) {
+    for (const store::KeyValue& kv : found.value().kvs) {
+      records.emplace_back().ParseFromString(kv.value);
+    }
+    over.Notify();
+  });
+  over.WaitForNotification();
+  return records;
+}
+
+}  // namespace
 
 StoredAuthority::StoredAuthority(const std::string& folder) {
   const SystemClock clock;
@@ -19,6 +46,16 @@ StoredAuthority::StoredAuthority(const std::string& folder) {
   domain_ = OpenTrustDomain(options, store.get(), &secrets, clock.Read().wall).value();
   // It was to be there: a made one would not be the platform's.
   if (domain_.first_run.has_value()) domain_.signer = nullptr;
+  const std::string& name = domain_.record.name();
+  private_keys_.push_back(
+      OpenEnvelope(domain_.record.ca_key(), absl::StrCat("capstan-ca/", name), domain_.keeper.get())
+          .value());
+  for (const v1::JwtKeyRecord& key : JwtKeys(store.get())) {
+    private_keys_.push_back(OpenEnvelope(key.private_jwk(),
+                                         absl::StrCat("capstan-jwt/", name, "/", key.key_id()),
+                                         domain_.keeper.get())
+                                .value());
+  }
   domain_.keeper = nullptr;
   strand.Stop();
 }

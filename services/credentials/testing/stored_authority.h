@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -21,9 +22,13 @@ class StoredAuthority {
   const std::string& trust_domain() const { return domain_.record.name(); }
   // An SVID for a whole URI, valid for that time.
   rpc::Svid Issue(absl::string_view uri, absl::Time not_before, absl::Time not_after) const;
+  // The stored private keys in the clear, for tests that look for them where they must not be: the
+  // CA's first (PKCS#8, DER), then those that sign JWT-SVIDs (JSON Web Keys).
+  const std::vector<std::string>& private_keys() const { return private_keys_; }
 
  private:
   TrustDomain domain_;
+  std::vector<std::string> private_keys_;
 };
 
 }  // namespace capstan::credentials

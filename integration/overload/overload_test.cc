@@ -1,0 +1,372 @@
+// More than a platform is made for, of each kind, against each of its services while a gang runs:
+// calls without pause, connections that say nothing, readers that do not read, messages and headers
+// that are too large, watches by the hundred. Meanwhile health is told, leases are renewed, and an
+// admin is answered; memory stays within the bound below; afterwards all is as before within 5 s.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/synchronization/notification.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/create_channel.h"
+#include "gtest/gtest.h"
+#include "integration/access/raw_call.h"
+#include "integration/monitoring/http_request.h"
+#include "integration/overload/call_storm.h"
+#include "integration/platform/test_platform.h"
+#include "libs/rpc/call.h"
+#include "libs/rpc/channel_settings.h"
+#include "libs/rpc/credentials.h"
+#include "libs/rpc/identity.h"
+#include "libs/safe_path/safe_path.h"
+#include "libs/time/system_clock.h"
+#include "proto/capstan/scheduler/v1/job_service.grpc.pb.h"
+#include "services/credentials/testing/stored_authority.h"
+#include "tools/capstan/cli/platform.h"
+
+// Scaled up for ./dev soak overload.
+#ifndef CAPSTAN_OVERLOAD_SECONDS
+#define CAPSTAN_OVERLOAD_SECONDS 3
+#define CAPSTAN_OVERLOAD_CONNECTIONS 2000
+#define CAPSTAN_OVERLOAD_WATCHES 500
+#endif
+
+namespace capstan::integration {
+namespace {
+
+using scheduler::v1::Job;
+using scheduler::v1::JobService;
+
+constexpr absl::Duration kStorm = absl::Seconds(CAPSTAN_OVERLOAD_SECONDS);
+constexpr int kConnections = CAPSTAN_OVERLOAD_CONNECTIONS;
+constexpr int kWatches = CAPSTAN_OVERLOAD_WATCHES;
+constexpr int kRanks = 2;
+// Nobody's on a Debian machine.
+constexpr char kResearcher[] = "4001";
+// Calls under way at once: as many as four connections may carry.
+constexpr int kChannels = 4;
+constexpr int kOutstanding = 4000;
+// What each part may use, at any time.
+constexpr int64_t kMemoryBound = int64_t{256} << 20;
+constexpr absl::Duration kBackToNormal = absl::Seconds(5);
+// For what goes on meanwhile.
+constexpr absl::Duration kAdminPatience = absl::Seconds(10);
+constexpr absl::Duration kHealthPatience = absl::Seconds(5);
+
+// `VmHWM` or `VmRSS`, in bytes.
+int64_t MemoryOf(pid_t pid, const std::string& line) {
+  std::ifstream in(absl::StrCat("/proc/", pid, "/status"));
+  for (std::string word; in >> word;) {
+    int64_t kibibytes = 0;
+    if (word == line + ":" && in >> kibibytes) return kibibytes << 10;
+  }
+  return 0;
+}
+
+class OverloadTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    if (TestPlatform::Unable().has_value()) return;
+    rlimit files = {};
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+    platform_ = new TestPlatform("fencing: {min_fence_after: 1s, replace_margin: 1s}\n");
+    platform_->Up();
+    ASSERT_TRUE(platform_->AwaitReady());
+    platform_->MustCapstan({"role", "bind", kResearcher, "researcher", "--project=default"});
+    platform_->Down();
+    credentials::StoredAuthority authority(platform_->data_dir() + "/credentials");
+    researcher_ = PersonBy(authority, kResearcher);
+    platform_->Up();
+    ASSERT_TRUE(platform_->AwaitReady());
+    platform_->Submit({.id = "gang",
+                       .ranks = kRanks,
+                       .steps = 1'000'000,
+                       .step = absl::Milliseconds(100),
+                       .fence_after = absl::Seconds(15)});
+    ASSERT_TRUE(platform_->Await([] { return platform_->Witnesses().Count("start") == kRanks; }));
+    endpoints_ = new cli::v1::Endpoints(cli::ReadEndpoints(platform_->data_dir()).value());
+    platform_->MustCapstan({"access", "whoami"});
+    identity_ = rpc::Identity::Load(platform_->data_dir() + "/person").value();
+  }
+  static void TearDownTestSuite() {
+    researcher_ = nullptr;
+    identity_ = nullptr;
+    delete endpoints_;
+    delete platform_;
+    platform_ = nullptr;
+  }
+  void SetUp() override {
+    if (platform_ == nullptr) GTEST_SKIP() << *TestPlatform::Unable();
+    beating_ = std::thread([this] { Beat(); });
+  }
+  void TearDown() override {
+    if (platform_ == nullptr) return;
+    const BootTime over = Now();
+    EXPECT_TRUE(platform_->Await([&] { return IsNormal(); }, kBackToNormal));
+    std::printf("normal after %s\n",
+                absl::FormatDuration(absl::Trunc(Now() - over, absl::Milliseconds(10))).c_str());
+    stop_.Notify();
+    beating_.join();
+    std::printf("meanwhile: health told within %s, an admin answered within %s\n",
+                absl::FormatDuration(absl::Trunc(slowest_health_, absl::Milliseconds(1))).c_str(),
+                absl::FormatDuration(absl::Trunc(slowest_admin_, absl::Milliseconds(1))).c_str());
+    EXPECT_EQ(absl::StrJoin(failures_, "\n"), "");
+    for (const auto& [part, endpoint] : endpoints_->parts()) {
+      const auto process = platform_->Part(part);
+      ASSERT_TRUE(process.has_value()) << part;
+      const int64_t most = MemoryOf(process->pid, "VmHWM");
+      std::printf("%s: at most %d MiB\n", part.c_str(), static_cast<int>(most >> 20));
+      EXPECT_LE(most, kMemoryBound) << part;
+    }
+    // Leases: nobody was fenced, nothing was started again.
+    EXPECT_EQ(platform_->Witnesses().Count("start"), kRanks);
+    EXPECT_EQ(platform_->Get("gang").generation(), 1);
+    EXPECT_EQ(platform_->Get("gang").state(), Job::STATE_RUNNING);
+  }
+
+  static BootTime Now() { return clock_.Read().boot; }
+  static std::string Path(const std::string& part) {
+    return part == "executor" ? "/executor/local" : "/svc/" + part;
+  }
+  static std::shared_ptr<rpc::Identity> PersonBy(const credentials::StoredAuthority& authority,
+                                                 const std::string& uid) {
+    const absl::Time now = clock_.Read().wall;
+    return rpc::Identity::Store(
+               platform_->folder() + "/person-" + uid,
+               authority.Issue(absl::StrCat("spiffe://", authority.trust_domain(), "/person/", uid),
+                               now - absl::Hours(1), now + absl::Hours(3)))
+        .value();
+  }
+  // As the researcher, unless it says otherwise.
+  static std::shared_ptr<grpc::Channel> Dial(
+      const std::string& part, const std::shared_ptr<rpc::Identity>& who = researcher_) {
+    return DialAlone(endpoints_->parts().at(part).address(),
+                     rpc::MutualTlsChannelCredentials(who, &clock_, Path(part)));
+  }
+  // Bounded by nothing on this side.
+  static std::shared_ptr<grpc::Channel> DialUnbounded(const std::string& part) {
+    grpc::ChannelArguments settings = rpc::ChannelSettings();
+    settings.SetMaxSendMessageSize(-1);
+    settings.SetInt(GRPC_ARG_MAX_METADATA_SIZE, 64 << 20);
+    return grpc::CreateCustomChannel(
+        endpoints_->parts().at(part).address(),
+        rpc::MutualTlsChannelCredentials(researcher_, &clock_, Path(part)), settings);
+  }
+
+  static gpr_timespec Deadline(absl::Duration from_now) {
+    return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                        gpr_time_from_nanos(absl::ToInt64Nanoseconds(from_now), GPR_TIMESPAN));
+  }
+
+  // Once in a while, all the time: is it alive, and for an admin too?
+  void Beat() {
+    const auto channel = Dial("scheduler", identity_);
+    const auto jobs = JobService::NewStub(channel);
+    do {
+      for (const auto& [part, endpoint] : endpoints_->parts()) {
+        const BootTime asked = Now();
+        const long status =
+            HttpGet(absl::StrCat("http://", endpoint.metrics_address(), "/healthz")).status;
+        slowest_health_ = std::max(slowest_health_, Now() - asked);
+        if (status != 200 || Now() - asked > kHealthPatience) {
+          failures_.push_back(absl::StrCat(part, " says ", status, " of its health after ",
+                                           absl::FormatDuration(Now() - asked)));
+        }
+      }
+      scheduler::v1::GetJobRequest request;
+      request.set_name("projects/default/jobs/gang");
+      Job job;
+      grpc::ClientContext context;
+      rpc::SetDeadline(context, kAdminPatience);
+      const BootTime asked = Now();
+      const grpc::Status got = jobs->GetJob(&context, request, &job);
+      slowest_admin_ = std::max(slowest_admin_, Now() - asked);
+      if (!got.ok()) failures_.push_back(absl::StrCat("an admin is told ", got.error_message()));
+    } while (!stop_.WaitForNotificationWithTimeout(absl::Milliseconds(200)));
+  }
+
+  // Ready, and quick to answer.
+  static bool IsNormal() {
+    for (const auto& [part, endpoint] : endpoints_->parts()) {
+      if (HttpGet(absl::StrCat("http://", endpoint.metrics_address(), "/readyz")).status != 200) {
+        return false;
+      }
+    }
+    const BootTime asked = Now();
+    return platform_->Capstan({"job", "list"}).exit_code == 0 && Now() - asked < absl::Seconds(1);
+  }
+
+  static SystemClock clock_;
+  static TestPlatform* platform_;
+  static cli::v1::Endpoints* endpoints_;
+  // The admin, who is to be answered, and who asks for too much.
+  static std::shared_ptr<rpc::Identity> identity_;
+  static std::shared_ptr<rpc::Identity> researcher_;
+
+  absl::Notification stop_;
+  std::thread beating_;
+  absl::Duration slowest_health_;
+  absl::Duration slowest_admin_;
+  std::vector<std::string> failures_;
+};
+
+SystemClock OverloadTest::clock_;
+TestPlatform* OverloadTest::platform_ = nullptr;
+cli::v1::Endpoints* OverloadTest::endpoints_ = nullptr;
+std::shared_ptr<rpc::Identity> OverloadTest::identity_;
+std::shared_ptr<rpc::Identity> OverloadTest::researcher_;
+
+TEST_F(OverloadTest, CallsWithoutPauseAtEachService) {
+  const std::map<std::string, std::string> methods = {
+      {"scheduler", "/capstan.scheduler.v1.JobService/ListJobs"},
+      {"credentials", "/capstan.credentials.v1.AccessService/GetCallerAccess"},
+      {"data_loader", "/capstan.dataloader.v1.DatasetService/ListDatasets"},
+      {"telemetry", "/capstan.telemetry.v1.ArchiveService/ListArchivedJobs"},
+      {"cluster_manager", "/capstan.clustermanager.v1.ClusterService/ListClusters"},
+  };
+  scheduler::v1::ListJobsRequest list;
+  list.set_parent("projects/default");
+  for (const auto& [part, method] : methods) {
+    std::vector<std::shared_ptr<grpc::Channel>> channels;
+    for (int i = 0; i < kChannels; ++i) channels.push_back(Dial(part));
+    // `parent` has the same number in all of them, and others leave it out.
+    CallStorm storm(channels, method, list.SerializeAsString(), kOutstanding, &clock_);
+    stop_.WaitForNotificationWithTimeout(kStorm);
+    const StormEnd end = storm.Stop();
+    std::printf("%s: %s\n", part.c_str(), end.Describe().c_str());
+    // Answered, or told when to come again.
+    EXPECT_EQ(end.without_delay, 0) << part;
+    EXPECT_GT(end.all(), kOutstanding) << part;
+    for (const auto& [code, count] : end.ends) {
+      EXPECT_TRUE(code == grpc::StatusCode::OK || code == grpc::StatusCode::RESOURCE_EXHAUSTED)
+          << part << ": " << end.Describe();
+    }
+  }
+}
+
+TEST_F(OverloadTest, ConnectionsThatSayNothing) {
+  std::vector<UniqueFd> idle;
+  std::vector<std::string> addresses;
+  for (const auto& [part, endpoint] : endpoints_->parts()) {
+    if (!endpoint.address().empty()) addresses.push_back(endpoint.address());
+  }
+  int connected = 0;
+  for (int i = 0; i < kConnections; ++i) {
+    const std::string& address = addresses[static_cast<size_t>(i) % addresses.size()];
+    sockaddr_in where = {};
+    where.sin_family = AF_INET;
+    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int port = 0;
+    ASSERT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+    where.sin_port = htons(static_cast<uint16_t>(port));
+    UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_TRUE(fd.valid()) << i;
+    connected += connect(fd.get(), reinterpret_cast<sockaddr*>(&where), sizeof(where)) == 0 ? 1 : 0;
+    idle.push_back(std::move(fd));
+  }
+  EXPECT_EQ(connected, kConnections);
+  // And some that have shown who they are.
+  std::vector<std::shared_ptr<grpc::Channel>> known;
+  for (int i = 0; i < kConnections / 10; ++i) {
+    known.push_back(Dial(i % 2 == 0 ? "scheduler" : "credentials"));
+    known.back()->GetState(/*try_to_connect=*/true);
+  }
+  for (const auto& channel : known) {
+    EXPECT_TRUE(channel->WaitForConnected(Deadline(absl::Seconds(30))));
+  }
+  // Newcomers get in all the same.
+  EXPECT_EQ(platform_->Capstan({"job", "list"}).exit_code, 0);
+  stop_.WaitForNotificationWithTimeout(kStorm);
+  EXPECT_EQ(platform_->Capstan({"node", "list"}).exit_code, 0);
+}
+
+TEST_F(OverloadTest, MessagesAndHeadersThatAreTooLarge) {
+  scheduler::v1::ListJobsRequest giant;
+  giant.set_parent("projects/default");
+  giant.set_page_token(std::string(16 << 20, 'x'));
+  for (const char* part :
+       {"scheduler", "credentials", "data_loader", "telemetry", "cluster_manager"}) {
+    // Whatever the method: what is too large is refused before.
+    const auto channel = DialUnbounded(part);
+    for (int i = 0; i < 20; ++i) {
+      const grpc::Status status =
+          RawCall(channel, "/capstan.scheduler.v1.JobService/ListJobs", giant, absl::Seconds(20));
+      EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED)
+          << part << ": " << status.error_message();
+    }
+  }
+  const auto jobs = JobService::NewStub(DialUnbounded("scheduler"));
+  for (int i = 0; i < 50; ++i) {
+    grpc::ClientContext context;
+    rpc::SetDeadline(context, absl::Seconds(20));
+    for (int k = 0; k < 256; ++k) {
+      context.AddMetadata(absl::StrCat("x-flood-", k), std::string(4096, 'x'));
+    }
+    scheduler::v1::ListJobsRequest request;
+    request.set_parent("projects/default");
+    scheduler::v1::ListJobsResponse response;
+    const grpc::Status status = jobs->ListJobs(&context, request, &response);
+    // Told so, or the connection is ended.
+    EXPECT_TRUE(status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED ||
+                status.error_code() == grpc::StatusCode::UNAVAILABLE)
+        << status.error_code() << ": " << status.error_message();
+  }
+}
+
+// Watches by the hundred, all begun at once, which then read nothing while much changes.
+TEST_F(OverloadTest, WatchesThatAreNotRead) {
+  struct Watch {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReader<scheduler::v1::WatchJobsResponse>> reader;
+  };
+  std::vector<std::unique_ptr<JobService::Stub>> stubs;
+  for (int i = 0; i < kChannels; ++i) stubs.push_back(JobService::NewStub(Dial("scheduler")));
+  std::vector<std::unique_ptr<Watch>> watches;
+  scheduler::v1::WatchJobsRequest request;
+  request.set_parent("projects/default");
+  for (int i = 0; i < kWatches; ++i) {
+    auto watch = std::make_unique<Watch>();
+    watch->reader =
+        stubs[static_cast<size_t>(i) % stubs.size()]->WatchJobs(&watch->context, request);
+    watches.push_back(std::move(watch));
+  }
+  const std::string yaml =
+      "spec:\n  task_groups:\n    - name: w\n      replicas: 1\n      argv: [/bin/true]\n"
+      "      env: {NOISE: " +
+      std::string(4096, 'x') + "}\n      resources: {cpu: 10m, memory: 32Mi}\n";
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = absl::StrCat("noise-", i);
+    EXPECT_EQ(platform_->SubmitText(name, absl::StrCat("job_id: ", name, "\n", yaml)).exit_code, 0);
+  }
+  stop_.WaitForNotificationWithTimeout(kStorm);
+  // Each was answered, and may go.
+  int told = 0;
+  for (auto& watch : watches) {
+    scheduler::v1::WatchJobsResponse response;
+    told += watch->reader->Read(&response) ? 1 : 0;
+    watch->context.TryCancel();
+  }
+  EXPECT_EQ(told, kWatches);
+}
+
+}  // namespace
+}  // namespace capstan::integration

@@ -260,9 +260,7 @@ absl::Status BenchWatchers(const Bench& bench) {
   std::vector<double> rate;
   std::vector<double> p99;
   std::vector<double> p50;
-  // Short enough for the scheduler's strand, which serves all watchers, to renew its leadership in
-  // time on a slow machine too.
-  const int64_t burst = bench.Count(20, 10);
+  const int64_t burst = bench.Count(100, 10);
   const int singles = bench.Count(20, 3);
   for (int run = 0; run < bench.Runs(5) && status.ok(); ++run) {
     seen.Forget();

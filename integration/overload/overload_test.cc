@@ -253,7 +253,9 @@ TEST_F(OverloadTest, CallsWithoutPauseAtEachService) {
     stop_.WaitForNotificationWithTimeout(kStorm);
     const StormEnd end = storm.Stop();
     std::printf("%s: %s\n", part.c_str(), end.Describe().c_str());
-    // Answered, or told when to come again.
+    // Answered, or told when to come again: one person may not have that many calls under way.
+    EXPECT_GT(end.ends.count(grpc::StatusCode::RESOURCE_EXHAUSTED), 0u) << part;
+    EXPECT_GT(end.ends.count(grpc::StatusCode::OK), 0u) << part;
     EXPECT_EQ(end.without_delay, 0) << part;
     EXPECT_GT(end.all(), kOutstanding) << part;
     for (const auto& [code, count] : end.ends) {

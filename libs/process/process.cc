@@ -42,6 +42,7 @@
 #include "libs/process/target_reporter.h"
 #include "libs/random/random.h"
 #include "libs/rpc/access_log.h"
+#include "libs/rpc/admission.h"
 #include "libs/rpc/call.h"
 #include "libs/rpc/credentials.h"
 #include "libs/rpc/observation.h"
@@ -185,6 +186,7 @@ struct Process::Parts {
   std::unique_ptr<OwnMetrics> own_metrics;
   std::random_device seeds;
   std::shared_ptr<rpc::AccessLog> access_log;
+  std::shared_ptr<rpc::Admission> admission;
   std::unique_ptr<trace::Tracing> tracing;
   std::shared_ptr<rpc::Identity> identity;
   std::unique_ptr<audit::AuditLog> audit_log;
@@ -224,6 +226,8 @@ struct Process::Parts {
     if (refused != nullptr) refused->Close();
     // gRPC may hold the last calls for longer.
     rpc::SetObservation({});
+    rpc::SetAdmission(nullptr);
+    if (admission != nullptr) admission->Close();
     if (access_log != nullptr) access_log->Close();
   }
 
@@ -367,6 +371,8 @@ absl::Status Process::Parts::Observe() {
                                  {"service.instance.id",
                                   advertised.empty() ? config.metrics_listen() : advertised}}}));
   rpc::SetObservation({.access_log = access_log, .tracer = tracing->tracer()});
+  admission = rpc::Admission::Make({}, own_registry.get());
+  rpc::SetAdmission(admission);
   return absl::OkStatus();
 }
 

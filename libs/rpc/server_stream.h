@@ -16,6 +16,7 @@
 #include "libs/auth/access.h"
 #include "libs/auth/call_tracker.h"
 #include "libs/auth/principal.h"
+#include "libs/rpc/admission.h"
 #include "libs/rpc/limits.h"
 #include "libs/rpc/peer.h"
 #include "libs/rpc/status_conversion.h"
@@ -68,14 +69,16 @@ class ServerStreamWriter {
     return reactor;
   }
   // For HandleServerStream, of a caller who is admitted.
-  static void Track(const std::shared_ptr<ServerStreamWriter>& self) {
+  static void Track(const std::shared_ptr<ServerStreamWriter>& self, Admission::Ticket ticket) {
     std::shared_ptr<void> tracked =
         auth::TrackCall(self->access_, self->caller_,
                         [weak = std::weak_ptr<ServerStreamWriter>(self)](const absl::Status& why) {
                           if (const auto writer = weak.lock()) writer->Revoke(why);
                         });
     absl::MutexLock lock(&self->mutex_);
-    if (self->reactor_ != nullptr) self->tracked_ = std::move(tracked);
+    if (self->reactor_ == nullptr) return;
+    self->tracked_ = std::move(tracked);
+    self->ticket_ = std::move(ticket);
   }
 
  private:
@@ -128,6 +131,7 @@ class ServerStreamWriter {
   Reactor* reactor_ ABSL_GUARDED_BY(mutex_) = nullptr;
   grpc::CallbackServerContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::shared_ptr<void> tracked_ ABSL_GUARDED_BY(mutex_);
+  Admission::Ticket ticket_ ABSL_GUARDED_BY(mutex_);
   bool revoked_ ABSL_GUARDED_BY(mutex_) = false;
   // The front is being sent while `sending_`.
   std::deque<T> queue_ ABSL_GUARDED_BY(mutex_);
@@ -140,22 +144,23 @@ class ServerStreamWriter {
   Notice drained_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Answers a server-streaming call: authorise, validate, then `open(shared_ptr<ServerStreamWriter>,
-// const Request&)`, which must keep the writer and may use it from any thread. The request lives
-// only during `open`.
+// Answers a server-streaming call: authorise, admit, validate, then
+// `open(shared_ptr<ServerStreamWriter>, const Request&)`, which must keep the writer and may use it
+// from any thread. The request lives only during `open`.
 template <typename T, typename Request, typename Validate, typename Open>
 grpc::ServerWriteReactor<T>* HandleServerStream(grpc::CallbackServerContext* context,
                                                 auth::Access* access, absl::string_view method,
                                                 const Request* request, Validate validate,
                                                 Open open) {
   absl::StatusOr<auth::Caller> caller = access->Authorize(PeerOf(*context), method, request);
-  absl::Status status = caller.status();
+  absl::StatusOr<Admission::Ticket> ticket = Admit(caller, Admission::Kind::kStream);
+  absl::Status status = ticket.status();
   if (status.ok()) status = validate(*request);
   auto writer = std::make_shared<ServerStreamWriter<T>>(
       access, caller.ok() ? *std::move(caller) : auth::Caller());
   grpc::ServerWriteReactor<T>* reactor = ServerStreamWriter<T>::MakeReactor(writer, context);
   if (status.ok()) {
-    ServerStreamWriter<T>::Track(writer);
+    ServerStreamWriter<T>::Track(writer, *std::move(ticket));
     open(std::move(writer), *request);
   } else {
     writer->Finish(status);
@@ -258,6 +263,7 @@ void ServerStreamWriter<T>::OnDone() {
   reactor_ = nullptr;
   context_ = nullptr;
   tracked_ = nullptr;
+  ticket_ = Admission::Ticket();
   queue_.clear();
   queued_bytes_ = 0;
   drained_ = Notice();

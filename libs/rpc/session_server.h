@@ -14,6 +14,7 @@
 #include "libs/auth/access.h"
 #include "libs/auth/call_tracker.h"
 #include "libs/auth/principal.h"
+#include "libs/rpc/admission.h"
 #include "libs/rpc/or_else.h"
 #include "libs/rpc/peer.h"
 #include "libs/rpc/session.h"
@@ -42,14 +43,16 @@ class ServerSession final : public Session<Up, Down> {
     return reactor;
   }
   // For AcceptSession, of a caller who is admitted.
-  static void Track(const std::shared_ptr<ServerSession>& self) {
+  static void Track(const std::shared_ptr<ServerSession>& self, Admission::Ticket ticket) {
     std::shared_ptr<void> tracked =
         auth::TrackCall(self->access_, self->caller_,
                         [weak = std::weak_ptr<ServerSession>(self)](const absl::Status& why) {
                           if (const auto session = weak.lock()) session->Revoke(why);
                         });
     absl::MutexLock lock(&self->mutex_);
-    if (self->reactor_ != nullptr) self->tracked_ = std::move(tracked);
+    if (self->reactor_ == nullptr) return;
+    self->tracked_ = std::move(tracked);
+    self->ticket_ = std::move(ticket);
   }
   using Session<Up, Down>::Open;
 
@@ -96,6 +99,7 @@ class ServerSession final : public Session<Up, Down> {
       reactor_ = nullptr;
       context_ = nullptr;
       tracked_ = nullptr;
+      ticket_ = Admission::Ticket();
       status = this->end_status();
     }
     this->OnOver(status);
@@ -107,10 +111,11 @@ class ServerSession final : public Session<Up, Down> {
   Reactor* reactor_ = nullptr;
   grpc::CallbackServerContext* context_ = nullptr;
   std::shared_ptr<void> tracked_;
+  Admission::Ticket ticket_;
   bool revoked_ = false;
 };
 
-// Answers a bidirectional stream: authorises the caller, then runs `open` on the strand:
+// Answers a bidirectional stream: authorises and admits the caller, then runs `open` on the strand:
 //
 //   SessionCallbacks<Up> open(std::shared_ptr<ServerSession<Up, Down>> session)
 //
@@ -121,7 +126,8 @@ grpc::ServerBidiReactor<Up, Down>* AcceptSession(grpc::CallbackServerContext* co
                                                  auth::Access* access, absl::string_view method,
                                                  Strand* strand, OpenFn open) {
   absl::StatusOr<auth::Caller> caller = access->Authorize(PeerOf(*context), method, nullptr);
-  const absl::Status status = caller.status();
+  absl::StatusOr<Admission::Ticket> ticket = Admit(caller, Admission::Kind::kStream);
+  const absl::Status status = ticket.status();
   auto session = std::make_shared<ServerSession<Up, Down>>(
       strand, access, caller.ok() ? *std::move(caller) : auth::Caller());
   grpc::ServerBidiReactor<Up, Down>* reactor =
@@ -130,7 +136,7 @@ grpc::ServerBidiReactor<Up, Down>* AcceptSession(grpc::CallbackServerContext* co
     session->Finish(status);
     return reactor;
   }
-  ServerSession<Up, Down>::Track(session);
+  ServerSession<Up, Down>::Track(session, *std::move(ticket));
   strand->Post(
       OrElse([session, open = std::move(open)]() mutable { session->Open(open(session)); },
              [session] { session->Finish(absl::UnavailableError("The server is stopping.")); }));

@@ -10,6 +10,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "libs/auth/access.h"
 #include "libs/auth/principal.h"
+#include "libs/rpc/admission.h"
 #include "libs/rpc/finish.h"
 #include "libs/rpc/peer.h"
 #include "libs/rpc/status_conversion.h"
@@ -26,13 +27,17 @@ struct Call {
 // The reactor behind HandleUnary; deletes itself when the call is over.
 class UnaryReactor final : public grpc::ServerUnaryReactor {
  public:
+  void Hold(Admission::Ticket ticket) { ticket_ = std::move(ticket); }
   rpc::Finish MakeFinish() {
     return rpc::Finish([this](const absl::Status& status) { Finish(ToGrpcStatus(status)); });
   }
   void OnDone() override { delete this; }
+
+ private:
+  Admission::Ticket ticket_;
 };
 
-// Answers a unary call in the one order: authorise, validate, act, Status.
+// Answers a unary call in the one order: authorise, admit, validate, act, Status.
 //
 //   validate  absl::Status(const Request&): OK or, by status::FieldErrors, everything that is
 //   wrong.
@@ -55,8 +60,12 @@ grpc::ServerUnaryReactor* HandleUnary(grpc::CallbackServerContext* context, auth
                                       Response* response, Validate validate, Act act) {
   auto* reactor = new UnaryReactor;
   absl::StatusOr<auth::Caller> caller = access->Authorize(PeerOf(*context), method, request);
-  absl::Status status = caller.status();
-  if (status.ok()) status = validate(*request);
+  absl::StatusOr<Admission::Ticket> ticket = Admit(caller, Admission::Kind::kCall);
+  absl::Status status = ticket.status();
+  if (ticket.ok()) {
+    reactor->Hold(*std::move(ticket));
+    status = validate(*request);
+  }
   if (!status.ok()) {
     reactor->Finish(ToGrpcStatus(status));
     return reactor;

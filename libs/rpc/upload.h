@@ -20,6 +20,7 @@
 #include "libs/auth/access.h"
 #include "libs/auth/call_tracker.h"
 #include "libs/auth/principal.h"
+#include "libs/rpc/admission.h"
 #include "libs/rpc/finish.h"
 #include "libs/rpc/or_else.h"
 #include "libs/rpc/peer.h"
@@ -182,6 +183,7 @@ class Upload final : public std::enable_shared_from_this<Upload<Request, Respons
 
   absl::Status Begin() {
     CAPSTAN_ASSIGN_OR_RETURN(caller_, access_->Authorize(peer_, method_, &incoming_));
+    CAPSTAN_ASSIGN_OR_RETURN(ticket_, Admit(*caller_, Admission::Kind::kStream));
     // A client that sends nothing is bounded by `per_message` anyway; this is sooner.
     tracked_ = auth::TrackCall(access_, *caller_,
                                [weak = this->weak_from_this()](const absl::Status& why) {
@@ -217,6 +219,7 @@ class Upload final : public std::enable_shared_from_this<Upload<Request, Respons
       self->strand_->Cancel(std::exchange(self->timer_, 0));
       self->receiver_ = nullptr;
       self->tracked_ = nullptr;
+      self->ticket_ = Admission::Ticket();
     });
   }
 
@@ -232,6 +235,7 @@ class Upload final : public std::enable_shared_from_this<Upload<Request, Respons
   Open open_;
   absl::optional<auth::Caller> caller_;
   std::shared_ptr<void> tracked_;
+  Admission::Ticket ticket_;
   std::unique_ptr<Receiver> receiver_;
   Request incoming_;
   int64_t received_bytes_ = 0;
@@ -245,9 +249,9 @@ class Upload final : public std::enable_shared_from_this<Upload<Request, Respons
 };
 
 // Answers a client-streaming call: reads the first message, which names what the call is about;
-// authorises the caller by it; runs `open`; then gives the receiver what follows. The right is
-// checked again with each message. A call that ends without any message is treated as one whose
-// first is empty.
+// authorises the caller by it and admits it; runs `open`; then gives the receiver what follows. The
+// right is checked again with each message. A call that ends without any message is treated as one
+// whose first is empty.
 //
 //   open  absl::StatusOr<std::unique_ptr<UploadReceiver<Request, Response>>>(
 //             const auth::Caller&, const Request& first)

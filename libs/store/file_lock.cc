@@ -36,7 +36,9 @@ absl::StatusOr<std::unique_ptr<FileLock>> FileLock::Acquire(const std::string& p
   }
   const std::string pid = absl::StrCat(::getpid(), "\n");
   // Only for the message above: that it fails on a full disk is no reason not to start.
-  if (::ftruncate(fd, 0) == 0 && ::pwrite(fd, pid.data(), pid.size(), 0) < 0) ::ftruncate(fd, 0);
+  if (::ftruncate(fd, 0) == 0 && ::pwrite(fd, pid.data(), pid.size(), 0) < 0) {
+    [[maybe_unused]] const int emptied = ::ftruncate(fd, 0);
+  }
   return std::unique_ptr<FileLock>(new FileLock(fd));
 }
 

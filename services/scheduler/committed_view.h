@@ -42,6 +42,8 @@ class CommittedView {
   // Runs `task` once the view has seen `revision` (and anything at all), at once if it has.
   void WhenAtLeast(int64_t revision, Strand::Task task);
 
+  // Whether it has seen anything yet.
+  bool ready() const { return ready_; }
   int64_t revision() const { return revision_; }
   const Model& model() const { return builder_->model(); }
   const NodeUsage& usage() const { return usage_; }

@@ -105,6 +105,10 @@ class Engine {
   void SessionGone(SessionId session);
 
   bool leading() const { return core_ != nullptr; }
+  // Leads, or knows who does.
+  bool knows_leader() const {
+    return leading() || (leadership_.holder().has_value() && !leadership_.Valid());
+  }
   // Revision of the newest commit that was answered: a reader who waits for it sees every answer.
   int64_t committed_revision() const { return committed_revision_; }
   const CoreConfig& core_config() const { return config_.core; }

@@ -90,7 +90,7 @@ absl::Status Run(const config::v1::SchedulerConfig& config, const process::Start
   }
   deps.seed = process->NewSeed();
   CAPSTAN_ASSIGN_OR_RETURN(const auto server, Server::Create(settings, deps));
-  CAPSTAN_RETURN_IF_ERROR(process->ServeMetrics([] { return absl::OkStatus(); }));
+  CAPSTAN_RETURN_IF_ERROR(process->ServeMetrics([&server] { return server->Ready(); }));
   const absl::Status stopped = process->WaitForSignal().status();
   server->Drain(process::kDrain);
   return stopped;

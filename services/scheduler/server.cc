@@ -162,6 +162,18 @@ std::shared_ptr<grpc::Channel> Server::InProcessChannelForTest() {
   return parts_->server->InProcessChannel();
 }
 
+absl::Status Server::Ready() const {
+  absl::Status ready;
+  parts_->OnStrand([&] {
+    if (!parts_->view->ready()) {
+      ready = absl::UnavailableError("what the store holds is not read yet");
+    } else if (!parts_->engine->knows_leader()) {
+      ready = absl::UnavailableError("it does not lead yet, nor is it known who does");
+    }
+  });
+  return ready;
+}
+
 void Server::Drain(absl::Duration grace) {
   if (std::exchange(parts_->drained, true)) return;
   // Speaks no more before it stops to lead, and stops to lead before it goes: the next leader need

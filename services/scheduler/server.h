@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "grpcpp/channel.h"
@@ -71,6 +72,9 @@ class Server {
   int port() const;
   // For tests with a FakeAccess.
   std::shared_ptr<grpc::Channel> InProcessChannelForTest();
+
+  // OK once it can answer reads and leads, or knows who does. Not to be called on the strand.
+  absl::Status Ready() const;
 
   // Stops answering renewals, gives up leadership, ends streams, and lets open calls end until
   // `grace` is over. Running Tasks go on. Idempotent. Not to be called on the strand.

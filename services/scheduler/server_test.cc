@@ -292,6 +292,15 @@ TEST_F(ServerTest, CarriesAGangFromAnExecutorsStreamToAWatcher) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
+TEST_F(ServerTest, WhatIsReadyTakesCallsAtOnce) {
+  while (!server_->Ready().ok()) {
+  }
+  grpc::ClientContext context;
+  pb::Job job;
+  const grpc::Status status = jobs_->CreateJob(&context, CreateRequest("a"), &job);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
 TEST_F(ServerTest, AnActThatCannotBeAuditedDoesNotHappen) {
   audit_.status = absl::UnavailableError("disk full");
   pb::CreateQueueRequest request;

@@ -21,7 +21,8 @@ namespace capstan::scheduler {
 // of one object merge while the peer reads slowly, so nothing ever waits for it and little is kept.
 // A resume token is given whenever the peer has everything up to a revision; with it, in the same
 // store incarnation and no older than this process's first reading, only what changed since is
-// sent. On the strand.
+// sent. On the strand, in short turns: whoever else has work there, renewals of leases above all,
+// comes in between however many streams have something to send.
 template <typename Key, typename Response>
 class WatchStream : public CommittedView::Listener,
                     public std::enable_shared_from_this<WatchStream<Key, Response>> {
@@ -42,12 +43,13 @@ class WatchStream : public CommittedView::Listener,
     deps_.view->AddListener(this);
     writer_->NotifyClosed(deps_.strand, [self = this->shared_from_this()] {
       self->deps_.view->RemoveListener(self.get());
+      self->pending_.clear();
     });
     const int64_t since = Since(*position);
     for (const Key& key : All()) {
       if (Revision(key) > since) pending_.insert(key);
     }
-    Pump();
+    TakeTurn();
   }
 
   void JobsChanged(const std::set<std::string>&) override {}
@@ -65,7 +67,7 @@ class WatchStream : public CommittedView::Listener,
     for (const Key& key : keys) {
       if (Matches(key)) pending_.insert(key);
     }
-    Pump();
+    TakeTurn();
   }
 
   const ApiDeps& deps() const { return deps_; }
@@ -73,6 +75,8 @@ class WatchStream : public CommittedView::Listener,
  private:
   // Beyond this the stream waits for its peer; an object is rendered only when it is sent.
   static constexpr size_t kAhead = 256 * 1024;
+  // Messages in one turn.
+  static constexpr int kTurn = 4;
 
   int64_t Since(const std::string& position) const {
     const std::vector<std::string> parts = absl::StrSplit(position, '/');
@@ -86,9 +90,20 @@ class WatchStream : public CommittedView::Listener,
     return revision;
   }
 
+  // Once, whatever changes until it comes.
+  void TakeTurn() {
+    if (waiting_) return;
+    waiting_ = true;
+    deps_.strand->Post([self = this->shared_from_this()] { self->Pump(); });
+  }
+
   void Pump() {
+    waiting_ = false;
+    int sent = 0;
     while (!pending_.empty() || !synced_) {
+      if (sent == kTurn) return TakeTurn();
       if (writer_->queued_bytes() > kAhead) {
+        waiting_ = true;
         writer_->NotifyDrained(deps_.strand, [self = this->shared_from_this()] { self->Pump(); });
         return;
       }
@@ -107,6 +122,7 @@ class WatchStream : public CommittedView::Listener,
             deps_.tokens->Seal(absl::StrCat(incarnation_, "/", deps_.view->revision()), arguments_);
       }
       response.set_resume_token(token_);
+      ++sent;
       const absl::Status written = writer_->Write(std::move(response));
       if (!written.ok()) {
         writer_->Finish(absl::IsResourceExhausted(written)
@@ -124,6 +140,8 @@ class WatchStream : public CommittedView::Listener,
   const Writer writer_;
   std::set<Key> pending_;
   bool synced_ = false;
+  // For its turn, or for the peer.
+  bool waiting_ = false;
   std::string token_;
 };
 

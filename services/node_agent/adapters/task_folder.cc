@@ -59,16 +59,20 @@ absl::Status MoveAside(int from_fd, const std::string& from, int to_fd) {
   }
 }
 
+// Without root the owner of a folder may have shut it. What comes next fails where this has.
+void OpenToOwner(int fd, const std::string& name) {
+  [[maybe_unused]] const int opened = fchmodat(fd, name.c_str(), 0700, 0);
+}
+
 // Removes an entry of the trash whose own folders go to the trash first.
 absl::Status RemoveOne(int trash_fd, const std::string& name, const std::string& trash) {
   if (unlinkat(trash_fd, name.c_str(), 0) == 0 || errno == ENOENT) return absl::OkStatus();
-  // Without root its owner may have shut it.
-  fchmodat(trash_fd, name.c_str(), 0700, 0);
+  OpenToOwner(trash_fd, name);
   UniqueFd fd(openat(trash_fd, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) return ErrnoStatus(errno, "open", absl::StrCat(trash, "/", name));
   for (const std::string& entry : FolderNames(absl::StrCat(trash, "/", name))) {
     if (unlinkat(fd.get(), entry.c_str(), 0) == 0) continue;
-    fchmodat(fd.get(), entry.c_str(), 0700, 0);
+    OpenToOwner(fd.get(), entry);
     CAPSTAN_RETURN_IF_ERROR(MoveAside(fd.get(), entry, trash_fd));
   }
   if (unlinkat(trash_fd, name.c_str(), AT_REMOVEDIR) != 0) {

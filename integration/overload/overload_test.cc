@@ -247,7 +247,10 @@ TEST_F(OverloadTest, CallsWithoutPauseAtEachService) {
   list.set_parent("projects/default");
   for (const auto& [part, method] : methods) {
     std::vector<std::shared_ptr<grpc::Channel>> channels;
-    for (int i = 0; i < kChannels; ++i) channels.push_back(Dial(part));
+    for (int i = 0; i < kChannels; ++i) {
+      channels.push_back(Dial(part));
+      ASSERT_TRUE(channels.back()->WaitForConnected(Deadline(absl::Seconds(30)))) << part;
+    }
     // `parent` has the same number in all of them, and others leave it out.
     CallStorm storm(channels, method, list.SerializeAsString(), kOutstanding, &clock_);
     stop_.WaitForNotificationWithTimeout(kStorm);

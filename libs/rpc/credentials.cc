@@ -24,11 +24,26 @@ namespace {
 using ::grpc::experimental::CertificateProviderInterface;
 using ::grpc::experimental::ExternalCertificateVerifier;
 using ::grpc::experimental::FileWatcherCertificateProvider;
+using ::grpc::experimental::StaticDataCertificateProvider;
 using ::grpc::experimental::TlsChannelCredentialsOptions;
 using ::grpc::experimental::TlsCustomVerificationCheckRequest;
 using ::grpc::experimental::TlsServerCredentialsOptions;
 
 constexpr unsigned kWatchSeconds = 1;
+
+// A root of which nobody has the key. A client that is given none reads all of the system's, which
+// have no say here and take it 30 ms.
+constexpr char kNobodysRoot[] =
+    "-----BEGIN CERTIFICATE-----\n"
+    "MIIBeTCCAR+gAwIBAgIUVeXTTxsjDd+2uwtISiVsuLbavxswCgYIKoZIzj0EAwIw\n"
+    "ETEPMA0GA1UEAwwGbm9ib2R5MCAXDTI2MTEyMzA4MDUyM1oYDzIxMjYxMDMwMDgw\n"
+    "NTIzWjARMQ8wDQYDVQQDDAZub2JvZHkwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC\n"
+    "AARxIsgP0TqH88PHL6XPcp73360eR6/aJ7vCFO1yDN95/n9nkrEo89tGkaTGYAlc\n"
+    "hyme0/Bz1g1OTKHEcWQ2rq8Po1MwUTAdBgNVHQ4EFgQUWgHIxPuTJNtf+Sdt9Ifw\n"
+    "dlYqvIQwHwYDVR0jBBgwFoAUWgHIxPuTJNtf+Sdt9IfwdlYqvIQwDwYDVR0TAQH/\n"
+    "BAUwAwEB/zAKBggqhkjOPQQDAgNIADBFAiEAu7vnBsgvga94Y+madLs7BX1T+lhN\n"
+    "3dqifInHLOoqXCMCIEXw408ba0W4kjjU2lqQXsC9+ruNG3c1g3tiWFrHJVe4\n"
+    "-----END CERTIFICATE-----\n";
 
 // What the other side sent: DER.
 struct Shown {
@@ -159,7 +174,7 @@ std::shared_ptr<CertificateProviderInterface> ProviderOf(const Identity& identit
   return std::static_pointer_cast<CertificateProviderInterface>(identity.GetOrMakeAttachment([&] {
     const std::shared_ptr<CertificateProviderInterface> provider =
         std::make_shared<FileWatcherCertificateProvider>(identity.svid_path(), identity.svid_path(),
-                                                         kWatchSeconds);
+                                                         identity.svid_path(), kWatchSeconds);
     return std::static_pointer_cast<void>(provider);
   }));
 }
@@ -194,6 +209,8 @@ std::shared_ptr<grpc::ChannelCredentials> MutualTlsChannelCredentials(
   TlsChannelCredentialsOptions options;
   options.set_certificate_provider(ProviderOf(*identity));
   options.watch_identity_key_cert_pairs();
+  // Or it would read all of the system's, which have no say here, and take 30 ms.
+  options.watch_root_certs();
   // SvidVerifier does it, against the identity's bundle of that moment.
   options.set_verify_server_certs(false);
   options.set_check_call_host(false);
@@ -205,6 +222,8 @@ std::shared_ptr<grpc::ChannelCredentials> MutualTlsChannelCredentials(
 std::shared_ptr<grpc::ChannelCredentials> JoinChannelCredentials(std::string bundle_sha256,
                                                                  const Clock* clock) {
   TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(std::make_shared<StaticDataCertificateProvider>(kNobodysRoot));
+  options.watch_root_certs();
   options.set_verify_server_certs(false);
   options.set_check_call_host(false);
   options.set_certificate_verifier(

@@ -13,6 +13,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
+#include "grpc/grpc_security.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "libs/audit/audit_sink.h"
@@ -60,9 +61,18 @@ class HandshakeTest : public ::testing::Test {
                                            }));
   }
 
+  static void SetUpTestSuite() {
+    grpc_set_ssl_roots_override_callback([](char**) {
+      system_roots_read_ = true;
+      return GRPC_SSL_ROOTS_OVERRIDE_FAIL;
+    });
+  }
+
   void TearDown() override {
     server_ = nullptr;
     strand_.Stop();
+    // They have no say in whom we trust, and take as long as all else in a command.
+    EXPECT_FALSE(system_roots_read_);
   }
 
   void StartServer(std::shared_ptr<grpc::ServerCredentials> credentials) {
@@ -110,6 +120,7 @@ class HandshakeTest : public ::testing::Test {
     return refusals_;
   }
 
+  static std::atomic<bool> system_roots_read_;
   const TestAuthority authority_;
   SystemClock clock_;
   ThreadStrand strand_{"test", &clock_};
@@ -122,6 +133,8 @@ class HandshakeTest : public ::testing::Test {
   std::vector<std::string> refusals_;
   std::unique_ptr<Server> server_;
 };
+
+std::atomic<bool> HandshakeTest::system_roots_read_ = false;
 
 TEST_F(HandshakeTest, GoodCertificatesPass) {
   const auto scheduler = authority_.MakeIdentity("/svc/scheduler", Folder("client"));

@@ -437,7 +437,13 @@ void Engine::CommitOutput(const pb::CommitOutputRequest& request,
   if (core_ == nullptr) return answer(NotReady());
   absl::StatusOr<absl::optional<pb::CommitOutputResponse>> before = core_->CheckCommit(request);
   if (!before.ok()) return answer(before.status());
-  if (before->has_value()) return answer(**std::move(before));
+  if (before->has_value()) {
+    // What a twin of this call has decided may still be on its way to the store.
+    Decision<pb::CommitOutputResponse> again;
+    again.response = **std::move(before);
+    return Conclude(DecisionOr<pb::CommitOutputResponse>(std::move(again)), std::move(answer),
+                    [](pb::CommitOutputResponse response) { return response; });
+  }
   site_->CopyOutput(request,
                     [this, alive = std::weak_ptr<char>(alive_),
                      answer = std::move(answer)](absl::StatusOr<StagedOutput> staged) mutable {

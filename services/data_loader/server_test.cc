@@ -4,10 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -309,6 +311,39 @@ TEST_F(ServerTest, CommitsCheckpointsOfTheOpenGenerationOnly) {
   commit.set_checkpoint_step(20);
   EXPECT_EQ(status::Reason(Call(outputs_, &pb::OutputService::Stub::CommitOutput, commit).status()),
             "GENERATION_SUPERSEDED");
+}
+
+// Whoever asks again while the first call's record is on its way must wait for it, too: what then
+// fails was never there.
+TEST_F(ServerTest, TwinOfACommitThatFailsIsNotAcknowledged) {
+  pb::OpenOutputRequest open;
+  open.set_name("projects/p/jobs/j/output");
+  open.set_job_uid(kUid);
+  open.set_generation(1);
+  const auto opened = Call(outputs_, &pb::OutputService::Stub::OpenOutput, open);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  ASSERT_EQ(::mkdir((opened->staging_root() + "/0").c_str(), 0755), 0);
+  Write(opened->staging_root().substr(base_.size() + 1) + "/0/weights", "w1");
+  pb::CommitOutputRequest commit;
+  commit.set_name(open.name());
+  commit.set_job_uid(kUid);
+  commit.set_generation(1);
+  commit.set_checkpoint_step(10);
+  commit.set_staging_directory(opened->staging_root() + "/0");
+  strand_->Post([this] {
+    store_->SetCommitDelay(absl::Milliseconds(300));
+    store_->FailNextTxn(absl::UnavailableError("disk is away"));
+  });
+  std::atomic<bool> first_done = false;
+  std::thread first([&] {
+    Call(outputs_, &pb::OutputService::Stub::CommitOutput, commit).status().IgnoreError();
+    first_done = true;
+  });
+  while (!first_done) {
+    const auto twin = Call(outputs_, &pb::OutputService::Stub::CommitOutput, commit);
+    EXPECT_TRUE(!twin.ok() || first_done);
+  }
+  first.join();
 }
 
 TEST_F(ServerTest, FailedCommitIsNotAcknowledgedAndTheStoreIsReadAgain) {

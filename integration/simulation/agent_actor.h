@@ -22,6 +22,7 @@ class AgentActor final : public Process {
 
   const node_agent::AgentCore* core() const { return core_.get(); }
   const Disk& disk() const { return disk_; }
+  Disk* mutable_disk() { return &disk_; }
 
  protected:
   void OnStart() override;

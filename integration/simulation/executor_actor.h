@@ -24,10 +24,14 @@ class ExecutorActor final : public Process {
   Network::UpperEnd Accept(const std::string& node, std::shared_ptr<Pipe> pipe);
 
   // While it is down: its disk is replaced by an empty one.
-  void LoseStore() { disk_ = Disk(); }
+  void LoseStore() {
+    disk_.records.clear();
+    disk_.revision = 0;
+  }
 
   const executor::ExecutorCore* core() const { return core_.get(); }
   const Disk& disk() const { return disk_; }
+  Disk* mutable_disk() { return &disk_; }
 
  protected:
   void OnStart() override;

@@ -47,6 +47,13 @@ Fleet::Fleet(const FleetConfig& config)
   for (auto& scheduler : schedulers_) processes_.push_back(scheduler.get());
   for (auto& executor : executors_) processes_.push_back(executor.get());
   for (auto& agent : agents_) processes_.push_back(agent.get());
+  disks_ = {{SharedStore::kName, nullptr, &store_.disk},
+            {loader_->name(), loader_.get(), loader_->mutable_disk()}};
+  for (auto& e : executors_) disks_.push_back({e->name(), e.get(), e->mutable_disk()});
+  for (auto& a : agents_) disks_.push_back({a->name(), a.get(), a->mutable_disk()});
+  for (const OwnedDisk& owned : disks_) owned.disk->lies = config.mutants.failed_commit_taken;
+  for (auto& each : clocks_) all_clocks_.push_back(each.get());
+  for (auto& machine : machines_) all_clocks_.push_back(machine->mutable_clock());
 }
 
 ExecutorActor* Fleet::executor_of(size_t i) const {
@@ -63,6 +70,7 @@ void Fleet::HealAll() {
   network_.Heal();
   network_.SetSlowest(absl::Milliseconds(20));
   network_.SetDoubling(false);
+  for (const OwnedDisk& owned : disks_) owned.disk->Heal();
   for (Process* process : processes_) {
     process->Start();
     process->Continue();

@@ -57,12 +57,21 @@ class Fleet {
   const std::vector<std::unique_ptr<AgentActor>>& agents() const { return agents_; }
   // Every one that may crash.
   const std::vector<Process*>& processes() const { return processes_; }
+  // The disks that may be full or slow, and whose they are; the schedulers' is of no process.
+  struct OwnedDisk {
+    std::string name;
+    const Process* process = nullptr;
+    Disk* disk = nullptr;
+  };
+  const std::vector<OwnedDisk>& disks() const { return disks_; }
+  // Of the machines of all processes.
+  const std::vector<MachineClock*>& all_clocks() const { return all_clocks_; }
   // Of the agent on machine `i`.
   ExecutorActor* executor_of(size_t i) const;
 
   // Starts everything.
   void Start();
-  // Undoes cuts, delays, crashes and stops.
+  // Undoes cuts, delays, crashes, stops and what troubles disks.
   void HealAll();
   // Cuts `a` from `b`, or each from the other, for a while.
   void CutFor(const std::string& a, const std::string& b, bool both, absl::Duration how_long);
@@ -115,6 +124,8 @@ class Fleet {
   std::vector<std::unique_ptr<AgentActor>> agents_;
   std::unique_ptr<User> user_;
   std::vector<Process*> processes_;
+  std::vector<OwnedDisk> disks_;
+  std::vector<MachineClock*> all_clocks_;
   int acknowledged_ = 0;
 };
 

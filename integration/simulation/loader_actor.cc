@@ -56,7 +56,10 @@ void LoaderActor::CommitOutput(const pb::CommitOutputRequest& request,
   if (mutants_->output_not_opened) asked.set_generation(1);
   const auto before = core_->CheckCommit(asked);
   if (!before.ok()) return reply(before.status());
-  if (before->has_value() && !mutants_->output_not_opened) return reply(**before);
+  if (before->has_value() && !mutants_->output_not_opened) {
+    // Its record may still be on its way to the disk.
+    return Submit({}, [reply, response = **before] { reply(response); });
+  }
   // Copying the files takes a while, in which anything may happen.
   Later(world().random().Between(absl::Milliseconds(5), absl::Seconds(2)),
         [this, request, asked, reply = std::move(reply)] {

@@ -29,6 +29,7 @@ class LoaderActor final : public Process {
   void ReleasePins(const std::string& holder, const Reply<bool>& reply);
 
   const Disk& disk() const { return disk_; }
+  Disk* mutable_disk() { return &disk_; }
 
  protected:
   void OnStart() override;

@@ -46,6 +46,7 @@ class Machine {
 
   const std::string& name() const { return name_; }
   const MachineClock& clock() const { return clock_; }
+  MachineClock* mutable_clock() { return &clock_; }
   int64_t cpu_millis() const { return cpu_millis_; }
   const ProgramConfig& program() const { return program_; }
   std::string boot_id() const;

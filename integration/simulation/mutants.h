@@ -26,6 +26,8 @@ struct Mutants {
   bool executor_acts_first = false;
   // The data_loader acknowledges at once and stores seconds later.
   bool loader_acts_first = false;
+  // Everybody takes a commit that failed as if it had succeeded.
+  bool failed_commit_taken = false;
 };
 
 }  // namespace capstan::simulation

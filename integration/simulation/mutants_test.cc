@@ -55,6 +55,9 @@ TEST(MutantsTest, ExecutorActsFirst) {
 TEST(MutantsTest, LoaderActsFirst) {
   ExpectCaught([](Mutants& mutants) { mutants.loader_acts_first = true; });
 }
+TEST(MutantsTest, FailedCommitTakenAsDone) {
+  ExpectCaught([](Mutants& mutants) { mutants.failed_commit_taken = true; });
+}
 
 }  // namespace
 }  // namespace capstan::simulation

@@ -1,5 +1,6 @@
 #include "integration/simulation/process.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace capstan::simulation {
@@ -40,6 +41,14 @@ void Process::Continue() {
     waiting_.pop_front();
     work();
   }
+}
+
+void Process::DropState() {
+  world_->Log(name_, "drops its state: a commit failed");
+  Crash();
+  world_->After(absl::Seconds(1), [this, life = life_] {
+    if (life == life_) Start();
+  });
 }
 
 void Process::Run(int64_t life, std::function<void()> work) {
@@ -119,7 +128,7 @@ void CommitPipe::Next() {
   busy_ = !queue_.empty();
   if (!busy_) return;
   Random& random = process_->world().random();
-  TryLater(random.Between(absl::Milliseconds(1), options_.slowest));
+  TryLater(random.Between(absl::Milliseconds(1), std::max(options_.slowest, disk_->slowest)));
 }
 
 void CommitPipe::TryLater(absl::Duration delay) {
@@ -138,9 +147,18 @@ void CommitPipe::Try() {
     options_.on_dead();
     return;
   }
+  if (disk_->full && !disk_->lies) {
+    dead_ = true;
+    // Nothing of it arrives later either.
+    queue_.clear();
+    // Ends this object.
+    const std::function<void()> on_failed = options_.on_failed;
+    if (on_failed != nullptr) return on_failed();
+    return process_->DropState();
+  }
   Commit commit = std::move(queue_.front());
   queue_.pop_front();
-  disk_->Apply(commit.puts, commit.deletes);
+  if (!disk_->full) disk_->Apply(commit.puts, commit.deletes);
   const std::weak_ptr<char> alive = alive_;
   commit.after(disk_->revision);
   if (!alive.expired() && !dead_ && process_->up() && process_->life() == life_) Next();
@@ -148,7 +166,7 @@ void CommitPipe::Try() {
 
 void CommitPipe::Crash() {
   dead_ = true;
-  if (queue_.empty() || !process_->world().random().OneIn(2)) return;
+  if (queue_.empty() || !process_->world().random().OneIn(2) || disk_->full) return;
   if (options_.latest == absl::ZeroDuration()) {
     if (options_.compare()) disk_->Apply(queue_.front().puts, queue_.front().deletes);
     return;
@@ -164,7 +182,7 @@ void CommitPipe::Crash() {
 void CommitPipe::ArriveLate(World* world, Disk* disk, const Options& options, const Commit& commit,
                             int tries) {
   if (options.reachable()) {
-    if (options.compare()) disk->Apply(commit.puts, commit.deletes);
+    if (options.compare() && !disk->full) disk->Apply(commit.puts, commit.deletes);
     return;
   }
   if (tries == 0) return;

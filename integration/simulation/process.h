@@ -39,6 +39,8 @@ class Process {
   void Crash();
   void Stop();
   void Continue();
+  // A commit of its failed: as the engines do, it drops its state and after a second loads again.
+  void DropState();
 
   // Does `work` in the life given: now, or once continued; not at all if that life is over.
   void Run(int64_t life, std::function<void()> work);
@@ -69,7 +71,18 @@ class Process {
 struct Disk {
   std::map<std::string, std::string> records;
   int64_t revision = 0;
+  // Every commit fails.
+  bool full = false;
+  // If not zero, a commit may take this long.
+  absl::Duration slowest;
+  // The mutant whose failed commits look as if they had succeeded.
+  bool lies = false;
 
+  bool troubled() const { return full || slowest > absl::ZeroDuration(); }
+  void Heal() {
+    full = false;
+    slowest = absl::ZeroDuration();
+  }
   std::vector<store::KeyValue> Read() const;
   void Apply(const std::vector<store::Put>& puts, const std::vector<store::Delete>& deletes);
 };
@@ -84,6 +97,8 @@ class CommitPipe {
     // Whether the store can be reached now; while it can't, commits wait.
     std::function<bool()> reachable = [] { return true; };
     std::function<void()> on_dead = [] {};
+    // A commit has failed for good and the pipe is dead; if null, the process drops its state.
+    std::function<void()> on_failed = nullptr;
     // The mutant that acts before it has persisted.
     bool act_first = false;
     absl::Duration slowest = absl::Milliseconds(20);

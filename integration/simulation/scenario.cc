@@ -6,7 +6,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "integration/simulation/agent_actor.h"
+#include "integration/simulation/executor_actor.h"
 #include "integration/simulation/fleet.h"
+#include "integration/simulation/machine.h"
+#include "integration/simulation/network.h"
+#include "integration/simulation/process.h"
+#include "integration/simulation/scheduler_actor.h"
 #include "libs/time/proto_time.h"
 
 namespace capstan::simulation {
@@ -34,6 +40,8 @@ class Scenario {
   void PlanJobs();
   void PlanFault();
   void FireFault();
+  void TroubleDisk(bool full, absl::Duration how_long);
+  void StepClock();
   absl::Duration HowLong();
   size_t BusyMachine();
   // An agent on a machine where a shim is stopped. Each of the two ends a Task at its deadline if
@@ -98,7 +106,7 @@ absl::Duration Scenario::HowLong() {
 }
 
 void Scenario::PlanFault() {
-  world_.After(world_.random().Between(absl::Seconds(2), absl::Seconds(20)), [this] {
+  world_.After(world_.random().Between(absl::Seconds(2), absl::Seconds(17)), [this] {
     if (world_.now() >= config_.trouble) return;
     FireFault();
     PlanFault();
@@ -109,7 +117,7 @@ void Scenario::FireFault() {
   Random& random = world_.random();
   Process* process = fleet_.processes()[random.Below(fleet_.processes().size())];
   const absl::Duration how_long = HowLong();
-  switch (random.Below(15)) {
+  switch (random.Below(19)) {
     case 0:
     case 1:
       if (IsLastWatcher(*process)) return;
@@ -200,20 +208,54 @@ void Scenario::FireFault() {
       world_.After(how_long, [executor] { executor->Start(); });
       return;
     }
+    case 14:
+    case 15:
+      return TroubleDisk(/*full=*/true, how_long);
+    case 16:
+      return TroubleDisk(/*full=*/false, how_long);
+    case 17:
+      return StepClock();
     case 11:
       if (fleet_.machines()[BusyMachine()]->KillShim()) world_.Fault("shim kill");
       return;
     case 12:
     case 13: {
       const size_t i = BusyMachine();
-      const Process& agent = *fleet_.agents()[i];
-      if (!agent.up() || agent.stopped()) return;
+      const AgentActor& agent = *fleet_.agents()[i];
+      if (!agent.up() || agent.stopped() || agent.disk().troubled()) return;
       if (fleet_.machines()[i]->StopShim(how_long)) world_.Fault("shim stop");
       return;
     }
     default:
       if (fleet_.machines()[BusyMachine()]->KillProgram()) world_.Fault("program kill");
   }
+}
+
+void Scenario::TroubleDisk(bool full, absl::Duration how_long) {
+  Random& random = world_.random();
+  const Fleet::OwnedDisk& owned = fleet_.disks()[random.Below(fleet_.disks().size())];
+  if (owned.process != nullptr && IsLastWatcher(*owned.process)) return;
+  world_.Fault(full ? "disk full" : "slow disk");
+  world_.Log(owned.name, absl::StrCat(full ? "has a full disk for " : "has a slow disk for ",
+                                      absl::FormatDuration(how_long)));
+  if (full) {
+    owned.disk->full = true;
+    world_.After(how_long, [disk = owned.disk] { disk->full = false; });
+  } else {
+    owned.disk->slowest = random.Between(absl::Milliseconds(200), absl::Seconds(3));
+    world_.After(how_long, [disk = owned.disk] { disk->slowest = absl::ZeroDuration(); });
+  }
+}
+
+void Scenario::StepClock() {
+  Random& random = world_.random();
+  MachineClock* const clock = fleet_.all_clocks()[random.Below(fleet_.all_clocks().size())];
+  const absl::Duration most = random.OneIn(2) ? absl::Seconds(10) : absl::Hours(3);
+  const absl::Duration by =
+      random.Between(absl::Milliseconds(1), most) * (random.OneIn(2) ? 1 : -1);
+  world_.Fault("clock step");
+  world_.Log("world", absl::StrCat("a wall clock steps by ", absl::FormatDuration(by)));
+  clock->StepWall(by);
 }
 
 // Of one with Tasks on it, if there is any.

@@ -42,8 +42,9 @@ struct Outcome {
 
 // Every kind of fault that a counting seed must have fired.
 inline constexpr const char* kFaultKinds[] = {
-    "crash",  "stop",      "partition", "partition one way", "delay",     "duplicate",
-    "reboot", "shim kill", "shim stop", "program kill",      "port taken"};
+    "crash",      "stop",      "partition", "partition one way", "delay",
+    "duplicate",  "reboot",    "shim kill", "shim stop",         "program kill",
+    "port taken", "disk full", "slow disk", "clock step"};
 
 // Runs the real cores of scheduler (two replicas), executors, agents, shims and data_loader through
 // one seeded history.

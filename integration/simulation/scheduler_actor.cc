@@ -114,6 +114,7 @@ void SchedulerActor::Lead(int64_t epoch) {
   options.on_dead = [this] {
     if (!mutants_->deposed_leader_answers) StepDown("a commit was refused");
   };
+  options.on_failed = [this] { StepDown("a commit failed"); };
   options.act_first = mutants_->start_before_persist;
   options.slowest = absl::Milliseconds(60);
   pipe_ = std::make_unique<CommitPipe>(this, &store_->disk, options);

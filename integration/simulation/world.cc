@@ -49,7 +49,7 @@ MachineClock::MachineClock(World* world)
 
 Now MachineClock::At(absl::Duration true_time) const {
   const absl::Duration local = true_time + true_time * rate_ppm_ / 1'000'000;
-  return Now{absl::FromUnixSeconds(kStart) + local, BootTime() + offset_ + local};
+  return Now{absl::FromUnixSeconds(kStart) + local + wall_step_, BootTime() + offset_ + local};
 }
 
 absl::Duration MachineClock::Until(BootTime time) const {

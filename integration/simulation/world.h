@@ -51,7 +51,8 @@ class World {
   std::string violation_;
 };
 
-// A machine's clocks: another boot, another wall, and a rate of its own within 1,000 ppm.
+// A machine's clocks: another boot, another wall that may be set, and a rate of its own within
+// 1,000 ppm.
 class MachineClock {
  public:
   explicit MachineClock(World* world);
@@ -61,11 +62,14 @@ class MachineClock {
   Now At(absl::Duration true_time) const;
   // True time until the boot clock shows `time`; not negative.
   absl::Duration Until(BootTime time) const;
+  // Somebody sets the wall clock; the boot clock goes on.
+  void StepWall(absl::Duration by) { wall_step_ += by; }
 
  private:
   World* world_;
   absl::Duration offset_;
   int64_t rate_ppm_;
+  absl::Duration wall_step_;
 };
 
 }  // namespace capstan::simulation

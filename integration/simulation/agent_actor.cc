@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "libs/auth/spiffe_id.h"
 
 namespace capstan::simulation {
 
@@ -27,14 +28,15 @@ void LogDesired(Process* who, const SessionDown& message) {
 }  // namespace
 
 AgentActor::AgentActor(Network* network, Machine* machine, std::string cluster, std::string node,
-                       ExecutorActor* executor, LoaderActor* loader)
+                       ExecutorActor* executor, LoaderActor* loader, CredentialsActor* credentials)
     : Process(&network->world(), "agent-" + node, &machine->clock()),
       network_(network),
       machine_(machine),
       cluster_(std::move(cluster)),
       node_(std::move(node)),
       executor_(executor),
-      loader_(loader) {
+      loader_(loader),
+      credentials_(credentials) {
   machine_->SetListener(
       {[this](const TaskId& id, const ShimStatus& status) {
          Run(life(), [this, id, status] { Apply(node_agent::ShimReported{id, status}); });
@@ -141,9 +143,8 @@ void AgentActor::CarryOut(const node_agent::Effect& effect) {
     AnswerSoon(place->id, place->ticket, absl::OkStatus(), made);
   } else if (const auto* furnish = std::get_if<Furnish>(&effect)) {
     AnswerSoon(furnish->id, furnish->ticket, absl::OkStatus());
-  } else if (const auto* identity = std::get_if<IssueIdentity>(&effect)) {
-    AnswerSoon(identity->id, identity->ticket, absl::OkStatus(),
-               Directory{identity->folder + "/svid"});
+  } else if (const auto* identity = std::get_if<node_agent::IssueIdentity>(&effect)) {
+    IssueIdentity(*identity);
   } else if (const auto* check = std::get_if<CheckPorts>(&effect)) {
     TakenPorts taken;
     const uint64_t one_in = machine_->program().port_taken_one_in;
@@ -199,6 +200,21 @@ void AgentActor::CarryOut(const node_agent::Effect& effect) {
     if (!ship->ended) return;
     Later(absl::Milliseconds(50), [this, id = ship->id] { Apply(LogsShipped{id}); });
   }
+}
+
+void AgentActor::IssueIdentity(const node_agent::IssueIdentity& order) {
+  credentials::IssueTaskSvid ask;
+  ask.node = auth::SpiffeId::Node(CredentialsActor::kDomain, cluster_, node_);
+  ask.serial = std::string(32, '4');
+  ask.task = auth::SpiffeId::Task(CredentialsActor::kDomain, "p", "default", order.id.job_uid,
+                                  order.id.generation, order.id.group, order.id.index);
+  ask.key.spki = absl::StrCat("key-", world().random().Uuid4());
+  network_->Call<credentials::Outcome>(
+      this, credentials_, [this, ask](auto reply) { credentials_->Ask(ask, std::move(reply)); },
+      [this, id = order.id, ticket = order.ticket,
+       folder = order.folder](const absl::StatusOr<credentials::Outcome>& done) {
+        Answer(id, ticket, done.status(), node_agent::Directory{folder + "/svid"});
+      });
 }
 
 void AgentActor::Dial() {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "integration/simulation/credentials_actor.h"
 #include "integration/simulation/executor_actor.h"
 #include "integration/simulation/loader_actor.h"
 #include "integration/simulation/machine.h"
@@ -18,7 +19,7 @@ namespace capstan::simulation {
 class AgentActor final : public Process {
  public:
   AgentActor(Network* network, Machine* machine, std::string cluster, std::string node,
-             ExecutorActor* executor, LoaderActor* loader);
+             ExecutorActor* executor, LoaderActor* loader, CredentialsActor* credentials);
 
   const node_agent::AgentCore* core() const { return core_.get(); }
   const Disk& disk() const { return disk_; }
@@ -40,6 +41,7 @@ class AgentActor final : public Process {
   void Dial();
   void Redial();
   void Observe();
+  void IssueIdentity(const node_agent::IssueIdentity& order);
 
   Network* const network_;
   Machine* const machine_;
@@ -47,6 +49,7 @@ class AgentActor final : public Process {
   const std::string node_;
   ExecutorActor* const executor_;
   LoaderActor* const loader_;
+  CredentialsActor* const credentials_;
   Disk disk_;
   node_agent::SessionId next_session_ = 1;
   // Of this life.

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "libs/auth/spiffe_id.h"
 #include "services/executor/core/keys.h"
 #include "services/scheduler/core/validate.h"
 
@@ -23,12 +24,14 @@ Fleet::Fleet(const FleetConfig& config)
     return clocks_.back().get();
   };
   loader_ = std::make_unique<LoaderActor>(&world_, clock(), &witness_, &config_.mutants);
+  credentials_ = std::make_unique<CredentialsActor>(&world_, clock(), &config_.mutants);
   std::vector<SchedulerActor*> schedulers;
   for (const char* name : {"scheduler-a", "scheduler-b"}) {
     schedulers_.push_back(std::make_unique<SchedulerActor>(&network_, clock(), name, &store_,
                                                            loader_.get(), &config_.mutants));
     schedulers.push_back(schedulers_.back().get());
   }
+  std::vector<auth::SpiffeId> nodes;
   for (int c = 0; c < config.clusters; ++c) {
     const std::string cluster = absl::StrCat("c", c);
     executors_.push_back(
@@ -39,16 +42,20 @@ Fleet::Fleet(const FleetConfig& config)
                                                     config.program, &witness_,
                                                     config.mutants.shim_ignores_deadline));
       agents_.push_back(std::make_unique<AgentActor>(&network_, machines_.back().get(), cluster,
-                                                     node, executors_.back().get(), loader_.get()));
+                                                     node, executors_.back().get(), loader_.get(),
+                                                     credentials_.get()));
+      nodes.push_back(auth::SpiffeId::Node(CredentialsActor::kDomain, cluster, node));
     }
   }
   user_ = std::make_unique<User>(&world_, &service_clock_);
-  processes_ = {loader_.get()};
+  people_ = std::make_unique<People>(&network_, &service_clock_, credentials_.get(), nodes);
+  processes_ = {loader_.get(), credentials_.get()};
   for (auto& scheduler : schedulers_) processes_.push_back(scheduler.get());
   for (auto& executor : executors_) processes_.push_back(executor.get());
   for (auto& agent : agents_) processes_.push_back(agent.get());
   disks_ = {{SharedStore::kName, nullptr, &store_.disk},
-            {loader_->name(), loader_.get(), loader_->mutable_disk()}};
+            {loader_->name(), loader_.get(), loader_->mutable_disk()},
+            {credentials_->name(), credentials_.get(), credentials_->mutable_disk()}};
   for (auto& e : executors_) disks_.push_back({e->name(), e.get(), e->mutable_disk()});
   for (auto& a : agents_) disks_.push_back({a->name(), a.get(), a->mutable_disk()});
   for (const OwnedDisk& owned : disks_) owned.disk->lies = config.mutants.failed_commit_taken;
@@ -63,6 +70,7 @@ ExecutorActor* Fleet::executor_of(size_t i) const {
 void Fleet::Start() {
   for (Process* process : processes_) process->Start();
   user_->Start();
+  people_->Start();
 }
 
 void Fleet::HealAll() {
@@ -193,6 +201,11 @@ bool Fleet::Settled(int jobs, std::string* why) const {
       return false;
     }
   }
+  if (!people_->Idle()) {
+    *why = "people wait for credentials";
+    return false;
+  }
+  if (!credentials_->witness().AllStored(why)) return false;
   if (!model.pin_releases.empty()) {
     *why = "pins are to be released";
     return false;

@@ -9,11 +9,13 @@
 
 #include "absl/time/time.h"
 #include "integration/simulation/agent_actor.h"
+#include "integration/simulation/credentials_actor.h"
 #include "integration/simulation/executor_actor.h"
 #include "integration/simulation/loader_actor.h"
 #include "integration/simulation/machine.h"
 #include "integration/simulation/mutants.h"
 #include "integration/simulation/network.h"
+#include "integration/simulation/people.h"
 #include "integration/simulation/process.h"
 #include "integration/simulation/scheduler_actor.h"
 #include "integration/simulation/witness.h"
@@ -40,9 +42,9 @@ struct SubmittedJob {
   capstan::scheduler::v1::JobSpec spec;
 };
 
-// The real cores of scheduler (two replicas), executors, agents, shims and data_loader, wired to
-// each other over a simulated network, and someone who submits. Process i of agents() runs on
-// machine i of machines(), in Cluster i / nodes_per_cluster.
+// The real cores of scheduler (two replicas), executors, agents, shims, data_loader and
+// credentials, wired to each other over a simulated network, and people who submit and deny.
+// Process i of agents() runs on machine i of machines(), in Cluster i / nodes_per_cluster.
 class Fleet {
  public:
   explicit Fleet(const FleetConfig& config);
@@ -55,6 +57,8 @@ class Fleet {
   const std::vector<std::unique_ptr<ExecutorActor>>& executors() const { return executors_; }
   const std::vector<std::unique_ptr<Machine>>& machines() const { return machines_; }
   const std::vector<std::unique_ptr<AgentActor>>& agents() const { return agents_; }
+  const CredentialsActor& credentials() const { return *credentials_; }
+  People& people() { return *people_; }
   // Every one that may crash.
   const std::vector<Process*>& processes() const { return processes_; }
   // The disks that may be full or slow, and whose they are; the schedulers' is of no process.
@@ -118,11 +122,13 @@ class Fleet {
   MachineClock service_clock_;
   std::vector<std::unique_ptr<MachineClock>> clocks_;
   std::unique_ptr<LoaderActor> loader_;
+  std::unique_ptr<CredentialsActor> credentials_;
   std::vector<std::unique_ptr<SchedulerActor>> schedulers_;
   std::vector<std::unique_ptr<ExecutorActor>> executors_;
   std::vector<std::unique_ptr<Machine>> machines_;
   std::vector<std::unique_ptr<AgentActor>> agents_;
   std::unique_ptr<User> user_;
+  std::unique_ptr<People> people_;
   std::vector<Process*> processes_;
   std::vector<OwnedDisk> disks_;
   std::vector<MachineClock*> all_clocks_;

@@ -26,6 +26,10 @@ struct Mutants {
   bool executor_acts_first = false;
   // The data_loader acknowledges at once and stores seconds later.
   bool loader_acts_first = false;
+  // Credentials answers at once and stores seconds later.
+  bool credentials_acts_first = false;
+  // Credentials does not read its deny list when it starts.
+  bool credentials_forgets_denials = false;
   // Everybody takes a commit that failed as if it had succeeded.
   bool failed_commit_taken = false;
 };

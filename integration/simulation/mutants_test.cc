@@ -55,6 +55,12 @@ TEST(MutantsTest, ExecutorActsFirst) {
 TEST(MutantsTest, LoaderActsFirst) {
   ExpectCaught([](Mutants& mutants) { mutants.loader_acts_first = true; });
 }
+TEST(MutantsTest, CredentialsActsFirst) {
+  ExpectCaught([](Mutants& mutants) { mutants.credentials_acts_first = true; });
+}
+TEST(MutantsTest, CredentialsForgetsDenials) {
+  ExpectCaught([](Mutants& mutants) { mutants.credentials_forgets_denials = true; });
+}
 TEST(MutantsTest, FailedCommitTakenAsDone) {
   ExpectCaught([](Mutants& mutants) { mutants.failed_commit_taken = true; });
 }

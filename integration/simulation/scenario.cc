@@ -7,10 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "integration/simulation/agent_actor.h"
+#include "integration/simulation/credentials_actor.h"
 #include "integration/simulation/executor_actor.h"
 #include "integration/simulation/fleet.h"
 #include "integration/simulation/machine.h"
 #include "integration/simulation/network.h"
+#include "integration/simulation/people.h"
 #include "integration/simulation/process.h"
 #include "integration/simulation/scheduler_actor.h"
 #include "libs/time/proto_time.h"
@@ -117,7 +119,7 @@ void Scenario::FireFault() {
   Random& random = world_.random();
   Process* process = fleet_.processes()[random.Below(fleet_.processes().size())];
   const absl::Duration how_long = HowLong();
-  switch (random.Below(19)) {
+  switch (random.Below(20)) {
     case 0:
     case 1:
       if (IsLastWatcher(*process)) return;
@@ -208,6 +210,12 @@ void Scenario::FireFault() {
       world_.After(how_long, [executor] { executor->Start(); });
       return;
     }
+    case 18: {
+      world_.Fault("partition");
+      const size_t i = random.Below(fleet_.agents().size());
+      fleet_.CutFor(fleet_.agents()[i]->name(), fleet_.credentials().name(), true, how_long);
+      return;
+    }
     case 14:
     case 15:
       return TroubleDisk(/*full=*/true, how_long);
@@ -278,6 +286,7 @@ bool Scenario::IsLastWatcher(const Process& process) const {
 
 Outcome Scenario::Run() {
   fleet_.Start();
+  fleet_.people().Act(config_.faults ? config_.trouble : absl::ZeroDuration());
   PlanJobs();
   if (config_.faults) PlanFault();
   world_.After(config_.trouble, [this] { fleet_.HealAll(); });
@@ -301,6 +310,7 @@ Outcome Scenario::Run() {
   outcome.log_hash = world_.log_hash();
   outcome.gangs = fleet_.witness().generations();
   outcome.commits = fleet_.witness().commits();
+  outcome.certificates = fleet_.credentials().witness().issued();
   outcome.preemptions = fleet_.Preemptions();
   outcome.faults = world_.faults();
   outcome.time = world_.now();

@@ -34,6 +34,7 @@ struct Outcome {
   int64_t steps = 0;
   int64_t gangs = 0;
   int64_t commits = 0;
+  int64_t certificates = 0;
   // Times that a Job was ended for one of higher standing.
   int64_t preemptions = 0;
   std::map<std::string, int> faults;
@@ -44,10 +45,10 @@ struct Outcome {
 inline constexpr const char* kFaultKinds[] = {
     "crash",      "stop",      "partition", "partition one way", "delay",
     "duplicate",  "reboot",    "shim kill", "shim stop",         "program kill",
-    "port taken", "disk full", "slow disk", "clock step"};
+    "port taken", "disk full", "slow disk", "clock step",        "denial"};
 
-// Runs the real cores of scheduler (two replicas), executors, agents, shims and data_loader through
-// one seeded history.
+// Runs the real cores of scheduler (two replicas), executors, agents, shims, data_loader and
+// credentials through one seeded history.
 Outcome RunScenario(const ScenarioConfig& config);
 
 }  // namespace capstan::simulation

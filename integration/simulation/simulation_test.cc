@@ -34,9 +34,10 @@ bool Counts(const Outcome& outcome) {
 }
 
 std::string Describe(const Outcome& outcome) {
-  std::string text = absl::StrCat(outcome.steps, " steps, ", outcome.gangs, " gangs, ",
-                                  outcome.commits, " checkpoints, ", outcome.preemptions,
-                                  " preemptions, ", absl::FormatDuration(outcome.time), ";");
+  std::string text =
+      absl::StrCat(outcome.steps, " steps, ", outcome.gangs, " gangs, ", outcome.commits,
+                   " checkpoints, ", outcome.certificates, " certificates, ", outcome.preemptions,
+                   " preemptions, ", absl::FormatDuration(outcome.time), ";");
   for (const auto& [kind, count] : outcome.faults) absl::StrAppend(&text, " ", kind, " ", count);
   return text;
 }

@@ -1,6 +1,8 @@
 #include "integration/bench/job_bench.h"
 
 #include <signal.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 #include <functional>
 #include <memory>
@@ -17,12 +19,14 @@
 #include "integration/bench/figure.h"
 #include "integration/bench/job_request.h"
 #include "integration/bench/machine_limits.h"
+#include "integration/bench/process_use.h"
 #include "integration/monitoring/http_request.h"
 #include "integration/platform/store_config.h"
 #include "libs/rpc/call.h"
 #include "libs/status/status_macros.h"
 #include "proto/capstan/scheduler/v1/job_service.grpc.pb.h"
 #include "tools/capstan/cli/platform.h"
+#include "tools/capstan/dev/parts.h"
 #include "tools/testenv/etcd_server.h"
 
 namespace capstan::bench {
@@ -67,6 +71,16 @@ absl::Status CreatesOn(const Bench& bench, const std::string& store, const std::
   CAPSTAN_RETURN_IF_ERROR(platform.Start());
   CAPSTAN_RETURN_IF_ERROR(platform.MakeHeldQueue(kQueue));
   CAPSTAN_ASSIGN_OR_RETURN(const auto channels, platform.People("scheduler", kManyClients));
+  std::vector<pid_t> processes = {getpid()};
+  for (const dev::PartSpec& part : dev::AllParts()) {
+    const auto process = platform.platform().Part(part.name);
+    if (process.has_value()) processes.push_back(process->pid);
+  }
+  const auto run_time = [&] {
+    absl::Duration sum;
+    for (const pid_t process : processes) sum += RunTime(process);
+    return sum;
+  };
   Creators creators(bench, channels);
   // Connects.
   CAPSTAN_RETURN_IF_ERROR(creators.Run(kManyClients, absl::Milliseconds(100)).status());
@@ -75,6 +89,7 @@ absl::Status CreatesOn(const Bench& bench, const std::string& store, const std::
   std::vector<double> one;
   std::vector<double> many;
   std::vector<double> p99;
+  std::vector<double> busy;
   for (int run = 0; run < bench.Runs(5); ++run) {
     CAPSTAN_ASSIGN_OR_RETURN(
         const double rate,
@@ -82,8 +97,11 @@ absl::Status CreatesOn(const Bench& bench, const std::string& store, const std::
     syncs.push_back(rate);
     CAPSTAN_ASSIGN_OR_RETURN(const LoopResult alone, creators.Run(1, bench.Time(absl::Seconds(2))));
     one.push_back(alone.PerSecond());
+    const absl::Duration before = run_time();
     CAPSTAN_ASSIGN_OR_RETURN(const LoopResult together,
                              creators.Run(kManyClients, bench.Time(absl::Seconds(3))));
+    busy.push_back(absl::ToDoubleMicroseconds(run_time() - before) /
+                   static_cast<double>(together.calls));
     many.push_back(together.PerSecond());
     p99.push_back(Percentile(InUnit(together.latencies, absl::Milliseconds(1)), 0.99));
   }
@@ -105,6 +123,13 @@ absl::Status CreatesOn(const Bench& bench, const std::string& store, const std::
                 .limit_name = "64 Jobs in each fdatasync of 4 KiB, 1/s",
                 .bar = bar,
                 .conditions = conditions});
+  bench.report(
+      {.name = absl::StrCat("job_create_cpu_us.", store, ".clients64"),
+       .values = busy,
+       .unit = "us",
+       .limit = 1e6 * Cores() / Median(many),
+       .limit_name = "time of all cores for each Job that was made, us",
+       .conditions = absl::StrCat("of clients and all parts, etcd left out; ", conditions)});
   bench.report({.name = absl::StrCat("job_create_p99_ms.", store, ".clients64"),
                 .values = p99,
                 .unit = "ms",

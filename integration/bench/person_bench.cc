@@ -3,26 +3,22 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "grpcpp/client_context.h"
 #include "integration/bench/bench_platform.h"
 #include "integration/bench/figure.h"
 #include "integration/bench/job_request.h"
 #include "integration/bench/machine_limits.h"
+#include "integration/bench/process_use.h"
 #include "integration/platform/test_platform.h"
 #include "libs/rpc/call.h"
 #include "libs/rpc/status_conversion.h"
-#include "libs/safe_path/folder_names.h"
 #include "libs/status/status_macros.h"
 #include "proto/capstan/scheduler/v1/job_service.grpc.pb.h"
 #include "proto/capstan/telemetry/v1/stream.grpc.pb.h"
@@ -98,34 +94,6 @@ absl::Status AwaitEnd(const Bench& bench, scheduler::v1::JobService::Stub& jobs,
   });
   if (ended) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(id, " has not succeeded: ", job.message()));
-}
-
-std::string ReadFile(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
-// Time that all threads of a process have run.
-absl::Duration RunTime(pid_t pid) {
-  absl::Duration total;
-  const std::string tasks = absl::StrCat("/proc/", pid, "/task");
-  for (const std::string& thread : FolderNames(tasks)) {
-    // The first of three numbers, in nanoseconds; a thread that has ended is missed.
-    const std::vector<std::string> fields =
-        absl::StrSplit(ReadFile(absl::StrCat(tasks, "/", thread, "/schedstat")), ' ');
-    int64_t run = 0;
-    if (absl::SimpleAtoi(fields.front(), &run)) total += absl::Nanoseconds(run);
-  }
-  return total;
-}
-
-double ResidentMegabytes(pid_t pid) {
-  const std::vector<std::string> fields =
-      absl::StrSplit(ReadFile(absl::StrCat("/proc/", pid, "/statm")), ' ');
-  int64_t pages = 0;
-  if (fields.size() > 1 && !absl::SimpleAtoi(fields[1], &pages)) pages = 0;
-  return static_cast<double>(pages * sysconf(_SC_PAGESIZE)) / 1e6;
 }
 
 }  // namespace

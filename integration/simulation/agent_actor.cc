@@ -78,6 +78,10 @@ void AgentActor::Observe() {
   observed.observation.mutable_allocatable()->set_cpu_millis(machine_->cpu_millis());
   observed.observation.mutable_allocatable()->set_memory_bytes(int64_t{16} << 30);
   observed.observation.set_boot_id(machine_->boot_id());
+  if (machine_->finding()) {
+    observed.observation.add_limitations(
+        capstan::type::v1::NodeObservation::LIMITATION_PREFLIGHT_FAILED);
+  }
   observed.observation.set_host(absl::StrCat("host-", node_));
   Apply(observed);
   Later(absl::Seconds(10), [this] { Observe(); });

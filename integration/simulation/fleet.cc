@@ -49,13 +49,21 @@ Fleet::Fleet(const FleetConfig& config)
   }
   user_ = std::make_unique<User>(&world_, &service_clock_);
   people_ = std::make_unique<People>(&network_, &service_clock_, credentials_.get(), nodes);
-  processes_ = {loader_.get(), credentials_.get()};
+  std::vector<Operators::Place> places;
+  for (size_t i = 0; i < machines_.size(); ++i) {
+    places.push_back({{nodes[i].cluster, nodes[i].node}, machines_[i].get()});
+  }
+  operators_ = std::make_unique<Operators>(&network_, &service_clock_, schedulers, &store_, places);
+  health_ = std::make_unique<HealthActor>(
+      &network_, clock(), schedulers, [this] { operators_->Check(); }, &config_.mutants);
+  processes_ = {loader_.get(), credentials_.get(), health_.get()};
   for (auto& scheduler : schedulers_) processes_.push_back(scheduler.get());
   for (auto& executor : executors_) processes_.push_back(executor.get());
   for (auto& agent : agents_) processes_.push_back(agent.get());
   disks_ = {{SharedStore::kName, nullptr, &store_.disk},
             {loader_->name(), loader_.get(), loader_->mutable_disk()},
-            {credentials_->name(), credentials_.get(), credentials_->mutable_disk()}};
+            {credentials_->name(), credentials_.get(), credentials_->mutable_disk()},
+            {health_->name(), health_.get(), health_->mutable_disk()}};
   for (auto& e : executors_) disks_.push_back({e->name(), e.get(), e->mutable_disk()});
   for (auto& a : agents_) disks_.push_back({a->name(), a.get(), a->mutable_disk()});
   for (const OwnedDisk& owned : disks_) owned.disk->lies = config.mutants.failed_commit_taken;
@@ -71,6 +79,7 @@ void Fleet::Start() {
   for (Process* process : processes_) process->Start();
   user_->Start();
   people_->Start();
+  operators_->Start();
 }
 
 void Fleet::HealAll() {
@@ -205,7 +214,7 @@ bool Fleet::Settled(int jobs, std::string* why) const {
     *why = "people wait for credentials";
     return false;
   }
-  if (!credentials_->witness().AllStored(why)) return false;
+  if (!credentials_->witness().AllStored(why) || !operators_->Idle(why)) return false;
   if (!model.pin_releases.empty()) {
     *why = "pins are to be released";
     return false;

@@ -11,10 +11,12 @@
 #include "integration/simulation/agent_actor.h"
 #include "integration/simulation/credentials_actor.h"
 #include "integration/simulation/executor_actor.h"
+#include "integration/simulation/health_actor.h"
 #include "integration/simulation/loader_actor.h"
 #include "integration/simulation/machine.h"
 #include "integration/simulation/mutants.h"
 #include "integration/simulation/network.h"
+#include "integration/simulation/operators.h"
 #include "integration/simulation/people.h"
 #include "integration/simulation/process.h"
 #include "integration/simulation/scheduler_actor.h"
@@ -42,9 +44,10 @@ struct SubmittedJob {
   capstan::scheduler::v1::JobSpec spec;
 };
 
-// The real cores of scheduler (two replicas), executors, agents, shims, data_loader and
-// credentials, wired to each other over a simulated network, and people who submit and deny.
-// Process i of agents() runs on machine i of machines(), in Cluster i / nodes_per_cluster.
+// The real cores of scheduler (two replicas), executors, agents, shims, data_loader,
+// credentials and cluster_manager, wired to each other over a simulated network, and people who
+// submit, deny and cordon. Process i of agents() runs on machine i of machines(), in Cluster i /
+// nodes_per_cluster.
 class Fleet {
  public:
   explicit Fleet(const FleetConfig& config);
@@ -59,6 +62,7 @@ class Fleet {
   const std::vector<std::unique_ptr<AgentActor>>& agents() const { return agents_; }
   const CredentialsActor& credentials() const { return *credentials_; }
   People& people() { return *people_; }
+  Operators& operators() { return *operators_; }
   // Every one that may crash.
   const std::vector<Process*>& processes() const { return processes_; }
   // The disks that may be full or slow, and whose they are; the schedulers' is of no process.
@@ -129,6 +133,8 @@ class Fleet {
   std::vector<std::unique_ptr<AgentActor>> agents_;
   std::unique_ptr<User> user_;
   std::unique_ptr<People> people_;
+  std::unique_ptr<HealthActor> health_;
+  std::unique_ptr<Operators> operators_;
   std::vector<Process*> processes_;
   std::vector<OwnedDisk> disks_;
   std::vector<MachineClock*> all_clocks_;

@@ -50,6 +50,9 @@ class Machine {
   int64_t cpu_millis() const { return cpu_millis_; }
   const ProgramConfig& program() const { return program_; }
   std::string boot_id() const;
+  // The hardware is found wanting, and the Node says so.
+  void SetFinding(bool finding) { finding_ = finding; }
+  bool finding() const { return finding_; }
   void SetListener(Listener listener) { listener_ = std::move(listener); }
 
   void MakePlace(const session::TaskId& id) { tasks_[id]; }
@@ -113,6 +116,7 @@ class Machine {
   const bool shim_ignores_deadline_;
   MachineClock clock_;
   Listener listener_;
+  bool finding_ = false;
   int64_t boots_ = 1;
   uint64_t next_request_ = 1;
   std::map<session::TaskId, Task> tasks_;

@@ -30,6 +30,8 @@ struct Mutants {
   bool credentials_acts_first = false;
   // Credentials does not read its deny list when it starts.
   bool credentials_forgets_denials = false;
+  // The cluster_manager takes back the cordons of all when it takes back its own.
+  bool cluster_manager_uncordons_all = false;
   // Everybody takes a commit that failed as if it had succeeded.
   bool failed_commit_taken = false;
 };

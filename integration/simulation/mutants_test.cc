@@ -61,6 +61,9 @@ TEST(MutantsTest, CredentialsActsFirst) {
 TEST(MutantsTest, CredentialsForgetsDenials) {
   ExpectCaught([](Mutants& mutants) { mutants.credentials_forgets_denials = true; });
 }
+TEST(MutantsTest, ClusterManagerUncordonsAll) {
+  ExpectCaught([](Mutants& mutants) { mutants.cluster_manager_uncordons_all = true; });
+}
 TEST(MutantsTest, FailedCommitTakenAsDone) {
   ExpectCaught([](Mutants& mutants) { mutants.failed_commit_taken = true; });
 }

@@ -12,6 +12,7 @@
 #include "integration/simulation/fleet.h"
 #include "integration/simulation/machine.h"
 #include "integration/simulation/network.h"
+#include "integration/simulation/operators.h"
 #include "integration/simulation/people.h"
 #include "integration/simulation/process.h"
 #include "integration/simulation/scheduler_actor.h"
@@ -287,6 +288,7 @@ bool Scenario::IsLastWatcher(const Process& process) const {
 Outcome Scenario::Run() {
   fleet_.Start();
   fleet_.people().Act(config_.faults ? config_.trouble : absl::ZeroDuration());
+  if (config_.faults) fleet_.operators().Act(config_.trouble);
   PlanJobs();
   if (config_.faults) PlanFault();
   world_.After(config_.trouble, [this] { fleet_.HealAll(); });

@@ -43,12 +43,12 @@ struct Outcome {
 
 // Every kind of fault that a counting seed must have fired.
 inline constexpr const char* kFaultKinds[] = {
-    "crash",      "stop",      "partition", "partition one way", "delay",
-    "duplicate",  "reboot",    "shim kill", "shim stop",         "program kill",
-    "port taken", "disk full", "slow disk", "clock step",        "denial"};
+    "crash",     "stop",       "partition", "partition one way", "delay",      "duplicate",
+    "reboot",    "shim kill",  "shim stop", "program kill",      "port taken", "disk full",
+    "slow disk", "clock step", "denial",    "finding",           "cordon"};
 
-// Runs the real cores of scheduler (two replicas), executors, agents, shims, data_loader and
-// credentials through one seeded history.
+// Runs the real cores of scheduler (two replicas), executors, agents, shims, data_loader,
+// credentials and cluster_manager through one seeded history.
 Outcome RunScenario(const ScenarioConfig& config);
 
 }  // namespace capstan::simulation

@@ -6,6 +6,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "services/scheduler/core/keys.h"
+#include "services/scheduler/core/records.pb.h"
+#include "services/scheduler/core/render.h"
 
 namespace capstan::simulation {
 namespace {
@@ -48,6 +51,7 @@ void SchedulerActor::OnCrash() {
   core_.reset();
   sessions_.clear();
   calls_.clear();
+  node_calls_.clear();
   epoch_ = 0;
 }
 
@@ -133,6 +137,7 @@ void SchedulerActor::StepDown(const std::string& why) {
   pipe_->Crash();
   old_pipe_ = std::move(pipe_);
   calls_.clear();
+  node_calls_.clear();
   SetAlarm(absl::nullopt);
   for (auto& [id, pipe] : std::exchange(sessions_, {})) pipe->CloseUpper();
 }
@@ -183,6 +188,11 @@ void SchedulerActor::CarryOut(const scheduler::Effect& effect, int64_t revision)
     if (call == calls_.end()) return;
     call->second(job->job);
     calls_.erase(call);
+  } else if (const auto* node = std::get_if<scheduler::ReplyNode>(&effect)) {
+    const auto call = node_calls_.find(node->call);
+    if (call == node_calls_.end()) return;
+    call->second(node->node);
+    node_calls_.erase(call);
   } else if (const auto* pins = std::get_if<scheduler::ReleasePins>(&effect)) {
     ReleasePins(pins->job_uid, pins->generation);
   }
@@ -257,6 +267,34 @@ void SchedulerActor::CancelJob(scheduler::CancelJob call,
   call.call = next_call_++;
   calls_[call.call] = std::move(reply);
   Apply(call);
+}
+
+void SchedulerActor::CordonNode(scheduler::CordonNode call,
+                                Reply<capstan::scheduler::v1::Node> reply) {
+  if (core_ == nullptr) return reply(absl::UnavailableError("not the leader"));
+  call.call = next_call_++;
+  node_calls_[call.call] = std::move(reply);
+  Apply(call);
+}
+
+void SchedulerActor::UncordonNode(scheduler::UncordonNode call,
+                                  Reply<capstan::scheduler::v1::Node> reply) {
+  if (core_ == nullptr) return reply(absl::UnavailableError("not the leader"));
+  call.call = next_call_++;
+  node_calls_[call.call] = std::move(reply);
+  Apply(call);
+}
+
+absl::StatusOr<std::vector<capstan::scheduler::v1::Node>> SchedulerActor::Nodes() const {
+  if (core_ == nullptr) return absl::UnavailableError("not the leader");
+  std::vector<capstan::scheduler::v1::Node> nodes;
+  for (const auto& [id, known] : core_->model().nodes) {
+    const auto stored = store_->disk.records.find(scheduler::NodeKey(id.cluster, id.node));
+    capstan::scheduler::records::v1::NodeRecord record;
+    if (stored == store_->disk.records.end() || !record.ParseFromString(stored->second)) continue;
+    nodes.push_back(scheduler::RenderNode(id, record, {}));
+  }
+  return nodes;
 }
 
 bool SchedulerActor::Tell(const scheduler::Event& call) {

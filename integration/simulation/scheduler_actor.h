@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -14,6 +15,7 @@
 #include "integration/simulation/network.h"
 #include "integration/simulation/process.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
+#include "proto/capstan/scheduler/v1/node.pb.h"
 #include "services/scheduler/core/scheduler_core.h"
 
 namespace capstan::simulation {
@@ -41,6 +43,10 @@ class SchedulerActor final : public Process {
   using Reply = std::function<void(absl::StatusOr<T>)>;
   void CreateJob(scheduler::CreateJob call, Reply<capstan::scheduler::v1::Job> reply);
   void CancelJob(scheduler::CancelJob call, Reply<capstan::scheduler::v1::Job> reply);
+  void CordonNode(scheduler::CordonNode call, Reply<capstan::scheduler::v1::Node> reply);
+  void UncordonNode(scheduler::UncordonNode call, Reply<capstan::scheduler::v1::Node> reply);
+  // What is stored of all Nodes, as those who watch are shown; refused unless this replica leads.
+  absl::StatusOr<std::vector<capstan::scheduler::v1::Node>> Nodes() const;
   // A call whose answer no one waits for; false if this replica does not lead.
   bool Tell(const scheduler::Event& call);
 
@@ -85,6 +91,7 @@ class SchedulerActor final : public Process {
   std::unique_ptr<CommitPipe> old_pipe_;
   std::map<scheduler::SessionId, std::shared_ptr<Pipe>> sessions_;
   std::map<scheduler::CallId, Reply<capstan::scheduler::v1::Job>> calls_;
+  std::map<scheduler::CallId, Reply<capstan::scheduler::v1::Node>> node_calls_;
 };
 
 }  // namespace capstan::simulation

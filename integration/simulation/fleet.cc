@@ -24,11 +24,12 @@ Fleet::Fleet(const FleetConfig& config)
     return clocks_.back().get();
   };
   loader_ = std::make_unique<LoaderActor>(&world_, clock(), &witness_, &config_.mutants);
+  telemetry_ = std::make_unique<TelemetryActor>(&world_, clock(), &config_.mutants);
   credentials_ = std::make_unique<CredentialsActor>(&world_, clock(), &config_.mutants);
   std::vector<SchedulerActor*> schedulers;
   for (const char* name : {"scheduler-a", "scheduler-b"}) {
-    schedulers_.push_back(std::make_unique<SchedulerActor>(&network_, clock(), name, &store_,
-                                                           loader_.get(), &config_.mutants));
+    schedulers_.push_back(std::make_unique<SchedulerActor>(
+        &network_, clock(), name, &store_, loader_.get(), telemetry_.get(), &config_.mutants));
     schedulers.push_back(schedulers_.back().get());
   }
   std::vector<auth::SpiffeId> nodes;
@@ -56,13 +57,15 @@ Fleet::Fleet(const FleetConfig& config)
   operators_ = std::make_unique<Operators>(&network_, &service_clock_, schedulers, &store_, places);
   health_ = std::make_unique<HealthActor>(
       &network_, clock(), schedulers, [this] { operators_->Check(); }, &config_.mutants);
-  processes_ = {loader_.get(), credentials_.get(), health_.get()};
+  processes_ = {loader_.get(), credentials_.get(), telemetry_.get()};
+  if (config.cluster_manager) processes_.push_back(health_.get());
   for (auto& scheduler : schedulers_) processes_.push_back(scheduler.get());
   for (auto& executor : executors_) processes_.push_back(executor.get());
   for (auto& agent : agents_) processes_.push_back(agent.get());
   disks_ = {{SharedStore::kName, nullptr, &store_.disk},
             {loader_->name(), loader_.get(), loader_->mutable_disk()},
             {credentials_->name(), credentials_.get(), credentials_->mutable_disk()},
+            {telemetry_->name(), telemetry_.get(), telemetry_->mutable_disk()},
             {health_->name(), health_.get(), health_->mutable_disk()}};
   for (auto& e : executors_) disks_.push_back({e->name(), e.get(), e->mutable_disk()});
   for (auto& a : agents_) disks_.push_back({a->name(), a.get(), a->mutable_disk()});
@@ -172,7 +175,7 @@ void Fleet::Cancel(const std::string& name) {
 }
 
 int64_t Fleet::Preemptions() const {
-  const auto core = scheduler::SchedulerCore::Load(scheduler::CoreConfig(), store_.disk.Read());
+  const auto core = scheduler::SchedulerCore::Load(scheduler::CoreConfig(), store_.CoreRecords());
   int64_t preemptions = 0;
   if (!core.ok()) return preemptions;
   for (const auto& [uid, job] : (*core)->model().jobs) preemptions += job.state.preemptions();
@@ -184,7 +187,7 @@ bool Fleet::Settled(int jobs, std::string* why) const {
     *why = absl::StrCat(jobs - acknowledged_, " jobs are not acknowledged");
     return false;
   }
-  auto core = scheduler::SchedulerCore::Load(scheduler::CoreConfig(), store_.disk.Read());
+  auto core = scheduler::SchedulerCore::Load(scheduler::CoreConfig(), store_.CoreRecords());
   if (!core.ok()) {
     *why = core.status().ToString();
     return false;
@@ -215,6 +218,7 @@ bool Fleet::Settled(int jobs, std::string* why) const {
     return false;
   }
   if (!credentials_->witness().AllStored(why) || !operators_->Idle(why)) return false;
+  if (!telemetry_->HasAll(why)) return false;
   if (!model.pin_releases.empty()) {
     *why = "pins are to be released";
     return false;

@@ -20,6 +20,7 @@
 #include "integration/simulation/people.h"
 #include "integration/simulation/process.h"
 #include "integration/simulation/scheduler_actor.h"
+#include "integration/simulation/telemetry_actor.h"
 #include "integration/simulation/witness.h"
 #include "integration/simulation/world.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
@@ -33,6 +34,8 @@ struct FleetConfig {
   // Of each Node.
   int64_t cpu_millis = 4000;
   ProgramConfig program;
+  // Silent Nodes, too, are cordoned.
+  bool cluster_manager = false;
   bool print_log = false;
   Mutants mutants;
 };
@@ -45,9 +48,9 @@ struct SubmittedJob {
 };
 
 // The real cores of scheduler (two replicas), executors, agents, shims, data_loader,
-// credentials and cluster_manager, wired to each other over a simulated network, and people who
-// submit, deny and cordon. Process i of agents() runs on machine i of machines(), in Cluster i /
-// nodes_per_cluster.
+// credentials, telemetry and cluster_manager, wired to each other over a simulated network, and
+// people who submit, deny and cordon. Process i of agents() runs on machine i of machines(), in
+// Cluster i / nodes_per_cluster.
 class Fleet {
  public:
   explicit Fleet(const FleetConfig& config);
@@ -60,6 +63,7 @@ class Fleet {
   const std::vector<std::unique_ptr<ExecutorActor>>& executors() const { return executors_; }
   const std::vector<std::unique_ptr<Machine>>& machines() const { return machines_; }
   const std::vector<std::unique_ptr<AgentActor>>& agents() const { return agents_; }
+  const TelemetryActor& telemetry() const { return *telemetry_; }
   const CredentialsActor& credentials() const { return *credentials_; }
   People& people() { return *people_; }
   Operators& operators() { return *operators_; }
@@ -126,6 +130,7 @@ class Fleet {
   MachineClock service_clock_;
   std::vector<std::unique_ptr<MachineClock>> clocks_;
   std::unique_ptr<LoaderActor> loader_;
+  std::unique_ptr<TelemetryActor> telemetry_;
   std::unique_ptr<CredentialsActor> credentials_;
   std::vector<std::unique_ptr<SchedulerActor>> schedulers_;
   std::vector<std::unique_ptr<ExecutorActor>> executors_;

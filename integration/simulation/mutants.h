@@ -32,6 +32,8 @@ struct Mutants {
   bool credentials_forgets_denials = false;
   // The cluster_manager takes back the cordons of all when it takes back its own.
   bool cluster_manager_uncordons_all = false;
+  // Telemetry forgets with a crash how far each producer has come.
+  bool telemetry_forgets_producers = false;
   // Everybody takes a commit that failed as if it had succeeded.
   bool failed_commit_taken = false;
 };

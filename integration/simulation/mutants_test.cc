@@ -64,6 +64,9 @@ TEST(MutantsTest, CredentialsForgetsDenials) {
 TEST(MutantsTest, ClusterManagerUncordonsAll) {
   ExpectCaught([](Mutants& mutants) { mutants.cluster_manager_uncordons_all = true; });
 }
+TEST(MutantsTest, TelemetryForgetsProducers) {
+  ExpectCaught([](Mutants& mutants) { mutants.telemetry_forgets_producers = true; });
+}
 TEST(MutantsTest, FailedCommitTakenAsDone) {
   ExpectCaught([](Mutants& mutants) { mutants.failed_commit_taken = true; });
 }

@@ -16,6 +16,7 @@
 #include "integration/simulation/people.h"
 #include "integration/simulation/process.h"
 #include "integration/simulation/scheduler_actor.h"
+#include "integration/simulation/telemetry_actor.h"
 #include "libs/time/proto_time.h"
 
 namespace capstan::simulation {
@@ -28,6 +29,7 @@ FleetConfig FleetOf(const ScenarioConfig& config) {
   fleet.seed = config.seed;
   fleet.clusters = config.clusters;
   fleet.nodes_per_cluster = config.nodes_per_cluster;
+  fleet.cluster_manager = true;
   fleet.print_log = config.print_log;
   fleet.mutants = config.mutants;
   return fleet;
@@ -213,8 +215,15 @@ void Scenario::FireFault() {
     }
     case 18: {
       world_.Fault("partition");
-      const size_t i = random.Below(fleet_.agents().size());
-      fleet_.CutFor(fleet_.agents()[i]->name(), fleet_.credentials().name(), true, how_long);
+      if (random.OneIn(2)) {
+        const size_t i = random.Below(fleet_.agents().size());
+        fleet_.CutFor(fleet_.agents()[i]->name(), fleet_.credentials().name(), true, how_long);
+        return;
+      }
+      // What telemetry has taken is often not heard.
+      for (const auto& scheduler : fleet_.schedulers()) {
+        fleet_.CutFor(fleet_.telemetry().name(), scheduler->name(), false, how_long);
+      }
       return;
     }
     case 14:

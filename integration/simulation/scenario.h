@@ -48,7 +48,7 @@ inline constexpr const char* kFaultKinds[] = {
     "slow disk", "clock step", "denial",    "finding",           "cordon"};
 
 // Runs the real cores of scheduler (two replicas), executors, agents, shims, data_loader,
-// credentials and cluster_manager through one seeded history.
+// credentials, telemetry and cluster_manager through one seeded history.
 Outcome RunScenario(const ScenarioConfig& config);
 
 }  // namespace capstan::simulation

@@ -1,11 +1,14 @@
 #include "integration/simulation/scheduler_actor.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "services/scheduler/core/keys.h"
 #include "services/scheduler/core/records.pb.h"
 #include "services/scheduler/core/render.h"
@@ -30,12 +33,24 @@ void DropUndo(capstan::type::v1::SessionDown* message) {
 
 }  // namespace
 
+std::vector<store::KeyValue> SharedStore::CoreRecords() const {
+  std::vector<store::KeyValue> records = disk.Read();
+  records.erase(std::remove_if(records.begin(), records.end(),
+                               [](const store::KeyValue& kv) {
+                                 return absl::StartsWith(kv.key, kOutboxPrefix);
+                               }),
+                records.end());
+  return records;
+}
+
 SchedulerActor::SchedulerActor(Network* network, const MachineClock* clock, std::string name,
-                               SharedStore* store, LoaderActor* loader, const Mutants* mutants)
+                               SharedStore* store, LoaderActor* loader, TelemetryActor* telemetry,
+                               const Mutants* mutants)
     : Process(&network->world(), std::move(name), clock),
       network_(network),
       store_(store),
       loader_(loader),
+      telemetry_(telemetry),
       mutants_(mutants) {}
 
 bool SchedulerActor::StoreReached() const {
@@ -103,9 +118,11 @@ void SchedulerActor::Lead(int64_t epoch) {
   // So that there is somebody to end for a Job of higher priority within a scenario.
   config.min_runtime = absl::Seconds(30);
   if (mutants_->replaces_early) config.replace_margin = -absl::Seconds(30);
-  auto core = scheduler::SchedulerCore::Load(config, store_->disk.Read());
+  auto core = scheduler::SchedulerCore::Load(config, store_->CoreRecords());
   if (!core.ok()) return world().Violate(absl::StrCat(name(), ": ", core.status().ToString()));
   epoch_ = epoch;
+  // As store::Outbox: above all that an earlier term has given.
+  next_sequence_ = (store_->disk.revision << 20) + 1;
   core_ = *std::move(core);
   CommitPipe::Options options;
   options.compare = [this, epoch] {
@@ -126,6 +143,7 @@ void SchedulerActor::Lead(int64_t epoch) {
   gained.token.set_store_incarnation(1);
   gained.token.set_leader_epoch(epoch);
   Apply(gained);
+  if (epoch_ == epoch) Ship(epoch);
 }
 
 void SchedulerActor::StepDown(const std::string& why) {
@@ -147,7 +165,17 @@ void SchedulerActor::Apply(const scheduler::Event& event) {
   scheduler::Step step = core_->Apply(event, now);
   if (observer_ != nullptr) observer_(*this, event, now, step);
   for (scheduler::Write& write : step.persist) {
-    pipe_->Submit(std::move(write.puts), std::move(write.deletes), [](int64_t) {});
+    std::vector<TelemetryActor::Record> records;
+    for (const capstan::event::v1::JobEvent& event : write.events) {
+      records.push_back({event.job_uid(), next_sequence_++});
+      write.puts.push_back(
+          {.key = absl::StrFormat("%s%020d", SharedStore::kOutboxPrefix, records.back().sequence),
+           .value = event.job_uid()});
+    }
+    pipe_->Submit(std::move(write.puts), std::move(write.deletes),
+                  [this, records = std::move(records)](int64_t) {
+                    for (const auto& record : records) telemetry_->Committed(record);
+                  });
   }
   if (mutants_->reply_before_persist) {
     for (const scheduler::Effect& effect : step.after) {
@@ -196,6 +224,43 @@ void SchedulerActor::CarryOut(const scheduler::Effect& effect, int64_t revision)
   } else if (const auto* pins = std::get_if<scheduler::ReleasePins>(&effect)) {
     ReleasePins(pins->job_uid, pins->generation);
   }
+}
+
+void SchedulerActor::Ship(int64_t epoch) {
+  std::vector<TelemetryActor::Record> records;
+  std::vector<store::Delete> taken;
+  if (StoreReached()) {
+    for (auto it = store_->disk.records.lower_bound(SharedStore::kOutboxPrefix);
+         it != store_->disk.records.end() && records.size() < 20 &&
+         absl::StartsWith(it->first, SharedStore::kOutboxPrefix);
+         ++it) {
+      int64_t sequence = 0;
+      if (!absl::SimpleAtoi(it->first.substr(sizeof(SharedStore::kOutboxPrefix) - 1), &sequence)) {
+        return world().Violate(absl::StrCat("not of the outbox: ", it->first));
+      }
+      records.push_back({it->second, sequence});
+      taken.push_back({.key = it->first, .end = ""});
+    }
+  }
+  if (records.empty()) {
+    return Later(absl::Milliseconds(700), [this, epoch] {
+      if (epoch_ == epoch) Ship(epoch);
+    });
+  }
+  network_->Call<bool>(
+      this, telemetry_,
+      [this, records](const auto& reply) { telemetry_->Append("scheduler@1", records, reply); },
+      [this, epoch, taken](const absl::StatusOr<bool>& done) {
+        if (epoch_ != epoch) return;
+        if (done.ok()) {
+          return pipe_->Submit({}, taken, [this, epoch](int64_t) {
+            if (epoch_ == epoch) Ship(epoch);
+          });
+        }
+        Later(absl::Seconds(2), [this, epoch] {
+          if (epoch_ == epoch) Ship(epoch);
+        });
+      });
 }
 
 void SchedulerActor::ReleasePins(const std::string& job_uid, int64_t generation) {

@@ -14,6 +14,7 @@
 #include "integration/simulation/mutants.h"
 #include "integration/simulation/network.h"
 #include "integration/simulation/process.h"
+#include "integration/simulation/telemetry_actor.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
 #include "proto/capstan/scheduler/v1/node.pb.h"
 #include "services/scheduler/core/scheduler_core.h"
@@ -24,7 +25,10 @@ namespace capstan::simulation {
 // leadership key under a lease of its own clock.
 struct SharedStore {
   static constexpr char kName[] = "store";
+  static constexpr char kOutboxPrefix[] = "outbox/";
   Disk disk;
+  // What the core reads: all but the outbox, which is the engine's.
+  std::vector<store::KeyValue> CoreRecords() const;
   std::string leader;
   int64_t epoch = 0;
   absl::Duration lease_ends;
@@ -34,7 +38,7 @@ struct SharedStore {
 class SchedulerActor final : public Process {
  public:
   SchedulerActor(Network* network, const MachineClock* clock, std::string name, SharedStore* store,
-                 LoaderActor* loader, const Mutants* mutants);
+                 LoaderActor* loader, TelemetryActor* telemetry, const Mutants* mutants);
 
   // An executor dials; refused unless this replica leads.
   Network::UpperEnd Accept(std::shared_ptr<Pipe> pipe);
@@ -69,6 +73,8 @@ class SchedulerActor final : public Process {
   void StepDown(const std::string& why);
   void Apply(const scheduler::Event& event);
   void CarryOut(const scheduler::Effect& effect, int64_t revision);
+  // Sends the oldest events to telemetry, deletes what it has taken, and so on while it leads.
+  void Ship(int64_t epoch);
   void ReleasePins(const std::string& job_uid, int64_t generation);
   // What the mutant says after its term.
   void AnswerDeposed(scheduler::SessionId session, int64_t sequence);
@@ -77,6 +83,7 @@ class SchedulerActor final : public Process {
   Network* const network_;
   SharedStore* const store_;
   LoaderActor* const loader_;
+  TelemetryActor* const telemetry_;
   const Mutants* const mutants_;
   Observer observer_;
   scheduler::SessionId next_session_ = 1;
@@ -84,6 +91,8 @@ class SchedulerActor final : public Process {
   int64_t ended_epoch_ = 0;
   // Of this term.
   int64_t epoch_ = 0;
+  // Of the outbox.
+  int64_t next_sequence_ = 0;
   BootTime leader_until_ = BootTime::InfinitePast();
   std::unique_ptr<scheduler::SchedulerCore> core_;
   std::unique_ptr<CommitPipe> pipe_;

@@ -114,7 +114,7 @@ class WaitingTest : public ::testing::Test {
   // As the API does, from what is stored.
   ExplainJobResponse ExplainStored() const {
     auto core =
-        scheduler::SchedulerCore::Load(scheduler::CoreConfig(), fleet_->store().disk.Read());
+        scheduler::SchedulerCore::Load(scheduler::CoreConfig(), fleet_->store().CoreRecords());
     EXPECT_TRUE(core.ok());
     return Explain((*core)->model(), waiting_);
   }
@@ -141,7 +141,7 @@ class WaitingTest : public ::testing::Test {
     if (std::holds_alternative<scheduler::LeadershipGained>(event)) {
       ASSERT_EQ(without_, nullptr) << "a second term";
       auto loaded =
-          scheduler::SchedulerCore::Load(scheduler::CoreConfig(), fleet_->store().disk.Read());
+          scheduler::SchedulerCore::Load(scheduler::CoreConfig(), fleet_->store().CoreRecords());
       ASSERT_TRUE(loaded.ok());
       without_ = *std::move(loaded);
     }

@@ -403,10 +403,17 @@ absl::Status Engine::CheckReader(const pb::CheckReaderRequest& request,
   return CheckRead(request.content(), reader).status();
 }
 
-absl::StatusOr<absl::optional<pb::CommitOutputResponse>> Engine::CheckCommit(
-    const pb::CommitOutputRequest& request) const {
-  if (core_ == nullptr) return NotReady();
-  return core_->CheckCommit(request);
+void Engine::CheckCommit(const pb::CommitOutputRequest& request,
+                         Answer<absl::optional<pb::CommitOutputResponse>> answer) {
+  using Before = absl::optional<pb::CommitOutputResponse>;
+  if (core_ == nullptr) return answer(NotReady());
+  absl::StatusOr<Before> before = core_->CheckCommit(request);
+  if (!before.ok() || !before->has_value()) return answer(std::move(before));
+  // What a twin of this call has decided may still be on its way to the store.
+  Decision<Before> again;
+  again.response = *std::move(before);
+  Conclude(DecisionOr<Before>(std::move(again)), std::move(answer),
+           [](Before response) { return response; });
 }
 
 void Engine::BundleReceived(const std::string& parent, const Published& published,
@@ -434,23 +441,19 @@ void Engine::OpenOutput(const pb::OpenOutputRequest& request,
 
 void Engine::CommitOutput(const pb::CommitOutputRequest& request,
                           Answer<pb::CommitOutputResponse> answer) {
-  if (core_ == nullptr) return answer(NotReady());
-  absl::StatusOr<absl::optional<pb::CommitOutputResponse>> before = core_->CheckCommit(request);
-  if (!before.ok()) return answer(before.status());
-  if (before->has_value()) {
-    // What a twin of this call has decided may still be on its way to the store.
-    Decision<pb::CommitOutputResponse> again;
-    again.response = **std::move(before);
-    return Conclude(DecisionOr<pb::CommitOutputResponse>(std::move(again)), std::move(answer),
-                    [](pb::CommitOutputResponse response) { return response; });
-  }
-  site_->CopyOutput(request,
-                    [this, alive = std::weak_ptr<char>(alive_),
-                     answer = std::move(answer)](absl::StatusOr<StagedOutput> staged) mutable {
-                      if (alive.expired()) return;
-                      if (!staged.ok()) return answer(staged.status());
-                      OutputReceived(*staged, std::move(answer));
-                    });
+  CheckCommit(
+      request, [this, alive = std::weak_ptr<char>(alive_), request, answer = std::move(answer)](
+                   absl::StatusOr<absl::optional<pb::CommitOutputResponse>> before) mutable {
+        if (!before.ok()) return answer(before.status());
+        if (before->has_value()) return answer(**std::move(before));
+        site_->CopyOutput(request,
+                          [this, alive, answer = std::move(answer)](
+                              absl::StatusOr<StagedOutput> staged) mutable {
+                            if (alive.expired()) return;
+                            if (!staged.ok()) return answer(staged.status());
+                            OutputReceived(*staged, std::move(answer));
+                          });
+      });
 }
 
 void Engine::OutputReceived(const StagedOutput& staged, Answer<pb::CommitOutputResponse> answer) {

@@ -29,6 +29,7 @@
 #include "libs/strand/thread_strand.h"
 #include "libs/time/system_clock.h"
 #include "proto/capstan/dataloader/v1/bundle.grpc.pb.h"
+#include "proto/capstan/dataloader/v1/content.grpc.pb.h"
 #include "proto/capstan/dataloader/v1/dataset.grpc.pb.h"
 
 namespace capstan::data_loader {
@@ -339,9 +340,19 @@ TEST_F(ServerTest, TwinOfACommitThatFailsIsNotAcknowledged) {
     Call(outputs_, &pb::OutputService::Stub::CommitOutput, commit).status().IgnoreError();
     first_done = true;
   });
+  pb::UploadOutputRequest header;
+  *header.mutable_header() = commit;
+  header.mutable_header()->clear_staging_directory();
+  const auto contents = pb::ContentService::NewStub(server_->InProcessChannelForTest());
   while (!first_done) {
     const auto twin = Call(outputs_, &pb::OutputService::Stub::CommitOutput, commit);
     EXPECT_TRUE(!twin.ok() || first_done);
+    grpc::ClientContext context;
+    pb::CommitOutputResponse response;
+    const auto upload = contents->UploadOutput(&context, &response);
+    upload->Write(header);
+    upload->WritesDone();
+    EXPECT_TRUE(!upload->Finish().ok() || first_done);
   }
   first.join();
 }

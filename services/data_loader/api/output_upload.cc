@@ -7,7 +7,6 @@
 #include "absl/synchronization/notification.h"
 #include "absl/types/optional.h"
 #include "libs/content/manifest.h"
-#include "libs/rpc/or_else.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "services/data_loader/api/commit_request.h"
@@ -25,19 +24,34 @@ absl::Status FieldError(const std::string& field, absl::string_view description)
   return errors.ToStatus();
 }
 
+struct Question {
+  Before answer = absl::UnavailableError("The server is stopping.");
+  absl::Notification done;
+};
+
+// Says that nobody answers the question any more, answered or not.
+class Asked {
+ public:
+  explicit Asked(std::shared_ptr<Question> question) : question_(std::move(question)) {}
+  Asked(const Asked&) = delete;
+  Asked& operator=(const Asked&) = delete;
+  ~Asked() { question_->done.Notify(); }
+
+  void Answer(Before answer) { question_->answer = std::move(answer); }
+
+ private:
+  const std::shared_ptr<Question> question_;
+};
+
 // Asks the engine on its strand and waits.
 Before AskEngine(const ApiDeps& deps, const pb::CommitOutputRequest& request) {
-  struct Question {
-    Before answer = absl::UnavailableError("The server is stopping.");
-    absl::Notification done;
-  };
   const auto question = std::make_shared<Question>();
-  deps.strand->remote().Post(rpc::OrElse(
-      [question, engine = deps.engine, request] {
-        question->answer = engine->CheckCommit(request);
-        question->done.Notify();
-      },
-      [question] { question->done.Notify(); }));
+  deps.strand->remote().Post(
+      [engine = deps.engine, request, asked = std::make_shared<Asked>(question)]() mutable {
+        engine->CheckCommit(request, [asked = std::move(asked)](Before answer) {
+          asked->Answer(std::move(answer));
+        });
+      });
   question->done.WaitForNotification();
   return question->answer;
 }

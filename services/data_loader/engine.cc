@@ -441,19 +441,18 @@ void Engine::OpenOutput(const pb::OpenOutputRequest& request,
 
 void Engine::CommitOutput(const pb::CommitOutputRequest& request,
                           Answer<pb::CommitOutputResponse> answer) {
-  CheckCommit(
-      request, [this, alive = std::weak_ptr<char>(alive_), request, answer = std::move(answer)](
-                   absl::StatusOr<absl::optional<pb::CommitOutputResponse>> before) mutable {
-        if (!before.ok()) return answer(before.status());
-        if (before->has_value()) return answer(**std::move(before));
-        site_->CopyOutput(request,
-                          [this, alive, answer = std::move(answer)](
-                              absl::StatusOr<StagedOutput> staged) mutable {
-                            if (alive.expired()) return;
-                            if (!staged.ok()) return answer(staged.status());
-                            OutputReceived(*staged, std::move(answer));
-                          });
-      });
+  CheckCommit(request,
+              [this, alive = std::weak_ptr<char>(alive_), request, answer = std::move(answer)](
+                  absl::StatusOr<absl::optional<pb::CommitOutputResponse>> before) mutable {
+                if (!before.ok()) return answer(before.status());
+                if (before->has_value()) return answer(**std::move(before));
+                site_->CopyOutput(request, [this, alive, answer = std::move(answer)](
+                                               absl::StatusOr<StagedOutput> staged) mutable {
+                  if (alive.expired()) return;
+                  if (!staged.ok()) return answer(staged.status());
+                  OutputReceived(*staged, std::move(answer));
+                });
+              });
 }
 
 void Engine::OutputReceived(const StagedOutput& staged, Answer<pb::CommitOutputResponse> answer) {

@@ -95,9 +95,8 @@ class Engine {
                            const std::string& node) const;
   // Whether the content of a commit may come, or the answer if it was committed before; once that
   // is stored.
-  void CheckCommit(
-      const capstan::dataloader::v1::CommitOutputRequest& request,
-      Answer<absl::optional<capstan::dataloader::v1::CommitOutputResponse>> answer);
+  void CheckCommit(const capstan::dataloader::v1::CommitOutputRequest& request,
+                   Answer<absl::optional<capstan::dataloader::v1::CommitOutputResponse>> answer);
   // Commits content that has come; removes it if it is too late.
   void OutputReceived(const StagedOutput& staged,
                       Answer<capstan::dataloader::v1::CommitOutputResponse> answer);

@@ -46,12 +46,11 @@ class Asked {
 // Asks the engine on its strand and waits.
 Before AskEngine(const ApiDeps& deps, const pb::CommitOutputRequest& request) {
   const auto question = std::make_shared<Question>();
-  deps.strand->remote().Post(
-      [engine = deps.engine, request, asked = std::make_shared<Asked>(question)]() mutable {
-        engine->CheckCommit(request, [asked = std::move(asked)](Before answer) {
-          asked->Answer(std::move(answer));
-        });
-      });
+  deps.strand->remote().Post([engine = deps.engine, request,
+                              asked = std::make_shared<Asked>(question)]() mutable {
+    engine->CheckCommit(
+        request, [asked = std::move(asked)](Before answer) { asked->Answer(std::move(answer)); });
+  });
   question->done.WaitForNotification();
   return question->answer;
 }

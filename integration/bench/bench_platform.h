@@ -22,7 +22,7 @@ namespace capstan::bench {
 class BenchPlatform {
  public:
   // `config`: lines of PlatformConfig. The clock must outlive it.
-  BenchPlatform(const Clock* clock, absl::string_view config = "");
+  explicit BenchPlatform(const Clock* clock, absl::string_view config = "");
 
   // `capstan dev up`, until every part is ready.
   absl::Status Start();

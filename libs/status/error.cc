@@ -70,7 +70,8 @@ absl::Status Error(absl::StatusCode code, absl::string_view reason, absl::string
   google::rpc::ErrorInfo info;
   info.set_reason(std::string(reason));
   info.set_domain(kDomain);
-  for (const auto& [key, value] : metadata) (*info.mutable_metadata())[key] = ToText(value);
+  for (auto& [key, value] : metadata) value = ToText(value);
+  info.mutable_metadata()->insert(metadata.begin(), metadata.end());
   SetPayload(status, kErrorInfoUrl, info);
   return status;
 }

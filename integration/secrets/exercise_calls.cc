@@ -210,7 +210,7 @@ void Exercise::CrashEveryPart() {
     const auto cores = [&] {
       std::vector<std::string> names;
       for (const std::string& name : FolderNames(folder)) {
-        if (absl::StartsWith(name, "core")) names.push_back(folder + "/" + name);
+        if (absl::StartsWith(name, "core")) names.push_back(absl::StrCat(folder, "/", name));
       }
       return names;
     };

@@ -328,6 +328,25 @@ TEST_F(HandshakeTest, AReplacedSvidIsShownOnNewConnections) {
   EXPECT_EQ(status, absl::OkStatus());
 }
 
+// A process is a server and a client by one identity.
+TEST_F(HandshakeTest, AServerShowsAReplacedSvidAfterItsProcessHasDialled) {
+  const auto telemetry =
+      authority_.MakeIdentity("/svc/telemetry", Folder("both"), absl::Minutes(30));
+  StartServer(MutualTlsServerCredentials(telemetry, &clock_));
+  const auto own_channel = DialAs(telemetry);
+  EXPECT_EQ(Call(own_channel).code(), absl::StatusCode::kPermissionDenied);
+  ASSERT_EQ(telemetry->Replace(authority_.Issue("/svc/telemetry")), absl::OkStatus());
+  // For this client the first one has expired.
+  SimulatedClock later({absl::Now() + absl::Hours(1), BootTime()});
+  const auto scheduler = authority_.MakeIdentity("/svc/scheduler", Folder("client"));
+  const absl::Time deadline = absl::Now() + kDeadline;
+  absl::Status status;
+  do {
+    status = Call(Dial(Address(), scheduler, &later, "/svc/telemetry"));
+  } while (!status.ok() && absl::Now() < deadline);
+  EXPECT_EQ(status, absl::OkStatus());
+}
+
 TEST_F(HandshakeTest, AServerWithAnUnruledMethodDoesNotStart) {
   testing::UnruledService::CallbackService unruled;
   ServerConfig config;

@@ -36,6 +36,9 @@ Policy::Policy(const credentials::v1::PolicySnapshot& snapshot, BootTime receive
       expires_(received + absl::Seconds(snapshot.valid_seconds())),
       denied_ids_(snapshot.denied_ids().begin(), snapshot.denied_ids().end()),
       denied_serials_(snapshot.denied_serials().begin(), snapshot.denied_serials().end()) {
+  for (const credentials::v1::Project& project : snapshot.projects()) {
+    projects_.emplace(ProjectOf(project.name()));
+  }
   for (const credentials::v1::RoleBinding& binding : snapshot.role_bindings()) {
     absl::string_view member = binding.member();
     if (!absl::ConsumePrefix(&member, kPersonPrefix)) continue;
@@ -89,6 +92,8 @@ bool Policy::Gives(absl::string_view person, absl::string_view permission,
   }
   return false;
 }
+
+bool Policy::HasProject(absl::string_view project) const { return projects_.contains(project); }
 
 std::vector<std::string> Policy::ProjectsWith(absl::string_view person,
                                               absl::string_view permission,

@@ -40,6 +40,9 @@ class Policy {
   bool Gives(absl::string_view person, absl::string_view permission,
              absl::string_view project) const;
 
+  // Whether there is a Project of this id.
+  bool HasProject(absl::string_view project) const;
+
   // Projects in which the person has a role that gives `permission`; `*everywhere` is set if the
   // role holds in the whole trust domain. For List methods that filter by what the caller may see.
   std::vector<std::string> ProjectsWith(absl::string_view person, absl::string_view permission,
@@ -61,6 +64,8 @@ class Policy {
   int64_t revision_;
   BootTime received_;
   BootTime expires_;
+  // Ids.
+  absl::flat_hash_set<std::string> projects_;
   absl::flat_hash_map<std::string, std::vector<Binding>> bindings_;
   // Full ids and bare paths; those ending in `/` deny everything below.
   absl::flat_hash_set<std::string> denied_ids_;

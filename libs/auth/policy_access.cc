@@ -4,7 +4,9 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "libs/auth/no_placement.h"
+#include "libs/resource/id.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 
@@ -92,6 +94,8 @@ absl::StatusOr<Caller> PolicyAccess::Authorize(const Peer& peer, absl::string_vi
     Audit(caller, refusal, now);
     return refusal;
   }
+  // No refusal of a right, so none to be audited.
+  CAPSTAN_RETURN_IF_ERROR(CheckProject(caller));
   return caller;
 }
 
@@ -197,8 +201,9 @@ absl::Status PolicyAccess::CheckPerson(const Caller& caller, Now now) const {
   const std::shared_ptr<const Policy> policy = policy_->Get();
   if (policy == nullptr || now.boot >= policy->expires()) {
     return status::Error(absl::StatusCode::kUnavailable, "POLICY_EXPIRED",
-                         "The access policy known here is too old to decide from; this service "
-                         "has not heard from the credentials service.");
+                         "The access policy known here is too old to decide from, for this service "
+                         "has not heard from the credentials service; see that it runs and can be "
+                         "reached (`capstan dev status`), and try again then. Jobs go on.");
   }
   // A rule without a permission admits every person, e.g. to renew the own identity.
   if (caller.permission.empty()) return absl::OkStatus();
@@ -206,6 +211,20 @@ absl::Status PolicyAccess::CheckPerson(const Caller& caller, Now now) const {
     return Denied(caller);
   }
   return absl::OkStatus();
+}
+
+absl::Status PolicyAccess::CheckProject(const Caller& caller) const {
+  if (!caller.IsPerson() || caller.permission.empty()) return absl::OkStatus();
+  const absl::string_view project = ProjectOf(caller.resource);
+  // What is no id, `-` for all of them included, is for the handler to judge.
+  if (!resource::IsValidId(project)) return absl::OkStatus();
+  const std::shared_ptr<const Policy> policy = policy_->Get();
+  if (policy == nullptr || policy->HasProject(project)) return absl::OkStatus();
+  return status::Error(absl::StatusCode::kNotFound, "PROJECT_NOT_FOUND",
+                       absl::StrCat("There is no Project '", project,
+                                    "'; see `capstan project list`. If it was made just now, try "
+                                    "again."),
+                       {{"resource", absl::StrCat("projects/", project)}});
 }
 
 void PolicyAccess::Audit(const Caller& caller, const absl::Status& refusal, Now now) {

@@ -66,6 +66,9 @@ class PolicyAccess final : public Access, public CallTracker {
   // Sets the caller's placement.
   absl::Status CheckGrant(const Peer& peer, Caller* caller, Now now) const;
   absl::Status CheckPerson(const Caller& caller, Now now) const;
+  // That the Project in which an admitted person acts is there. Whoever may not see it is not asked
+  // this: to them it is forbidden, as all others are.
+  absl::Status CheckProject(const Caller& caller) const;
   void Audit(const Caller& caller, const absl::Status& refusal, Now now);
 
   const std::string trust_domain_;

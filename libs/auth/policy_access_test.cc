@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "libs/audit/audit_sink.h"
@@ -61,6 +62,10 @@ class PolicyAccessTest : public ::testing::Test {
   }
   void Publish() {
     snapshot_.set_valid_seconds(300);
+    snapshot_.clear_projects();
+    for (const char* name : {"projects/red", "projects/blue"}) {
+      snapshot_.add_projects()->set_name(name);
+    }
     policy_.Set(std::make_shared<Policy>(snapshot_, clock_.Read().boot));
   }
 
@@ -234,6 +239,37 @@ TEST_F(PolicyAccessTest, RefusalsTellNothingAboutWhatExists) {
             "exist).");
   EXPECT_EQ(absent.code(), forbidden.code());
   EXPECT_EQ(status::Reason(absent), status::Reason(forbidden));
+}
+
+TEST_F(PolicyAccessTest, AProjectThatIsNotThereIsNamedToThoseWhoMaySeeItAndToNobodyElse) {
+  Bind("roleBindings/a", "person/1", RoleBinding::ROLE_ADMIN);
+  Bind("projects/red/roleBindings/b", "person/2", RoleBinding::ROLE_RESEARCHER);
+  for (const absl::Status& missing :
+       {GetJob(Person("1"), "projects/none/jobs/j"), CreateJob(Person("1"), "projects/none")}) {
+    EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound) << missing;
+    EXPECT_EQ(status::Reason(missing), "PROJECT_NOT_FOUND") << missing;
+    EXPECT_THAT(std::string(missing.message()), ::testing::HasSubstr("'none'"));
+  }
+  EXPECT_THAT(audit_.entries, IsEmpty()) << "no right was refused";
+  // A Job of a Project that is there is the handler's matter.
+  EXPECT_EQ(GetJob(Person("1"), "projects/red/jobs/none"), absl::OkStatus());
+  EXPECT_EQ(CreateJob(Person("1"), "projects/blue"), absl::OkStatus());
+  // All at once, and what is no id.
+  EXPECT_EQ(CreateJob(Person("1"), "projects/-"), absl::OkStatus());
+  EXPECT_EQ(CreateJob(Person("1"), "projects/No Id"), absl::OkStatus());
+  // To the others what is missing looks like what is forbidden, but for the name that they gave.
+  const absl::Status forbidden = CreateJob(Person("2"), "projects/blue");
+  const absl::Status missing = CreateJob(Person("2"), "projects/none");
+  EXPECT_TRUE(absl::IsPermissionDenied(missing)) << missing;
+  EXPECT_EQ(absl::StrReplaceAll(missing.ToString(), {{"none", "blue"}}), forbidden.ToString());
+  EXPECT_EQ(status::Reason(missing), status::Reason(forbidden));
+  // Services act on what they have been told of.
+  EXPECT_EQ(GetJob(Service("telemetry"), "projects/none/jobs/j"), absl::OkStatus());
+  // One that is made is there for all of them.
+  snapshot_.set_valid_seconds(300);
+  snapshot_.add_projects()->set_name("projects/none");
+  policy_.Set(std::make_shared<Policy>(snapshot_, clock_.Read().boot));
+  EXPECT_EQ(CreateJob(Person("1"), "projects/none"), absl::OkStatus());
 }
 
 TEST_F(PolicyAccessTest, RecheckSeesWhatChanged) {

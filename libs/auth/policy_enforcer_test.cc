@@ -114,6 +114,7 @@ class PolicyEnforcerTest : public ::testing::Test {
   PolicyEnforcerTest() {
     snapshot_.set_revision(7);
     snapshot_.set_valid_seconds(300);
+    snapshot_.add_projects()->set_name("projects/red");
     for (const char* person : {"person/1", "person/2"}) {
       RoleBinding* binding = snapshot_.add_role_bindings();
       binding->set_name(absl::StrFormat("roleBindings/%s", person));

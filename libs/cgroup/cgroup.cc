@@ -15,6 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "libs/cgroup/mounts.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 
@@ -47,30 +48,6 @@ bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
 bool MakeDirectory(const std::string& path) {
   return mkdir(path.c_str(), 0755) == 0 || errno == EEXIST;
-}
-
-struct Mount {
-  std::string path;
-  bool v2 = false;
-  std::vector<std::string> controllers;
-};
-
-std::vector<Mount> ParseMounts(absl::string_view mountinfo) {
-  std::vector<Mount> mounts;
-  for (absl::string_view line : absl::StrSplit(mountinfo, '\n', absl::SkipEmpty())) {
-    const std::pair<absl::string_view, absl::string_view> halves =
-        absl::StrSplit(line, absl::MaxSplits(" - ", 1));
-    const std::vector<absl::string_view> front = absl::StrSplit(halves.first, ' ');
-    const std::vector<absl::string_view> back = absl::StrSplit(halves.second, ' ');
-    if (front.size() < 5 || back.size() < 3) continue;
-    Mount mount;
-    mount.path = std::string(front[4]);
-    mount.v2 = back[0] == "cgroup2";
-    if (!mount.v2 && back[0] != "cgroup") continue;
-    if (!mount.v2) mount.controllers = absl::StrSplit(back[2], ',');
-    mounts.push_back(std::move(mount));
-  }
-  return mounts;
 }
 
 bool Has(const std::vector<std::string>& words, absl::string_view word) {
@@ -316,7 +293,10 @@ absl::Status Kill(const Paths& paths) {
   }
   const absl::StatusOr<std::vector<pid_t>> pids = Processes(paths.v1_freezer);
   if (pids.ok()) {
-    for (const pid_t pid : *pids) kill(pid, SIGKILL);
+    for (const pid_t pid : *pids) {
+      // 0 stands for a process that our pid namespace cannot see; to kill() it is our own group.
+      if (pid > 0) kill(pid, SIGKILL);
+    }
   }
   const absl::Status thawed = Write(state, "THAWED");
   return pids.ok() ? thawed : pids.status();

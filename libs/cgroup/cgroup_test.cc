@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +40,27 @@ pid_t ForkPair(const Paths& paths) {
   EXPECT_EQ(write(go[1], "g", 1), 1);
   close(go[1]);
   return pid;
+}
+
+// Files as the kernel shows them where processes of another pid namespace are in the group: their
+// number is 0, by which kill() means the caller's own process group.
+TEST(CgroupTest, KillsNobodyElseForAProcessThatCannotBeSeen) {
+  const std::string folder = absl::StrCat(getenv("TEST_TMPDIR"), "/unseen");
+  ASSERT_EQ(mkdir(folder.c_str(), 0755), 0);
+  WriteFile("unseen/cgroup.procs", "0\n");
+  WriteFile("unseen/freezer.state", "FROZEN\n");
+  Paths paths;
+  paths.v1_freezer = folder;
+  const pid_t child = fork();
+  if (child == 0) {
+    setpgid(0, 0);
+    _exit(Kill(paths).ok() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << "killed itself";
+  // It is there all the same.
+  EXPECT_FALSE(IsEmpty(paths));
 }
 
 // Real groups of this machine; the target is tagged `root` and fails for others rather than pass

@@ -37,31 +37,4 @@ void ReadAll(store::Store* store, const std::string& prefix,
   std::make_shared<Reader>(store, prefix, std::move(done))->Read(prefix, 0);
 }
 
-std::vector<Submission> CutToFit(std::vector<store::Put> puts, std::vector<store::Delete> deletes) {
-  // Room is left for what the queue adds.
-  constexpr size_t kOps = store::kMaxTxnOps - 8;
-  constexpr size_t kBytes = store::kMaxTxnBytes / 2;
-  std::vector<Submission> pieces(1);
-  size_t ops = 0;
-  size_t bytes = 0;
-  const auto room = [&](size_t size) {
-    if (ops > 0 && (ops + 1 > kOps || bytes + size > kBytes)) {
-      pieces.emplace_back();
-      ops = 0;
-      bytes = 0;
-    }
-    ++ops;
-    bytes += size;
-  };
-  for (store::Put& put : puts) {
-    room(put.key.size() + put.value.size());
-    pieces.back().puts.push_back(std::move(put));
-  }
-  for (store::Delete& key : deletes) {
-    room(key.key.size());
-    pieces.back().deletes.push_back(std::move(key));
-  }
-  return pieces;
-}
-
 }  // namespace capstan::engine

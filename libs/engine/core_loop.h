@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "libs/engine/submit_in_pieces.h"
 #include "libs/store/commit_queue.h"
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
@@ -22,13 +23,6 @@ namespace capstan::engine {
 // Reads every key in [prefix, PrefixEnd(prefix)) as of one revision, page by page.
 void ReadAll(store::Store* store, const std::string& prefix,
              store::Callback<std::vector<store::KeyValue>> done);
-
-// Cuts what one step persists into submissions that fit a transaction, in order.
-struct Submission {
-  std::vector<store::Put> puts;
-  std::vector<store::Delete> deletes;
-};
-std::vector<Submission> CutToFit(std::vector<store::Put> puts, std::vector<store::Delete> deletes);
 
 // Runs a core of a store with one writer. `Core` has
 //   Step Apply(const Event&, Now);  absl::optional<BootTime> NextDeadline() const;
@@ -84,16 +78,11 @@ class CoreLoop {
   void Apply(const Event& event) {
     if (!core_.has_value()) return;
     Step step = core_->Apply(event, strand_->clock().Read());
-    std::vector<Submission> pieces = CutToFit(std::move(step.puts), std::move(step.deletes));
-    for (size_t i = 0; i < pieces.size(); ++i) {
-      const bool last = i + 1 == pieces.size();
-      queue_->Submit(std::move(pieces[i].puts), std::move(pieces[i].deletes),
-                     [this, after = last ? std::move(step.after) : std::vector<Effect>()](
-                         absl::StatusOr<int64_t> revision) mutable {
-                       if (!revision.ok()) return Reload(revision.status());
-                       CarryOut(std::move(after));
-                     });
-    }
+    SubmitInPieces(*queue_, std::move(step.puts), std::move(step.deletes),
+                   [this, after = std::move(step.after)](absl::StatusOr<int64_t> revision) mutable {
+                     if (!revision.ok()) return Reload(revision.status());
+                     CarryOut(std::move(after));
+                   });
     ArmTimer();
     if (hooks_.stepped) hooks_.stepped(*core_);
   }

@@ -1,7 +1,9 @@
 #include "libs/log/log.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -10,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "libs/status/error.h"
+#include "libs/utf8/utf8.h"
 
 namespace capstan::log {
 namespace {
@@ -26,31 +29,32 @@ bool NamesSecret(absl::string_view key) {
   return false;
 }
 
-// Escapes as JSON does; bytes above 0x7f pass, since values are UTF-8 by convention.
+// The code point of a control character.
+int ControlNumber(absl::string_view control) {
+  if (control == "\u2028") return 0x2028;
+  if (control == "\u2029") return 0x2029;
+  return static_cast<unsigned char>(control.back());
+}
+
+// Escapes as JSON does. What is no UTF-8 is shown as U+FFFD, and no control character passes:
+// values come from outside, and neither a line nor a terminal's command may be forged by one.
 void AppendEscaped(absl::string_view text, std::string* out) {
-  for (const char c : text) {
-    switch (c) {
-      case '"':
-        out->append("\\\"");
-        break;
-      case '\\':
-        out->append("\\\\");
-        break;
-      case '\n':
-        out->append("\\n");
-        break;
-      case '\r':
-        out->append("\\r");
-        break;
-      case '\t':
-        out->append("\\t");
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-          absl::StrAppendFormat(out, "\\u%04x", static_cast<unsigned char>(c));
-        } else {
-          out->push_back(c);
-        }
+  while (!text.empty()) {
+    const size_t length = CharacterLength(text);
+    const absl::string_view character = length == 0 ? "\uFFFD" : text.substr(0, length);
+    text.remove_prefix(std::max<size_t>(length, 1));
+    if (character == "\"" || character == "\\") {
+      absl::StrAppend(out, "\\", character);
+    } else if (character == "\n") {
+      out->append("\\n");
+    } else if (character == "\r") {
+      out->append("\\r");
+    } else if (character == "\t") {
+      out->append("\\t");
+    } else if (IsControl(character)) {
+      absl::StrAppendFormat(out, "\\u%04x", ControlNumber(character));
+    } else {
+      absl::StrAppend(out, character);
     }
   }
 }
@@ -63,11 +67,14 @@ void AppendQuoted(absl::string_view text, std::string* out) {
 
 bool NeedsQuotes(absl::string_view text) {
   if (text.empty()) return true;
-  for (const char c : text) {
-    if (c == ' ' || c == '"' || c == '=' || c == '\\' || static_cast<unsigned char>(c) < 0x20 ||
-        c == 0x7f) {
+  while (!text.empty()) {
+    const size_t length = CharacterLength(text);
+    const absl::string_view character = text.substr(0, length);
+    if (length == 0 || character == " " || character == "\"" || character == "=" ||
+        character == "\\" || IsControl(character)) {
       return true;
     }
+    text.remove_prefix(length);
   }
   return false;
 }

@@ -57,6 +57,21 @@ TEST(LogTest, ChildCarriesContext) {
   EXPECT_EQ(sink.records()[0].fields[0].text(), "w-0");
 }
 
+TEST(LogTest, NoValueForgesALineOrATerminalsCommand) {
+  Record record;
+  record.logger = "a";
+  record.message = "m";
+  record.fields = {{"k", "x\u0085y\u009b31mz\u2028\x1b[2J"}, {"bytes", "\xff\x9b"}};
+  EXPECT_EQ(FormatRecord(record, Format::kHuman),
+            "1970-01-01T00:00:00.000000Z I a: m "
+            R"(k="x\u0085y\u009b31mz\u2028\u001b[2J" bytes=)"
+            "\"\uFFFD\uFFFD\"");
+  EXPECT_EQ(FormatRecord(record, Format::kJson),
+            R"({"time":"1970-01-01T00:00:00.000000Z","level":"info","logger":"a","message":"m",)"
+            R"("k":"x\u0085y\u009b31mz\u2028\u001b[2J","bytes":")"
+            "\uFFFD\uFFFD\"}");
+}
+
 TEST(LogTest, SecretsAreRedactedByMarkAndByName) {
   SimulatedClock clock;
   TestingSink sink;

@@ -1,10 +1,14 @@
 #include "libs/metrics/client_addresses.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "boost/asio/ip/address.hpp"
 #include "libs/status/error.h"
 
@@ -37,19 +41,37 @@ bool Holds(const Network& network, const Bytes& address) {
   return true;
 }
 
-absl::StatusOr<Network> ParseNetwork(const std::string& text) {
-  const size_t slash = text.find('/');
+// Boost reads up to a zero byte, and takes an IPv6 address with the name of one of our interfaces.
+absl::optional<ip::address> ParseAddress(absl::string_view text) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return absl::ascii_isxdigit(c) || c == '.' || c == ':';
+  });
+  if (!plain) return absl::nullopt;
   boost::system::error_code error;
-  const ip::address address = ip::make_address(text.substr(0, slash), error);
-  const int width = address.is_v4() ? 32 : 128;
-  int bits = width;
-  if (error || (slash != std::string::npos &&
-                (!absl::SimpleAtoi(text.substr(slash + 1), &bits) || bits < 0 || bits > width))) {
+  const ip::address address = ip::make_address(std::string(text), error);
+  if (error) return absl::nullopt;
+  return address;
+}
+
+// Decimal digits alone, without zeros in front.
+absl::optional<int> ParsePrefix(absl::string_view text) {
+  int bits = 0;
+  if (!absl::SimpleAtoi(text, &bits) || absl::StrCat(bits) != text) return absl::nullopt;
+  return bits;
+}
+
+absl::StatusOr<Network> ParseNetwork(absl::string_view text) {
+  const size_t slash = text.find('/');
+  const absl::optional<ip::address> address = ParseAddress(text.substr(0, slash));
+  const int width = address.has_value() && address->is_v4() ? 32 : 128;
+  const absl::optional<int> bits =
+      slash == absl::string_view::npos ? width : ParsePrefix(text.substr(slash + 1));
+  if (!address.has_value() || !bits.has_value() || *bits < 0 || *bits > width) {
     return status::Error(
         absl::StatusCode::kInvalidArgument, "INVALID_NETWORK",
         absl::StrCat("is '", text, "'; expected an address or a network, e.g. `10.0.0.0/8`"));
   }
-  return Network{BytesOf(address), bits + 128 - width};
+  return Network{BytesOf(*address), *bits + 128 - width};
 }
 
 }  // namespace
@@ -78,13 +100,12 @@ absl::StatusOr<ClientAddresses> ClientAddresses::Parse(const std::vector<std::st
 }
 
 bool ClientAddresses::Contain(absl::string_view address) const {
-  boost::system::error_code error;
-  const ip::address parsed = ip::make_address(std::string(address), error);
-  if (error) return false;
-  const Bytes bytes = BytesOf(parsed);
+  const absl::optional<ip::address> parsed = ParseAddress(address);
+  if (!parsed.has_value()) return false;
+  const Bytes bytes = BytesOf(*parsed);
   // 127.0.0.0/8 and ::1.
   const Network loopback{BytesOf(ip::make_address_v4("127.0.0.0")), 96 + 8};
-  if (parsed.is_loopback() || Holds(loopback, bytes)) return true;
+  if (parsed->is_loopback() || Holds(loopback, bytes)) return true;
   return std::any_of(networks_->all.begin(), networks_->all.end(),
                      [&](const Network& network) { return Holds(network, bytes); });
 }

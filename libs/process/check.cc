@@ -144,6 +144,12 @@ void CheckDuration(absl::string_view field, bool present, const google::protobuf
                                   absl::FormatDuration(least), " to ", absl::FormatDuration(most)));
 }
 
+void CheckNumber(absl::string_view field, bool present, int64_t value, int64_t least, int64_t most,
+                 absl::string_view unit, status::FieldErrors* errors) {
+  if (!present || (value >= least && value <= most)) return;
+  errors->Add(field, absl::StrCat("is ", value, unit, "; expected ", least, " to ", most));
+}
+
 void CheckAccessLog(absl::string_view field, const config::v1::AccessLog& config,
                     status::FieldErrors* errors) {
   const int lines = config.max_lines_per_second();

@@ -3,6 +3,8 @@
 #ifndef CAPSTAN_LIBS_PROCESS_CHECK_H_
 #define CAPSTAN_LIBS_PROCESS_CHECK_H_
 
+#include <cstdint>
+
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "google/protobuf/duration.pb.h"
@@ -27,6 +29,11 @@ void CheckAddress(absl::string_view field, absl::string_view address, bool may_c
 // Both bounds are allowed; an unset value is.
 void CheckDuration(absl::string_view field, bool present, const google::protobuf::Duration& value,
                    absl::Duration least, absl::Duration most, status::FieldErrors* errors);
+
+// Both bounds are allowed; an unset value is. `unit` is what is counted, e.g. ` bytes`; may be
+// empty.
+void CheckNumber(absl::string_view field, bool present, int64_t value, int64_t least, int64_t most,
+                 absl::string_view unit, status::FieldErrors* errors);
 
 // An absolute path without a `..`.
 void CheckAbsolutePath(absl::string_view field, absl::string_view path,

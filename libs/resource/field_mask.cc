@@ -1,8 +1,10 @@
 #include "libs/resource/field_mask.h"
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "libs/status/error.h"
@@ -14,6 +16,9 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
+
+// Longer than any path of our messages.
+constexpr size_t kMaxPathBytes = 256;
 
 absl::Status BadPath(absl::string_view path, absl::string_view why) {
   status::FieldErrors errors;
@@ -54,51 +59,71 @@ bool IsSet(const Message& message, const FieldDescriptor* field) {
                               : reflection->HasField(message, field);
 }
 
-// Copies one field whole, or clears it if the source has none.
-void CopyField(const Message& source, const FieldDescriptor* field, Message* target) {
+// Moves one field whole, or clears it if the source has none.
+void MoveField(Message* source, const FieldDescriptor* field, Message* target) {
   const auto* reflection = target->GetReflection();
   reflection->ClearField(target, field);
-  if (!IsSet(source, field)) return;
-  // A message with only this field, merged: one line for every type there is.
-  std::unique_ptr<Message> only(source.New());
-  only->CopyFrom(source);
-  std::vector<const FieldDescriptor*> set_fields;
-  only->GetReflection()->ListFields(*only, &set_fields);
-  for (const FieldDescriptor* other : set_fields) {
-    if (other != field) only->GetReflection()->ClearField(only.get(), other);
+  if (!IsSet(*source, field)) return;
+  // All fields of a oneof change places: what the target had must not come back by another path.
+  if (field->containing_oneof() != nullptr) {
+    reflection->ClearOneof(target, field->containing_oneof());
   }
-  target->MergeFrom(*only);
+  reflection->SwapFields(source, target, {field});
 }
 
-void CopyPath(const Message& source, const std::vector<const FieldDescriptor*>& path, size_t depth,
-              Message* target) {
-  const FieldDescriptor* field = path[depth];
-  if (depth + 1 == path.size()) return CopyField(source, field, target);
-  if (!IsSet(source, field) && !IsSet(*target, field)) return;
-  CopyPath(source.GetReflection()->GetMessage(source, field), path, depth + 1,
-           target->GetReflection()->MutableMessage(target, field));
+void MovePath(Message* source, const std::vector<const FieldDescriptor*>& path, Message* target) {
+  for (size_t depth = 0; depth + 1 < path.size(); ++depth) {
+    const FieldDescriptor* field = path[depth];
+    if (!IsSet(*source, field) && !IsSet(*target, field)) return;
+    source = source->GetReflection()->MutableMessage(source, field);
+    target = target->GetReflection()->MutableMessage(target, field);
+  }
+  MoveField(source, path.back(), target);
 }
 
 }  // namespace
 
+absl::Status CheckFieldMask(const google::protobuf::FieldMask& mask, const Descriptor* descriptor) {
+  if (mask.paths_size() > kMaxMaskPaths) {
+    status::FieldErrors errors;
+    errors.Add("update_mask",
+               absl::StrCat("has ", mask.paths_size(), " paths; expected at most ", kMaxMaskPaths));
+    return errors.ToStatus();
+  }
+  const bool replace_all = mask.paths_size() == 1 && mask.paths(0) == "*";
+  if (replace_all) return absl::OkStatus();
+  for (const std::string& path : mask.paths()) {
+    if (path.size() > kMaxPathBytes) return BadPath(path.substr(0, 40), "is the start of no path");
+    CAPSTAN_RETURN_IF_ERROR(Resolve(descriptor, path).status());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ApplyFieldMask(const google::protobuf::FieldMask& mask, const Message& source,
                             const std::set<std::string>& output_only, Message* target) {
   const Descriptor* descriptor = source.GetDescriptor();
-  std::vector<std::string> paths(mask.paths().begin(), mask.paths().end());
-  const bool replace_all = paths.size() == 1 && paths[0] == "*";
+  CAPSTAN_RETURN_IF_ERROR(CheckFieldMask(mask, descriptor));
+  // Each once, and one that lies below another directly behind it.
+  std::set<std::string> paths(mask.paths().begin(), mask.paths().end());
+  const bool replace_all = paths.count("*") > 0;
   if (paths.empty() || replace_all) {
     paths.clear();
     for (int i = 0; i < descriptor->field_count(); ++i) {
       const FieldDescriptor* field = descriptor->field(i);
-      if (replace_all || IsSet(source, field)) paths.push_back(field->name());
+      if (replace_all || IsSet(source, field)) paths.insert(field->name());
     }
   }
-  std::vector<std::vector<const FieldDescriptor*>> resolved;
+  // Moved out of one copy, so that the cost is that of the message, however many paths there are.
+  const std::unique_ptr<Message> copy(source.New());
+  copy->CopyFrom(source);
+  std::string moved;
   for (const std::string& path : paths) {
-    CAPSTAN_ASSIGN_OR_RETURN(std::vector<const FieldDescriptor*> fields, Resolve(descriptor, path));
-    if (!IsOutputOnly(path, output_only)) resolved.push_back(std::move(fields));
+    if (IsOutputOnly(path, output_only)) continue;
+    if (!moved.empty() && absl::StartsWith(path, moved)) continue;
+    moved = absl::StrCat(path, ".");
+    CAPSTAN_ASSIGN_OR_RETURN(const auto fields, Resolve(descriptor, path));
+    MovePath(copy.get(), fields, target);
   }
-  for (const auto& fields : resolved) CopyPath(source, fields, 0, target);
   return absl::OkStatus();
 }
 

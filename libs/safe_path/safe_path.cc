@@ -20,6 +20,7 @@
 #include "libs/safe_path/fold.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
+#include "libs/utf8/utf8.h"
 
 namespace capstan {
 namespace {
@@ -31,44 +32,6 @@ absl::Status Unsafe(absl::string_view path, absl::string_view why) {
   const std::string shown = absl::CHexEscape(path.substr(0, 200));
   return status::Error(absl::StatusCode::kInvalidArgument, "UNSAFE_PATH",
                        absl::StrCat("path '", shown, "' ", why), {{"path", shown}});
-}
-
-// The RFC 3629 checks: no overlong forms, no surrogates, nothing above U+10FFFF.
-bool IsUtf8(absl::string_view s) {
-  size_t i = 0;
-  while (i < s.size()) {
-    const unsigned char c = s[i];
-    size_t length = 0;
-    uint32_t point = 0;
-    if (c < 0x80) {
-      ++i;
-      continue;
-    }
-    if (c >= 0xc2 && c <= 0xdf) {
-      length = 1;
-      point = c & 0x1f;
-    } else if (c >= 0xe0 && c <= 0xef) {
-      length = 2;
-      point = c & 0x0f;
-    } else if (c >= 0xf0 && c <= 0xf4) {
-      length = 3;
-      point = c & 0x07;
-    } else {
-      return false;
-    }
-    if (i + length >= s.size()) return false;
-    for (size_t k = 1; k <= length; ++k) {
-      const unsigned char next = s[i + k];
-      if ((next & 0xc0) != 0x80) return false;
-      point = (point << 6) | (next & 0x3f);
-    }
-    if ((length == 2 && point < 0x800) || (length == 3 && point < 0x10000) || point > 0x10ffff ||
-        (point >= 0xd800 && point <= 0xdfff)) {
-      return false;
-    }
-    i += length + 1;
-  }
-  return true;
 }
 
 long OpenAt2(int dir, const std::string& path, int flags, mode_t mode) {

@@ -24,6 +24,9 @@ TEST(TaskIdTest, PathRoundTripsAndSortsAsTheValue) {
   EXPECT_LT(a, b);
   EXPECT_LT(a.Path(), b.Path());
   EXPECT_FALSE(TaskId::FromPath("job/1/worker").ok());
+  // Another key for the same Task.
+  EXPECT_FALSE(TaskId::FromPath("job/9/worker/2").ok());
+  EXPECT_FALSE(TaskId::FromPath("job/+0000000000000000009/worker/0000000002").ok());
   EXPECT_EQ(TaskId::Of(a.ToProto()), a);
 }
 

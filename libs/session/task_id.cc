@@ -42,12 +42,15 @@ std::string TaskId::Path() const {
 absl::StatusOr<TaskId> TaskId::FromPath(absl::string_view path) {
   const std::vector<std::string> parts = absl::StrSplit(path, '/');
   TaskId id;
-  if (parts.size() != 4 || !absl::SimpleAtoi(parts[1], &id.generation) ||
-      !absl::SimpleAtoi(parts[3], &id.index)) {
-    return absl::DataLossError(absl::StrCat("not the path of a Task: ", path));
+  bool parsed = parts.size() == 4 && absl::SimpleAtoi(parts[1], &id.generation) &&
+                absl::SimpleAtoi(parts[3], &id.index);
+  if (parsed) {
+    id.job_uid = parts[0];
+    id.group = parts[2];
+    // ` 1` and `+1` are numbers too, but then two records would be of one Task.
+    parsed = id.Path() == path;
   }
-  id.job_uid = parts[0];
-  id.group = parts[2];
+  if (!parsed) return absl::DataLossError(absl::StrCat("not the path of a Task: ", path));
   return id;
 }
 

@@ -1,11 +1,9 @@
 #include "libs/status/error.h"
 
-#include <algorithm>
-#include <cstddef>
-
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/duration.pb.h"
+#include "libs/utf8/utf8.h"
 #include "proto/google/rpc/error_details.pb.h"
 
 namespace capstan::status {
@@ -14,39 +12,6 @@ namespace {
 constexpr char kErrorInfoUrl[] = "type.googleapis.com/google.rpc.ErrorInfo";
 constexpr char kBadRequestUrl[] = "type.googleapis.com/google.rpc.BadRequest";
 constexpr char kRetryInfoUrl[] = "type.googleapis.com/google.rpc.RetryInfo";
-
-// Length of the UTF-8 character at the beginning of `text`, which is not empty; 0 if none begins
-// there (RFC 3629: no overlong forms, no surrogates, nothing beyond U+10FFFF).
-size_t CharacterAt(absl::string_view text) {
-  const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t length = first >= 0xC2 && first < 0xE0   ? 2
-                        : first >= 0xE0 && first < 0xF0 ? 3
-                        : first >= 0xF0 && first < 0xF5 ? 4
-                                                        : 0;
-  if (length == 0 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  const unsigned char second = byte(1);
-  const bool right = (first != 0xE0 || second >= 0xA0) && (first != 0xED || second < 0xA0) &&
-                     (first != 0xF0 || second >= 0x90) && (first != 0xF4 || second < 0x90);
-  return right ? length : 0;
-}
-
-// What an error quotes may be any bytes; a proto's text that is no UTF-8 makes its reader refuse
-// the whole of it, and with it the reason.
-std::string ToText(absl::string_view bytes) {
-  std::string text;
-  text.reserve(bytes.size());
-  while (!bytes.empty()) {
-    const size_t length = CharacterAt(bytes);
-    absl::StrAppend(&text, length == 0 ? absl::string_view("\uFFFD") : bytes.substr(0, length));
-    bytes.remove_prefix(std::max<size_t>(length, 1));
-  }
-  return text;
-}
 
 template <typename Message>
 absl::optional<Message> GetPayload(const absl::Status& status, absl::string_view url) {
@@ -66,11 +31,13 @@ void SetPayload(absl::Status& status, absl::string_view url, const Message& mess
 
 absl::Status Error(absl::StatusCode code, absl::string_view reason, absl::string_view message,
                    std::map<std::string, std::string> metadata) {
-  absl::Status status(code, ToText(message));
+  // What an error quotes may be any bytes; a proto's text that is no UTF-8 makes its reader refuse
+  // the whole of it, and with it the reason.
+  absl::Status status(code, ToUtf8(message));
   google::rpc::ErrorInfo info;
   info.set_reason(std::string(reason));
   info.set_domain(kDomain);
-  for (auto& [key, value] : metadata) value = ToText(value);
+  for (auto& [key, value] : metadata) value = ToUtf8(value);
   info.mutable_metadata()->insert(metadata.begin(), metadata.end());
   SetPayload(status, kErrorInfoUrl, info);
   return status;
@@ -153,8 +120,8 @@ absl::Status FieldErrors::ToStatus() const {
   google::rpc::BadRequest bad;
   for (const FieldViolation& violation : violations_) {
     auto* added = bad.add_field_violations();
-    added->set_field(ToText(violation.field));
-    added->set_description(ToText(violation.description));
+    added->set_field(ToUtf8(violation.field));
+    added->set_description(ToUtf8(violation.description));
   }
   SetPayload(status, kBadRequestUrl, bad);
   return status;

@@ -96,10 +96,11 @@ TEST_F(CommitQueueTest, RangesDoNotSwallowTheirNeighbours) {
 }
 
 TEST_F(CommitQueueTest, SplitsAtTheBoundsOfATransaction) {
-  for (int i = 0; i < 300; ++i) Submit("s", {Put{absl::StrCat("/k", i), "1"}});
+  constexpr size_t kMany = 2 * kMaxTxnOps + 44;
+  for (size_t i = 0; i < kMany; ++i) Submit("s", {Put{absl::StrCat("/k", i), "1"}});
   strand_.RunReady();
   EXPECT_EQ(queue_->transactions(), 3);
-  EXPECT_EQ(log_.size(), 300u);
+  EXPECT_EQ(log_.size(), kMany);
   for (int i = 0; i < 5; ++i) {
     Submit("big", {Put{absl::StrCat("/big", i), std::string(700 << 10, 'x')}});
   }
@@ -133,7 +134,7 @@ TEST_F(CommitQueueTest, ErrorFailsWhatIsUnderWayAndWhatWaits) {
 
 TEST_F(CommitQueueTest, ASubmissionThatFitsNoTransactionFailsAfterThoseBeforeIt) {
   std::vector<Put> many;
-  for (int i = 0; i < 129; ++i) many.push_back(Put{absl::StrCat("/k", i), "1"});
+  for (size_t i = 0; i <= kMaxTxnOps; ++i) many.push_back(Put{absl::StrCat("/k", i), "1"});
   Submit("a", {Put{"/k", "1"}});
   Submit("b", std::move(many));
   strand_.RunReady();

@@ -226,6 +226,55 @@ TEST_P(StoreConformanceTest, BadRequestsAreRefusedWhole) {
   EXPECT_TRUE(Do(many).ok());
 }
 
+TEST_P(StoreConformanceTest, ALargeTransactionIsOneRevisionInOrder) {
+  // Reads stand at the ends of whatever parts an adapter may cut it into, and see what is before.
+  std::vector<Op> many;
+  size_t puts = 0;
+  std::vector<size_t> seen;
+  ASSERT_TRUE(Do({Put{"/gone/a", "1"}, Put{"/gone/b", "1"}}).ok());
+  many.push_back(Delete{"/gone/", PrefixEnd("/gone/")});
+  while (many.size() < kMaxTxnOps) {
+    if (many.size() % 37 == 0 || many.size() + 1 == kMaxTxnOps) {
+      many.push_back(RangeRequest{.key = "/k/", .end = PrefixEnd("/k/"), .limit = 10'000});
+      seen.push_back(puts);
+    } else {
+      many.push_back(Put{absl::StrCat("/k/", puts++), "1"});
+    }
+  }
+  for (const bool then : {true, false}) {
+    SCOPED_TRACE(then);
+    ASSERT_TRUE(Do({Put{"/gone/a", "1"}, Put{"/gone/b", "1"}, Delete{"/k/", "/k0"}}).ok());
+    TxnRequest request;
+    for (int i = 0; i < 100; ++i) {
+      request.compares.push_back({.key = absl::StrCat("/none/", i), .number = then ? 0 : 1});
+    }
+    request.then = many;
+    request.otherwise.push_back(Put{"/wrong", "1"});
+    if (!then) std::swap(request.then, request.otherwise);
+    const auto result = Txn(request);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->succeeded, then);
+    EXPECT_EQ(result->deleted, 2);
+    ASSERT_EQ(result->ranges.size(), seen.size());
+    for (size_t i = 0; i < seen.size(); ++i) EXPECT_EQ(result->ranges[i].kvs.size(), seen[i]) << i;
+    const auto after = Range({.key = "/k/", .end = PrefixEnd("/k/"), .limit = 10'000});
+    ASSERT_TRUE(after.ok());
+    ASSERT_EQ(after->kvs.size(), puts);
+    for (const KeyValue& kv : after->kvs) EXPECT_EQ(kv.mod_revision, result->revision) << kv.key;
+    EXPECT_TRUE(Range({.key = "/wrong"})->kvs.empty());
+  }
+}
+
+TEST_P(StoreConformanceTest, ComparesHaveTheirOwnBound) {
+  TxnRequest request{.then = {Put{"/a", "1"}}};
+  for (size_t i = 0; i < kMaxTxnCompares; ++i) {
+    request.compares.push_back({.key = absl::StrCat("/none/", i)});
+  }
+  request.compares.push_back({.key = "/none"});
+  EXPECT_EQ(Txn(request).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(Keys().empty());
+}
+
 TEST_P(StoreConformanceTest, RangesAreInByteOrderAndCutByTheLimit) {
   const std::vector<std::string> keys = {
       std::string("/a"), std::string("/a\0", 3), "/a/b", "/b", "/\x80", "/\xff"};

@@ -1,6 +1,7 @@
 #include "libs/store/etcd_messages.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,8 @@ namespace {
 // etcd's --max-request-bytes, by default, and what its log entry adds to a transaction.
 constexpr size_t kMaxRequestBytes = 3 << 19;
 constexpr size_t kEntryBytes = 512;
+// etcd's --max-txn-ops, by default: operations or compares at one level of a transaction.
+constexpr size_t kEtcdLevelOps = 128;
 
 bool Writes(const std::vector<Op>& ops) {
   return std::any_of(ops.begin(), ops.end(),
@@ -65,19 +68,57 @@ etcdserverpb::Compare IsAbsent(const std::string& key) {
   return compare;
 }
 
-void AddOps(const std::vector<Op>& ops,
-            google::protobuf::RepeatedPtrField<etcdserverpb::RequestOp>* out) {
-  for (const Op& op : ops) {
-    etcdserverpb::RequestOp* added = out->Add();
-    if (const auto* put = std::get_if<Put>(&op)) {
-      added->mutable_request_put()->set_key(put->key);
-      added->mutable_request_put()->set_value(put->value);
-      added->mutable_request_put()->set_lease(put->lease);
-    } else if (const auto* gone = std::get_if<Delete>(&op)) {
-      added->mutable_request_delete_range()->set_key(gone->key);
-      added->mutable_request_delete_range()->set_range_end(gone->end);
+using RequestOps = google::protobuf::RepeatedPtrField<etcdserverpb::RequestOp>;
+using ResponseOps = google::protobuf::RepeatedPtrField<etcdserverpb::ResponseOp>;
+
+void AddOp(const Op& op, RequestOps* out) {
+  etcdserverpb::RequestOp* added = out->Add();
+  if (const auto* put = std::get_if<Put>(&op)) {
+    added->mutable_request_put()->set_key(put->key);
+    added->mutable_request_put()->set_value(put->value);
+    added->mutable_request_put()->set_lease(put->lease);
+  } else if (const auto* gone = std::get_if<Delete>(&op)) {
+    added->mutable_request_delete_range()->set_key(gone->key);
+    added->mutable_request_delete_range()->set_range_end(gone->end);
+  } else {
+    *added->mutable_request_range() = ToEtcd(std::get<RangeRequest>(op));
+  }
+}
+
+// In parts of `part_size`, each a transaction without compares; 0: as they are.
+void AddOps(const std::vector<Op>& ops, size_t part_size, RequestOps* out) {
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (part_size == 0) {
+      AddOp(ops[i], out);
     } else {
-      *added->mutable_request_range() = ToEtcd(std::get<RangeRequest>(op));
+      if (i % part_size == 0) out->Add()->mutable_request_txn();
+      AddOp(ops[i], out->rbegin()->mutable_request_txn()->mutable_success());
+    }
+  }
+}
+
+// The largest part into which both branches can be cut, where etcd takes `limit` at their level, of
+// which `compares` stand there and `extra` operations besides in one branch; 0 if they need not be
+// cut. What stands at a level, the most of compares and of either branch, is what a level below it
+// lacks (checkTxnRequest in etcd's server/etcdserver/api/v3rpc/key.go).
+absl::optional<size_t> PartSize(size_t ops, size_t compares, size_t extra, size_t limit) {
+  if (std::max(ops + extra, compares) <= limit) return 0;
+  for (size_t size = limit; size > 0; --size) {
+    const size_t parts = (ops + size - 1) / size;
+    if (size + std::max(parts + extra, compares) <= limit) return size;
+  }
+  return absl::nullopt;
+}
+
+// The answers to the operations of a branch, cut into parts or not.
+void Flatten(const ResponseOps& ops, std::vector<const etcdserverpb::ResponseOp*>* out) {
+  for (const etcdserverpb::ResponseOp& op : ops) {
+    if (op.has_response_txn()) {
+      for (const etcdserverpb::ResponseOp& part : op.response_txn().responses()) {
+        out->push_back(&part);
+      }
+    } else {
+      out->push_back(&op);
     }
   }
 }
@@ -172,11 +213,6 @@ absl::StatusOr<etcdserverpb::TxnRequest> ToEtcd(const TxnRequest& request,
   etcdserverpb::TxnRequest* inner = &out;
   const bool nested = IsNested(request, present);
   if (nested) {
-    if (std::max(request.then.size(), request.otherwise.size()) >= kMaxTxnOps) {
-      return Invalid(absl::StrCat("etcd takes at most ", kMaxTxnOps - 1,
-                                  " operations of a transaction that changes something in both "
-                                  "branches or compares values"));
-    }
     for (const auto& [key, there] : present) {
       *out.add_compare() = IsAbsent(key);
       if (there) {
@@ -188,11 +224,6 @@ absl::StatusOr<etcdserverpb::TxnRequest> ToEtcd(const TxnRequest& request,
   if (!IsReadOnly(request)) *out.add_compare() = IsAbsent(fence_key);
   const bool guarded = IsGuarded(request, guard);
   if (guarded) {
-    if (!nested && request.otherwise.size() >= kMaxTxnOps) {
-      return Invalid(absl::StrCat("etcd takes at most ", kMaxTxnOps - 1,
-                                  " operations of the other branch of a transaction that changes "
-                                  "something"));
-    }
     *out.add_compare() = ToEtcd(Compare{.key = guard.key, .number = guard.mod_revision});
   }
   for (const Compare& compare : request.compares) {
@@ -203,16 +234,25 @@ absl::StatusOr<etcdserverpb::TxnRequest> ToEtcd(const TxnRequest& request,
       *inner->add_compare() = ToEtcd(compare);
     }
   }
-  AddOps(request.then, inner->mutable_success());
-  AddOps(request.otherwise, inner->mutable_failure());
+  // The transaction that holds a nested one stands above it with its compares.
+  const size_t above = nested ? std::max(1, out.compare_size()) : 0;
+  const absl::optional<size_t> part_size =
+      above >= kEtcdLevelOps
+          ? absl::nullopt
+          : PartSize(std::max(request.then.size(), request.otherwise.size()), inner->compare_size(),
+                     guarded && !nested ? 1 : 0, kEtcdLevelOps - above);
+  if (!part_size.has_value()) {
+    return Invalid(absl::StrCat("etcd takes fewer than ",
+                                std::max(request.then.size(), request.otherwise.size()),
+                                " operations beside ", request.compares.size(), " compares"));
+  }
+  AddOps(request.then, *part_size, inner->mutable_success());
+  AddOps(request.otherwise, *part_size, inner->mutable_failure());
   if (guarded) out.add_failure()->mutable_request_range()->set_key(guard.key);
   if (!nested && request.then.empty() && request.otherwise.empty()) {
     const std::string& key = request.compares.empty() ? fence_key : request.compares[0].key;
     AddAnchor(key, inner->mutable_success());
     AddAnchor(key, inner->mutable_failure());
-  }
-  if (out.compare_size() > static_cast<int>(kMaxTxnOps)) {
-    return Invalid(absl::StrCat("etcd takes at most ", kMaxTxnOps - 2, " compares"));
   }
   const size_t bytes = out.ByteSizeLong() + kEntryBytes;
   if (bytes > kMaxRequestBytes) {
@@ -244,11 +284,11 @@ absl::optional<TxnResult> FromEtcd(const etcdserverpb::TxnResponse& response,
   result.revision = response.header().revision();
   const std::vector<Op>& branch = result.succeeded ? request.then : request.otherwise;
   // One result for each read that was asked for, whatever the server makes of it.
+  std::vector<const etcdserverpb::ResponseOp*> answers;
+  Flatten(inner->responses(), &answers);
   for (size_t i = 0; i < branch.size(); ++i) {
-    const auto at = static_cast<int>(i);
-    const etcdserverpb::ResponseOp& op = at < inner->responses_size()
-                                             ? inner->responses(at)
-                                             : etcdserverpb::ResponseOp::default_instance();
+    const etcdserverpb::ResponseOp& op =
+        i < answers.size() ? *answers[i] : etcdserverpb::ResponseOp::default_instance();
     if (const auto* range = std::get_if<RangeRequest>(&branch[i])) {
       result.ranges.push_back(FromEtcd(op.response_range(), *range));
     } else if (op.has_response_delete_range()) {
@@ -260,7 +300,7 @@ absl::optional<TxnResult> FromEtcd(const etcdserverpb::TxnResponse& response,
 
 etcdserverpb::TxnRequest PutOne(const std::string& key, const std::string& value, LeaseId lease) {
   etcdserverpb::TxnRequest request;
-  AddOps({Put{key, value, lease}}, request.mutable_success());
+  AddOp(Put{key, value, lease}, request.mutable_success());
   return request;
 }
 

@@ -43,7 +43,9 @@ struct StoreGuard {
 //
 // etcd decides the branch by all compares together, and a transaction that came too late must not
 // do what it has to do otherwise. If that is a change, or if there is something to look up, the
-// whole transaction goes into a branch of another one, which takes one operation of the 128.
+// whole transaction goes into a branch of another one. A branch of more operations than etcd takes
+// at one level is cut into transactions without compares, in order, that stand in its place: etcd
+// carries all of them out in the one revision, as if they were one list.
 absl::StatusOr<etcdserverpb::TxnRequest> ToEtcd(const TxnRequest& request,
                                                 const std::string& fence_key,
                                                 const std::map<std::string, bool>& present,

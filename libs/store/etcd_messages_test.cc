@@ -1,5 +1,6 @@
 #include "libs/store/etcd_messages.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -63,6 +64,18 @@ TEST(EtcdMessagesTest, TheGuardStopsBothBranchesOfAWrappedTransaction) {
   EXPECT_EQ(encoded->compare(1).key(), "/incarnation");
   ASSERT_EQ(encoded->failure_size(), 1);
   EXPECT_TRUE(encoded->failure(0).has_request_range());
+}
+
+// etcd's own rule (checkTxnRequest in server/etcdserver/api/v3rpc/key.go).
+bool EtcdTakes(const etcdserverpb::TxnRequest& txn, int limit) {
+  const int here = std::max({txn.compare_size(), txn.success_size(), txn.failure_size()});
+  if (here > limit) return false;
+  for (const auto* branch : {&txn.success(), &txn.failure()}) {
+    for (const auto& op : *branch) {
+      if (op.has_request_txn() && !EtcdTakes(op.request_txn(), limit - here)) return false;
+    }
+  }
+  return true;
 }
 
 TEST(EtcdMessagesTest, WhatOnlyReadsIsNotFencedButAlwaysRead) {
@@ -135,11 +148,24 @@ TEST(EtcdMessagesTest, ComparesOfValuesKnowWhatIsAbsent) {
 }
 
 TEST(EtcdMessagesTest, EtcdsOwnLimitsAreRespected) {
-  TxnRequest many;
-  for (size_t i = 0; i < kMaxTxnOps; ++i) many.then.push_back(Put{absl::StrCat("/", i), ""});
-  EXPECT_TRUE(ToEtcd(many, kFence, {}).ok());
-  many.otherwise.push_back(Put{"/x", ""});
-  EXPECT_EQ(ToEtcd(many, kFence, {}).status().code(), absl::StatusCode::kInvalidArgument);
+  const StoreGuard guard{"/incarnation", 7};
+  for (const size_t compares : {0, 1, 64, 100, 110}) {
+    for (const size_t ops : {1, 126, 127, 128, 129, 1024}) {
+      for (const bool both : {false, true}) {
+        TxnRequest request;
+        for (size_t i = 0; i < compares; ++i) request.compares.push_back({.key = "/c"});
+        for (size_t i = 0; i < ops; ++i) request.then.push_back(Put{absl::StrCat("/", i), ""});
+        if (both) request.otherwise = request.then;
+        const auto encoded = ToEtcd(request, kFence, {}, guard);
+        ASSERT_TRUE(encoded.ok()) << encoded.status();
+        EXPECT_TRUE(EtcdTakes(*encoded, 128)) << compares << " " << ops << " " << both;
+      }
+    }
+  }
+  TxnRequest full;
+  for (size_t i = 0; i < kMaxTxnCompares; ++i) full.compares.push_back({.key = "/c"});
+  for (size_t i = 0; i < kMaxTxnOps; ++i) full.then.push_back(Put{absl::StrCat("/", i), ""});
+  EXPECT_EQ(ToEtcd(full, kFence, {}).status().code(), absl::StatusCode::kInvalidArgument);
 
   // 1.5 MiB of keys and values are more with what frames them.
   TxnRequest large{.then = {Put{"/a", std::string(kMaxValueBytes, 'v')}}};

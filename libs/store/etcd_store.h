@@ -24,8 +24,9 @@ namespace capstan::store {
 //   (the endpoints lead to another cluster than before: open again), and etcd's own
 //   UNAUTHENTICATED and PERMISSION_DENIED.
 // - TTLs are rounded up to seconds, and are no shorter than etcd's election time-out times 1.5.
-// - A transaction of 128 operations must not change something in both branches or compare values;
-//   its bytes on the wire, framing included, may be 1.5 MiB.
+// - etcd takes 128 operations or compares at one level of a transaction, and at a nested level that
+//   much less what stands at the levels above: more than about 100 compares leave less room for
+//   operations than store.h says. The bytes on the wire, framing included, may be 1.5 MiB.
 // - Watches are never ended for being slow: etcd waits for them. They end with STORE_REPLACED,
 //   PERMISSION_DENIED, COMPACTED or STORE_CLOSED.
 // - History is not compacted by itself: set etcd's --auto-compaction-mode, or call Compact.

@@ -76,7 +76,10 @@ void Leadership::Look() {
                   store_->GrantLease(options_.ttl,
                                      InAttempt([this, sent](absl::StatusOr<LeaseId> lease) {
                                        if (!lease.ok()) return TryAgain(options_.retry_after);
-                                       Claim(*lease, sent);
+                                       // From here on whatever ends the attempt revokes it,
+                                       // without which a claim is refused or undone.
+                                       lease_ = *lease;
+                                       Claim(sent);
                                      }));
                 }));
 }
@@ -102,25 +105,20 @@ void Leadership::FoundHolder(const KeyValue& kv, int64_t revision) {
                               }));
 }
 
-void Leadership::Claim(LeaseId lease, BootTime lease_sent) {
+void Leadership::Claim(BootTime lease_sent) {
   TxnRequest claim;
   claim.compares.push_back(
       Compare{.key = options_.key, .target = Compare::Target::kCreateRevision, .number = 0});
-  claim.then.push_back(Put{options_.key, options_.value, lease});
-  store_->Txn(std::move(claim),
-              InAttempt([this, lease, lease_sent](absl::StatusOr<TxnResult> result) {
-                if (result.ok() && result->succeeded) {
-                  return Won(lease, lease_sent, result->revision);
-                }
+  claim.then.push_back(Put{options_.key, options_.value, lease_});
+  store_->Txn(std::move(claim), InAttempt([this, lease_sent](absl::StatusOr<TxnResult> result) {
+                if (result.ok() && result->succeeded) return Won(lease_sent, result->revision);
                 // The claim may have been committed all the same: without its lease it goes.
-                lease_ = lease;
                 RevokeLease([](absl::Status) {});
                 TryAgain(result.ok() ? absl::ZeroDuration() : options_.retry_after);
               }));
 }
 
-void Leadership::Won(LeaseId lease, BootTime lease_sent, int64_t epoch) {
-  lease_ = lease;
+void Leadership::Won(BootTime lease_sent, int64_t epoch) {
   epoch_ = epoch;
   started_at_ = strand_->clock().Read().boot;
   valid_until_ = lease_sent + (options_.ttl - options_.margin);

@@ -107,8 +107,8 @@ class Leadership {
   void Try();
   void Look();
   void FoundHolder(const KeyValue& kv, int64_t revision);
-  void Claim(LeaseId lease, BootTime lease_sent);
-  void Won(LeaseId lease, BootTime lease_sent, int64_t epoch);
+  void Claim(BootTime lease_sent);
+  void Won(BootTime lease_sent, int64_t epoch);
   void TryAgain(absl::Duration delay);
   void KeepAlive();
   void ArmKeepAlive();

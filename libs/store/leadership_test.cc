@@ -136,6 +136,22 @@ TEST_F(LeadershipTest, IncarnationComesFirstInTheToken) {
   EXPECT_LT((FencingToken{2, 3}), (FencingToken{2, 4}));
 }
 
+TEST_F(LeadershipTest, ResigningAtAnyStepOfAClaimLeavesNoKey) {
+  for (int steps = 0; steps < 12; ++steps) {
+    auto a = Candidate("a");
+    for (int i = 0; i < steps; ++i) strand_.RunNext();
+    bool resigned = false;
+    a->Resign([&](const absl::Status& status) { resigned = status.ok(); });
+    strand_.RunReady();
+    EXPECT_TRUE(resigned) << steps;
+    bool held = true;
+    store_->Range({.key = kKey},
+                  [&](absl::StatusOr<RangeResult> found) { held = !found->kvs.empty(); });
+    strand_.RunReady();
+    EXPECT_FALSE(held) << steps;
+  }
+}
+
 TEST_F(LeadershipTest, ArmsNothingAfterResigning) {
   auto a = Candidate("a");
   strand_.RunReady();

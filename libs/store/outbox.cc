@@ -9,7 +9,7 @@
 namespace capstan::store {
 namespace {
 
-// A transaction makes one revision and at most 128 records, so what a term adds stays below
+// A transaction makes one revision and at most 1,024 records, so what a term adds stays below
 // (revision of the next term) << 20: sequences rise over terms without being stored anywhere.
 constexpr int kSequenceBits = 20;
 

@@ -22,7 +22,8 @@ using LeaseId = int64_t;
 // and do not begin with the byte 0xff.
 inline constexpr size_t kMaxKeyBytes = 4096;
 inline constexpr size_t kMaxValueBytes = 1 << 20;
-inline constexpr size_t kMaxTxnOps = 128;
+inline constexpr size_t kMaxTxnOps = 1024;
+inline constexpr size_t kMaxTxnCompares = 128;
 inline constexpr size_t kMaxTxnBytes = 3 << 19;  // 1.5 MiB
 inline constexpr int64_t kDefaultRangeLimit = 1000;
 inline constexpr int64_t kMaxRangeLimit = 10000;
@@ -92,7 +93,7 @@ using Op = std::variant<Put, Delete, RangeRequest>;
 
 // If all compares hold, does `then`, else `otherwise`; atomically. A branch must not put or delete
 // the same key twice. A RangeRequest in a branch sees what the branch did before it. At most 128
-// operations and 1.5 MiB.
+// compares, and in a branch 1,024 operations and 1.5 MiB.
 struct TxnRequest {
   std::vector<Compare> compares{};
   std::vector<Op> then{};

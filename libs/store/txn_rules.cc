@@ -91,7 +91,10 @@ bool Ordered(Compare::Op op, const T& actual, const T& wanted) {
 }  // namespace
 
 absl::Status CheckTxn(const TxnRequest& request) {
-  if (request.compares.size() > kMaxTxnOps) return Invalid("too many compares");
+  if (request.compares.size() > kMaxTxnCompares) {
+    return Invalid(absl::StrCat("compares has ", request.compares.size(), " conditions, at most ",
+                                kMaxTxnCompares));
+  }
   for (const Compare& compare : request.compares) CAPSTAN_RETURN_IF_ERROR(CheckKey(compare.key));
   CAPSTAN_RETURN_IF_ERROR(CheckBranch(request.then, "then"));
   return CheckBranch(request.otherwise, "otherwise");

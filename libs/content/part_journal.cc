@@ -60,10 +60,11 @@ absl::StatusOr<PartJournal> PartJournal::Open(const SafeRoot& root, const std::s
   return PartJournal(std::move(fd), std::move(found), path);
 }
 
-absl::Status PartJournal::Append(PartKey part) {
-  const std::string record = Encode(part);
+absl::Status PartJournal::Append(const std::vector<PartKey>& parts) {
+  std::string records;
+  for (const PartKey& part : parts) records += Encode(part);
   absl::MutexLock lock(&mutex_);
-  CAPSTAN_RETURN_IF_ERROR(WriteAll(fd_.get(), record, path_));
+  CAPSTAN_RETURN_IF_ERROR(WriteAll(fd_.get(), records, path_));
   if (::fdatasync(fd_.get()) != 0) return ErrnoStatus(errno, "fdatasync", path_);
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -28,8 +29,9 @@ class PartJournal {
 
   // Parts found when it was opened.
   const std::set<PartKey>& found() const { return found_; }
-  // Durable when it returns. The part's bytes must be durable before.
-  absl::Status Append(PartKey part);
+  // Durable when it returns, by one sync. The parts' bytes must be durable before.
+  absl::Status Append(const std::vector<PartKey>& parts);
+  absl::Status Append(PartKey part) { return Append(std::vector<PartKey>{part}); }
 
  private:
   PartJournal(UniqueFd fd, std::set<PartKey> found, std::string path);

@@ -63,12 +63,12 @@ absl::Status PublishAs(const SafeRoot& site, const std::string& folder, const st
                        const Manifest& manifest) {
   CAPSTAN_ASSIGN_OR_RETURN(const SafeRoot root, site.Descend(folder));
   std::set<std::string> folders;
+  // All modes first: the file system then writes them in one transaction, at the first sync.
   for (const Manifest::File& file : manifest.files()) {
     CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd fd, root.OpenFile(file.path(), O_RDONLY));
     if (::fchmod(fd.get(), file.executable() ? 0555 : 0444) != 0) {
       return ErrnoStatus(errno, "chmod", file.path());
     }
-    if (::fsync(fd.get()) != 0) return ErrnoStatus(errno, "fsync", file.path());
     for (size_t slash = file.path().rfind('/'); slash != std::string::npos;
          slash = slash == 0 ? std::string::npos : file.path().rfind('/', slash - 1)) {
       if (!folders.insert(file.path().substr(0, slash)).second) break;
@@ -77,9 +77,12 @@ absl::Status PublishAs(const SafeRoot& site, const std::string& folder, const st
   for (const std::string& inner : folders) {
     CAPSTAN_ASSIGN_OR_RETURN(const UniqueFd fd, root.OpenFile(inner, O_RDONLY | O_DIRECTORY));
     if (::fchmod(fd.get(), 0755) != 0) return ErrnoStatus(errno, "chmod", inner);
-    if (::fsync(fd.get()) != 0) return ErrnoStatus(errno, "fsync", inner);
   }
   if (::fchmod(root.fd(), 0755) != 0) return ErrnoStatus(errno, "chmod", folder);
+  for (const Manifest::File& file : manifest.files()) {
+    CAPSTAN_RETURN_IF_ERROR(root.Sync(file.path()));
+  }
+  for (const std::string& inner : folders) CAPSTAN_RETURN_IF_ERROR(root.Sync(inner));
   CAPSTAN_RETURN_IF_ERROR(root.Sync(""));
 
   CAPSTAN_RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(site.path(), "/", target, ".manifest"),

@@ -80,8 +80,9 @@ inline constexpr absl::string_view kShimEndRecorded = "shim.end_recorded";
 inline constexpr absl::string_view kLoaderStored = "data_loader.stored";
 inline constexpr absl::string_view kLoaderAnswering = "data_loader.answering";
 
-// A load: its plan is written; a part's bytes are synced, the journal lacks it; it has it; the
-// digest is noted, nothing published; the version is there, the load's folder too.
+// A load: its plan is written; the bytes of a group of parts are synced, the journal lacks them; it
+// has them (these two come once for each group, however many parts it has); the digest is noted,
+// nothing published; the version is there, the load's folder too.
 inline constexpr absl::string_view kLoaderPlanned = "data_loader.planned";
 inline constexpr absl::string_view kLoaderPartSynced = "data_loader.part_synced";
 inline constexpr absl::string_view kLoaderPartNoted = "data_loader.part_noted";

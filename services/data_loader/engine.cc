@@ -8,6 +8,7 @@
 #include "libs/crash_point/crash_point.h"
 #include "libs/crash_point/points.h"
 #include "libs/engine/core_loop.h"
+#include "libs/engine/submit_in_pieces.h"
 #include "libs/resource/name.h"
 #include "libs/status/error.h"
 
@@ -235,17 +236,19 @@ void Engine::CarryOut(const std::vector<Effect>& effects) {
 }
 
 void Engine::Submit(Step step, absl::AnyInvocable<void(absl::Status)> stored) {
-  queue_->Submit(std::move(step.puts), std::move(step.deletes),
-                 [this, after = std::move(step.after),
-                  stored = std::move(stored)](absl::StatusOr<int64_t> revision) mutable {
-                   if (revision.ok()) {
-                     CrashPoint(crash::kLoaderStored);
-                     CarryOut(after);
-                     CrashPoint(crash::kLoaderAnswering);
-                   }
-                   stored(revision.status());
-                   if (!revision.ok() && core_ != nullptr) Reload(revision.status());
-                 });
+  // Pins of a Job on a thousand Nodes, requests of a busy day that have expired, small versions
+  // that make room for a large one: each is decided again if a crash comes in between.
+  engine::SubmitInPieces(*queue_, std::move(step.puts), std::move(step.deletes),
+                         [this, after = std::move(step.after),
+                          stored = std::move(stored)](absl::StatusOr<int64_t> revision) mutable {
+                           if (revision.ok()) {
+                             CrashPoint(crash::kLoaderStored);
+                             CarryOut(after);
+                             CrashPoint(crash::kLoaderAnswering);
+                           }
+                           stored(revision.status());
+                           if (!revision.ok() && core_ != nullptr) Reload(revision.status());
+                         });
 }
 
 template <typename T, typename R, typename Finish>

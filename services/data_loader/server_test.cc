@@ -15,6 +15,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/notification.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/security/server_credentials.h"
 #include "gtest/gtest.h"
@@ -26,11 +28,14 @@
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/error.h"
 #include "libs/store/memory_store.h"
+#include "libs/store/store.h"
 #include "libs/strand/thread_strand.h"
 #include "libs/time/system_clock.h"
 #include "proto/capstan/dataloader/v1/bundle.grpc.pb.h"
 #include "proto/capstan/dataloader/v1/content.grpc.pb.h"
 #include "proto/capstan/dataloader/v1/dataset.grpc.pb.h"
+#include "services/data_loader/core/loader_core.h"
+#include "services/data_loader/core/records.pb.h"
 
 namespace capstan::data_loader {
 namespace {
@@ -192,6 +197,27 @@ TEST_F(ServerTest, LoadsOncePinsAndKeepsOverARestart) {
   EXPECT_EQ(Call(loads_, &pb::DataLoadService::Stub::ListDataLoads, list)->data_loads_size(), 1);
 }
 
+TEST_F(ServerTest, APinThatComesAfterTheReleaseIsRefusedAlsoByTheNextProcess) {
+  Write("bucket/a", "abc");
+  ASSERT_TRUE(CreateDataset().ok());
+  pb::PinVersionRequest pin;
+  pin.set_version(LoadToEnd()->version());
+  pin.set_holder(absl::StrCat(kUid, "/1"));
+  ASSERT_TRUE(Call(loads_, &pb::DataLoadService::Stub::PinVersion, pin).ok());
+  pb::ReleasePinsRequest release;
+  release.set_holder(pin.holder());
+  for (int restarts = 0; restarts < 2; ++restarts) {
+    ASSERT_TRUE(Call(loads_, &pb::DataLoadService::Stub::ReleasePins, release).ok());
+    const absl::Status late = Call(loads_, &pb::DataLoadService::Stub::PinVersion, pin).status();
+    EXPECT_EQ(late.code(), absl::StatusCode::kFailedPrecondition) << late;
+    EXPECT_EQ(status::Reason(late), "HOLDER_RELEASED") << late;
+    Stop();
+    Start();
+  }
+  pin.set_holder(absl::StrCat(kUid, "/2"));
+  EXPECT_TRUE(Call(loads_, &pb::DataLoadService::Stub::PinVersion, pin).ok());
+}
+
 TEST_F(ServerTest, AMissingObjectFailsTheLoadByName) {
   Write("bucket/a", "abc");
   ASSERT_TRUE(CreateDataset({"a", "gone.npz"}).ok());
@@ -234,6 +260,42 @@ TEST_F(ServerTest, VersionsLeaveForOthersAndComeBackWhenTheyArePinned) {
   EXPECT_EQ(status::Reason(full), "VERSION_WAITS_FOR_ROOM") << full;
   EXPECT_TRUE(absl::StrContains(full.message(), kUid)) << full;
   EXPECT_EQ(LoadToEnd("projects/p/datasets/third")->reason(), "CONTENT_TOO_LARGE");
+}
+
+TEST_F(ServerTest, AHolderOnMoreNodesThanATransactionHasOperationsIsReleased) {
+  const std::string holder = absl::StrCat(kUid, "/1");
+  const std::string prefix = absl::StrCat(kKeyPrefix, "pin/");
+  constexpr int kNodes = static_cast<int>(store::kMaxTxnOps) + 100;
+  absl::BlockingCounter stored(kNodes);
+  for (int i = 0; i < kNodes; ++i) {
+    PinRecord pin;
+    pin.set_schema_version(kSchemaVersion);
+    pin.set_node(absl::StrCat("local/n", i));
+    pin.set_resource("projects/p/datasets/d/versions/0123456789abcdef");
+    store::TxnRequest put;
+    put.then.push_back(
+        store::Put{absl::StrCat(prefix, holder, "|", pin.node(), "|", pin.resource()),
+                   pin.SerializeAsString()});
+    store_->Txn(std::move(put), [&stored](const absl::StatusOr<store::TxnResult>& done) {
+      EXPECT_TRUE(done.ok()) << done.status();
+      stored.DecrementCount();
+    });
+  }
+  stored.Wait();
+  Stop();
+  Start();
+  pb::ReleasePinsRequest release;
+  release.set_holder(holder);
+  const auto released = Call(loads_, &pb::DataLoadService::Stub::ReleasePins, release);
+  EXPECT_TRUE(released.ok()) << released.status();
+  absl::Notification read;
+  store_->Range({.key = prefix, .end = store::PrefixEnd(prefix)},
+                [&](const absl::StatusOr<store::RangeResult>& pins) {
+                  EXPECT_TRUE(pins.ok() && pins->kvs.empty());
+                  read.Notify();
+                });
+  read.WaitForNotification();
+  EXPECT_TRUE(CreateDataset().ok());
 }
 
 TEST_F(ServerTest, ReceivesABundleOnceAndRefusesWrongContent) {

@@ -91,8 +91,8 @@ TEST_F(DirectorySiteTest, ReportsALoadOnTheStrand) {
   Write(base_ + "/bucket/a", "abc");
   site_.reset();
   site_ = *DirectorySite::Open(base_ + "/site",
-                               LoadOptions{.allowed_source_roots = {base_}, .http = {}}, 1,
-                               Random(1), &strand_);
+                               LoadOptions{.allowed_source_roots = {base_}, .copy = {}, .http = {}},
+                               1, Random(1), &strand_);
   absl::Notification done;
   absl::StatusOr<Published> result = absl::UnknownError("");
   int64_t total = 0;

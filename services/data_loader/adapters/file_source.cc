@@ -18,7 +18,8 @@ namespace capstan::data_loader {
 namespace {
 
 constexpr absl::string_view kScheme = "file://";
-constexpr size_t kReadSize = 1 << 20;
+// Written on while it is still in the cache that it was read into.
+constexpr size_t kReadSize = 256 << 10;
 
 std::string Validator(const struct ::stat& st) {
   return absl::StrCat(st.st_dev, "-", st.st_ino, "-", st.st_size, "-", st.st_mtim.tv_sec, ".",

@@ -17,17 +17,10 @@
 #include "absl/strings/strip.h"
 #include "curl/curl.h"
 #include "libs/status/error.h"
+#include "services/data_loader/adapters/libcurl.h"
 
 namespace capstan::data_loader {
 namespace {
-
-constexpr size_t kMaxHeaderBytes = 64 << 10;
-
-void InitialiseOnce() {
-  // Never undone: others in the process may use libcurl too.
-  static const CURLcode initialised = curl_global_init(CURL_GLOBAL_DEFAULT);
-  static_cast<void>(initialised);
-}
 
 std::string AddressOf(const curl_sockaddr& address) {
   char text[INET6_ADDRSTRLEN] = "";
@@ -43,12 +36,12 @@ std::string AddressOf(const curl_sockaddr& address) {
 
 // One request, for libcurl's callbacks.
 struct Request {
+  const Libcurl* libcurl = nullptr;
   const HttpOptions* options = nullptr;
   const std::atomic<bool>* stop = nullptr;
   const absl::FunctionRef<absl::StatusOr<bool>(const HttpAnswer&)>* on_headers = nullptr;
   const absl::FunctionRef<absl::Status(absl::string_view)>* body = nullptr;
-  HttpAnswer answer;
-  size_t header_bytes = 0;
+  HttpAnswerReader head;
   bool headers_told = false;
   bool body_wanted = false;
   // Why we ended it; OK if libcurl did.
@@ -58,7 +51,7 @@ struct Request {
   absl::Status TellHeaders() {
     if (headers_told) return absl::OkStatus();
     headers_told = true;
-    absl::StatusOr<bool> wanted = (*on_headers)(answer);
+    absl::StatusOr<bool> wanted = (*on_headers)(head.answer());
     if (!wanted.ok()) return wanted.status();
     body_wanted = *wanted;
     return absl::OkStatus();
@@ -67,30 +60,8 @@ struct Request {
 
 size_t OnHeader(char* data, size_t, size_t size, void* user) {
   Request& request = *static_cast<Request*>(user);
-  absl::string_view line = absl::StripAsciiWhitespace(absl::string_view(data, size));
-  if (absl::StartsWith(line, "HTTP/")) {
-    // An interim answer (1xx) may come before the one that counts.
-    request.answer = HttpAnswer();
-    const size_t space = line.find(' ');
-    if (space == absl::string_view::npos ||
-        !absl::SimpleAtoi(line.substr(space + 1, 3), &request.answer.status)) {
-      request.answer.status = 0;
-    }
-    return size;
-  }
-  request.header_bytes += size;
-  if (request.header_bytes > kMaxHeaderBytes) {
-    request.status = status::Error(absl::StatusCode::kFailedPrecondition, "HTTP_HEADERS_TOO_LARGE",
-                                   "the server's headers are larger than 64 KiB");
-    return 0;
-  }
-  const size_t colon = line.find(':');
-  if (colon == absl::string_view::npos) return size;
-  std::string& value = request.answer.headers[absl::AsciiStrToLower(line.substr(0, colon))];
-  // Fields may come in several lines.
-  absl::StrAppend(&value, value.empty() ? "" : ", ",
-                  absl::StripAsciiWhitespace(line.substr(colon + 1)));
-  return size;
+  request.status = request.head.Take(absl::string_view(data, size));
+  return request.status.ok() ? size : 0;
 }
 
 size_t OnBody(char* data, size_t, size_t size, void* user) {
@@ -133,31 +104,36 @@ absl::Status TransportError(const Request& request, const HttpUrl& url, CURLcode
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_CIPHER:
-      return status::Error(absl::StatusCode::kFailedPrecondition, "TLS_FAILED",
-                           absl::StrCat("the certificate of '", url.Shown(),
-                                        "' can't be verified: ", curl_easy_strerror(code)));
+      return status::Error(
+          absl::StatusCode::kFailedPrecondition, "TLS_FAILED",
+          absl::StrCat("the certificate of '", url.Shown(),
+                       "' can't be verified: ", request.libcurl->easy_strerror(code)));
     default:
-      return status::Error(absl::StatusCode::kUnavailable, "HTTP_TRANSPORT",
-                           absl::StrCat("'", url.Shown(), "': ", curl_easy_strerror(code)));
+      return status::Error(
+          absl::StatusCode::kUnavailable, "HTTP_TRANSPORT",
+          absl::StrCat("'", url.Shown(), "': ", request.libcurl->easy_strerror(code)));
   }
 }
 
 }  // namespace
 
 HttpClient::HttpClient(const HttpOptions* options, const std::atomic<bool>* stop)
-    : options_(options), stop_(stop) {
-  InitialiseOnce();
-}
+    : options_(options), stop_(stop) {}
 
 HttpClient::~HttpClient() {
   absl::MutexLock lock(&mutex_);
-  for (void* handle : idle_) curl_easy_cleanup(handle);
+  if (idle_.empty()) return;
+  const absl::StatusOr<const Libcurl*> libcurl = LoadLibcurl();
+  for (void* handle : idle_) (*libcurl)->easy_cleanup(handle);
 }
 
 absl::StatusOr<HttpAnswer> HttpClient::Get(
     const HttpUrl& url, const HttpHeaders& headers,
     absl::FunctionRef<absl::StatusOr<bool>(const HttpAnswer&)> on_headers,
     absl::FunctionRef<absl::Status(absl::string_view)> body) {
+  const absl::StatusOr<const Libcurl*> loaded = LoadLibcurl();
+  if (!loaded.ok()) return loaded.status();
+  const Libcurl& libcurl = **loaded;
   CURL* curl = nullptr;
   {
     absl::MutexLock lock(&mutex_);
@@ -166,51 +142,53 @@ absl::StatusOr<HttpAnswer> HttpClient::Get(
       idle_.pop_back();
     }
   }
-  if (curl == nullptr) curl = curl_easy_init();
+  if (curl == nullptr) curl = libcurl.easy_init();
   if (curl == nullptr) return absl::InternalError("libcurl gives no handle");
-  curl_easy_reset(curl);
+  libcurl.easy_reset(curl);
   Request request;
+  request.libcurl = &libcurl;
   request.options = options_;
   request.stop = stop_;
   request.on_headers = &on_headers;
   request.body = &body;
   curl_slist* list = nullptr;
   for (const auto& [name, value] : headers) {
-    list = curl_slist_append(list, absl::StrCat(name, ": ", value).c_str());
+    list = libcurl.slist_append(list, absl::StrCat(name, ": ", value).c_str());
   }
-  const absl::Cleanup free_list = [&list] { curl_slist_free_all(list); };
+  const absl::Cleanup free_list = [&libcurl, &list] { libcurl.slist_free_all(list); };
   const std::string text = url.ToString();
-  curl_easy_setopt(curl, CURLOPT_URL, text.c_str());
-  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, list);
-  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
-  curl_easy_setopt(curl, CURLOPT_PROXY, "");
-  curl_easy_setopt(curl, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
-  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
-  curl_easy_setopt(curl, CURLOPT_USERAGENT, "capstan-data-loader");
-  curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
-  curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
-  curl_easy_setopt(curl, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  libcurl.easy_setopt(curl, CURLOPT_URL, text.c_str());
+  libcurl.easy_setopt(curl, CURLOPT_HTTPHEADER, list);
+  libcurl.easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+  libcurl.easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+  libcurl.easy_setopt(curl, CURLOPT_PROXY, "");
+  libcurl.easy_setopt(curl, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
+  libcurl.easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  libcurl.easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
+  libcurl.easy_setopt(curl, CURLOPT_USERAGENT, "capstan-data-loader");
+  libcurl.easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
+  libcurl.easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
+  libcurl.easy_setopt(curl, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   if (!options_->ca_file.empty()) {
-    curl_easy_setopt(curl, CURLOPT_CAINFO, options_->ca_file.c_str());
-    curl_easy_setopt(curl, CURLOPT_CAPATH, nullptr);
+    libcurl.easy_setopt(curl, CURLOPT_CAINFO, options_->ca_file.c_str());
+    libcurl.easy_setopt(curl, CURLOPT_CAPATH, nullptr);
   }
-  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS,
-                   static_cast<long>(absl::ToInt64Milliseconds(options_->connect_timeout)));
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME,
-                   std::max(1L, static_cast<long>(absl::ToInt64Seconds(options_->idle_timeout))));
-  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, OnHeader);
-  curl_easy_setopt(curl, CURLOPT_HEADERDATA, &request);
-  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, OnBody);
-  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &request);
-  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, OnProgress);
-  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &request);
-  curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, OnOpenSocket);
-  curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, &request);
-  const CURLcode code = curl_easy_perform(curl);
+  libcurl.easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS,
+                      static_cast<long>(absl::ToInt64Milliseconds(options_->connect_timeout)));
+  libcurl.easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  libcurl.easy_setopt(
+      curl, CURLOPT_LOW_SPEED_TIME,
+      std::max(1L, static_cast<long>(absl::ToInt64Seconds(options_->idle_timeout))));
+  libcurl.easy_setopt(curl, CURLOPT_HEADERFUNCTION, OnHeader);
+  libcurl.easy_setopt(curl, CURLOPT_HEADERDATA, &request);
+  libcurl.easy_setopt(curl, CURLOPT_WRITEFUNCTION, OnBody);
+  libcurl.easy_setopt(curl, CURLOPT_WRITEDATA, &request);
+  libcurl.easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+  libcurl.easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, OnProgress);
+  libcurl.easy_setopt(curl, CURLOPT_XFERINFODATA, &request);
+  libcurl.easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, OnOpenSocket);
+  libcurl.easy_setopt(curl, CURLOPT_OPENSOCKETDATA, &request);
+  const CURLcode code = libcurl.easy_perform(curl);
   {
     // It keeps its connections, if they are still good.
     absl::MutexLock lock(&mutex_);
@@ -223,7 +201,7 @@ absl::StatusOr<HttpAnswer> HttpClient::Get(
   // An answer without a body.
   absl::Status told = request.TellHeaders();
   if (!told.ok()) return told;
-  return std::move(request.answer);
+  return std::move(request.head.answer());
 }
 
 }  // namespace capstan::data_loader

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "services/data_loader/core/http_answer.h"
 #include "services/data_loader/core/http_rules.h"
 
 namespace capstan::data_loader {
@@ -42,11 +43,6 @@ struct HttpOptions {
   absl::Duration longest_retry_after = absl::Minutes(2);
 };
 
-struct HttpAnswer {
-  int status = 0;
-  HttpHeaders headers;
-};
-
 // GETs by libcurl, each on the thread that asks; connections are kept for the next. Certificates
 // are verified, proxies of the environment, cookies and .netrc are not used, and redirects are
 // answers. An address is checked when it is connected to, so that no name leads elsewhere
@@ -62,7 +58,7 @@ class HttpClient {
   // `on_headers` sees the final answer's head before its body and says whether the body is wanted:
   // `body` then gets it in pieces. An error of either ends the request with it. Errors of the
   // transport are UNAVAILABLE and don't show the query; PERMISSION_DENIED (ADDRESS_NOT_ALLOWED),
-  // FAILED_PRECONDITION (TLS_FAILED).
+  // FAILED_PRECONDITION (TLS_FAILED, LIBCURL_MISSING).
   absl::StatusOr<HttpAnswer> Get(
       const HttpUrl& url, const HttpHeaders& headers,
       absl::FunctionRef<absl::StatusOr<bool>(const HttpAnswer&)> on_headers,

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "libs/safe_path/safe_path.h"
 #include "services/data_loader/adapters/http_client.h"
+#include "services/data_loader/adapters/part_copier.h"
 #include "services/data_loader/core/loader_core.h"
 #include "services/data_loader/ports/site.h"
 
@@ -20,8 +21,7 @@ struct LoadOptions {
   // Folders below which `file://` sources may lie.
   std::vector<std::string> allowed_source_roots;
   int64_t part_bytes = 8 << 20;
-  // Parts copied at once.
-  int parallel_parts = 4;
+  CopyOptions copy;
   // How `http://` and `https://` sources are read.
   HttpOptions http;
 };
@@ -39,12 +39,12 @@ struct LoadListener {
 // 1. The plan: what the source holds, with a validator for each object. It is stored in
 //    `staging/loads/<id>/` before the first byte is copied; a plan that is there is kept. It is
 //    asked whether there is room for it.
-// 2. The parts: copied in parallel to their place in the staged files. A part is journalled once
-// its
-//    bytes are durable; parts in the journal are not read again.
+// 2. The parts: copied in parallel to their place in the staged files, which are hashed as they
+//    grow, from what is read back of them. A part is journalled once its bytes are durable; parts
+//    in the journal are not fetched again, but read back and hashed (part_copier.h).
 // 3. The check: every object must still be the one planned.
-// 4. The manifest: every staged file is read back and hashed, so that what is published is what the
-//    disk holds. A digest that the source promises must be that of the file.
+// 4. The manifest: of the files that are staged, which must be those planned, with their sizes, and
+//    of the digests of what they hold. A digest that the source promises must be that of the file.
 // 5. Publishing: files are made read-only and synced, and the folder is renamed to its digest, so a
 //    reader sees the whole version or none. A version that is there already is left as it is.
 //

@@ -36,6 +36,8 @@ class LoadWorkerTest : public ::testing::Test {
     }
     options_.allowed_source_roots = {base_ + "/bucket"};
     options_.part_bytes = 1000;
+    // Each part is noted before the next begins, where one is copied at once.
+    options_.copy.limits.unsynced_bytes = 1;
     load_.load = "projects/p/dataLoads/l1";
     load_.source_uri = "file://" + base_ + "/bucket/d/";
   }
@@ -108,7 +110,7 @@ TEST_F(LoadWorkerTest, MissingObjectIsNamedAndNothingStays) {
 
 TEST_F(LoadWorkerTest, SourceChangedMidLoadIsRefused) {
   Write("bucket/d/a", std::string(5000, 'a'));
-  options_.parallel_parts = 1;
+  options_.copy.parallel_parts = 1;
   const absl::Status changed = Run([this](int64_t loaded) {
                                  if (loaded == 2000) Write("bucket/d/a", std::string(5000, 'b'));
                                }).status();
@@ -119,7 +121,7 @@ TEST_F(LoadWorkerTest, SourceChangedMidLoadIsRefused) {
 TEST_F(LoadWorkerTest, SourceReplacedAfterItsLastByteIsRefused) {
   Write("bucket/d/a", std::string(1500, 'a'));
   Write("bucket/d/b", "b");
-  options_.parallel_parts = 1;
+  options_.copy.parallel_parts = 1;
   const absl::Status changed =
       Run([this](int64_t loaded) {
         if (loaded != 1501) return;
@@ -131,7 +133,7 @@ TEST_F(LoadWorkerTest, SourceReplacedAfterItsLastByteIsRefused) {
 
 TEST_F(LoadWorkerTest, ResumedLoadReadsOnlyWhatIsMissing) {
   Write("bucket/d/a", std::string(10'000, 'a'));
-  options_.parallel_parts = 1;
+  options_.copy.parallel_parts = 1;
   EXPECT_TRUE(absl::IsCancelled(Run([this](int64_t loaded) {
                                   if (loaded == 6000) stop_ = true;
                                 }).status()));
@@ -147,7 +149,7 @@ TEST_F(LoadWorkerTest, ResumedLoadReadsOnlyWhatIsMissing) {
 
 TEST_F(LoadWorkerTest, TornJournalTailIsCutOff) {
   Write("bucket/d/a", std::string(10'000, 'a'));
-  options_.parallel_parts = 1;
+  options_.copy.parallel_parts = 1;
   Run([this](int64_t loaded) {
     if (loaded == 6000) stop_ = true;
   })
@@ -161,6 +163,49 @@ TEST_F(LoadWorkerTest, TornJournalTailIsCutOff) {
                 if (first < 0) first = loaded;
               }).ok());
   EXPECT_EQ(first, 5000);
+}
+
+TEST_F(LoadWorkerTest, ManyFilesInGroupsArePublishedWholeAlsoWhenTakenUpAgain) {
+  options_.copy.limits = {.unsynced_bytes = 5000, .unsynced_parts = 7};
+  int64_t total = 0;
+  for (int i = 0; i < 60; ++i) {
+    const std::string bytes(static_cast<size_t>(i * 97), static_cast<char>('a' + i % 26));
+    total += static_cast<int64_t>(bytes.size());
+    Write(absl::StrCat("bucket/d/", i), bytes);
+  }
+  absl::StatusOr<Published> done = absl::UnknownError("not run");
+  for (int64_t until = total / 4; until < total; until += total / 4) {
+    stop_ = false;
+    done = Run([&](int64_t loaded) { stop_ = stop_ || loaded >= until; });
+    if (done.ok()) break;
+    ASSERT_TRUE(absl::IsCancelled(done.status())) << done.status();
+  }
+  stop_ = false;
+  if (!done.ok()) done = Run();
+  ASSERT_TRUE(done.ok()) << done.status();
+  EXPECT_EQ(done->file_count, 60);
+  // Nothing was read twice.
+  EXPECT_EQ(done->source_bytes_read, total);
+  const std::string version = "site/versions/" + done->manifest_digest.substr(7);
+  for (int i = 0; i < 60; ++i) {
+    EXPECT_EQ(Read(absl::StrCat(version, "/", i)), Read(absl::StrCat("bucket/d/", i)));
+  }
+}
+
+TEST_F(LoadWorkerTest, StagedFilesThatNobodyPlannedOrThatAreTooLongAreRefused) {
+  for (const std::string& name : {std::string("a"), std::string("b")}) {
+    Write("bucket/d/a", std::string(3000, 'a'));
+    options_.copy.parallel_parts = 1;
+    stop_ = false;
+    const absl::Status failed =
+        Run([&](int64_t loaded) {
+          if (loaded < 3000) return;
+          Write("site/staging/loads/l1/files/" + name, std::string(3001, 'a'));
+        }).status();
+    EXPECT_EQ(status::Reason(failed), "STAGED_FILES_LOST") << name << failed;
+    EXPECT_TRUE(site_->ListFiles("versions")->empty());
+    EXPECT_FALSE(site_->Stat("staging/loads/l1").ok());
+  }
 }
 
 TEST_F(LoadWorkerTest, SourcesOutsideTheAllowedFoldersAreRefused) {

@@ -53,7 +53,16 @@ absl::Status LoaderCore::Load(const store::KeyValue& kv) {
   if (kind == "load") return store::ParseRecord(kv, kSchemaVersion, &loads_[name]);
   if (kind == "bundle") return store::ParseRecord(kv, kSchemaVersion, &bundles_[name]);
   if (kind == "output") return store::ParseRecord(kv, kSchemaVersion, &outputs_[name]);
-  if (kind == "request") return store::ParseRecord(kv, kSchemaVersion, &requests_[name]);
+  if (kind == "request") {
+    RequestRecord record;
+    CAPSTAN_RETURN_IF_ERROR(store::ParseRecord(kv, kSchemaVersion, &record));
+    if (absl::StartsWith(name, kReleasedPrefix)) {
+      released_by_time_.emplace(ToTime(record.expire_time()), record.resource());
+      released_.insert(std::move(*record.mutable_resource()));
+    } else {
+      requests_[name] = std::move(record);
+    }
+  }
   if (kind == "pin") {
     PinRecord pin;
     CAPSTAN_RETURN_IF_ERROR(store::ParseRecord(kv, kSchemaVersion, &pin));

@@ -132,12 +132,13 @@ class LoaderCore {
   Step LoadFailed(const std::string& load, const absl::Status& error, Now now);
 
   // Pins belong to a holder on a Node, `<cluster>/<node>`; empty for whoever is no Node. A version
-  // that has left the Site is loaded again, as `new_id`.
+  // that has left the Site is loaded again, as `new_id`. FAILED_PRECONDITION (HOLDER_RELEASED) once
+  // the pins of all Nodes were released: a call that comes late would leave one for ever.
   DecisionOr<Pinned> PinVersion(const capstan::dataloader::v1::PinVersionRequest& request,
                                 const std::string& node, const std::string& new_id, Now now);
   DecisionOr<Pinned> PinBundle(const capstan::dataloader::v1::PinBundleRequest& request,
                                const std::string& node);
-  // Those of one Node, or of all if `node` is empty.
+  // Those of one Node, or, for good, of all if `node` is empty.
   Step ReleasePins(const std::string& holder, const std::string& node, Now now);
 
   // Whether a Node may read content for a holder: a version or Bundle that it has pinned for it, or
@@ -187,6 +188,9 @@ class LoaderCore {
   void Touch(VersionRecord& record, Now now, Step& step);
   bool Pin(const std::string& holder, const std::string& node, const std::string& resource,
            Step& step);
+  absl::Status CheckHolder(const std::string& holder) const;
+  // Notes that a holder is released for good, and forgets those noted long ago.
+  void NoteReleased(const std::string& holder, Now now, Step& step);
   // Whether somebody has pinned a version that this load is to bring back.
   bool IsWaitedFor(const std::string& load) const;
   // Room may have come: gives those that wait for it another turn.
@@ -203,6 +207,9 @@ class LoaderCore {
   std::map<std::string, RequestRecord> requests_;
   // By holder: (node, resource).
   std::map<std::string, std::set<std::pair<std::string, std::string>>> pins_;
+  // Holders whose pins were all released for good, and the same by when that is forgotten.
+  std::set<std::string> released_;
+  std::set<std::pair<absl::Time, std::string>> released_by_time_;
   std::deque<std::string> queued_;
   // Loads that found the Site full, in the order in which they did, until something leaves it.
   std::deque<std::string> waiting_;
@@ -215,6 +222,9 @@ class LoaderCore {
 // Of the records, the newest that this program knows.
 inline constexpr int kSchemaVersion = 1;
 inline constexpr char kKeyPrefix[] = "/capstan/data_loader/v1/";
+// Of the key, among those of requests, of a holder whose pins were released for good. No request id
+// begins so: they are UUIDs.
+inline constexpr char kReleasedPrefix[] = "released:";
 std::string DatasetKey(const std::string& name);
 std::string VersionKey(const std::string& name);
 std::string LoadKey(const std::string& name);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "libs/status/error.h"
+#include "libs/status/status_macros.h"
 #include "libs/time/proto_time.h"
 #include "services/data_loader/core/loader_core.h"
 
@@ -19,10 +20,19 @@ namespace pb = ::capstan::dataloader::v1;
 // How old a noted use must be before the next one is worth a write.
 constexpr absl::Duration kUseGrain = absl::Minutes(10);
 constexpr absl::Duration kAskAgain = absl::Seconds(2);
+// Twice the longest that a Task may live without a word from the scheduler.
+constexpr absl::Duration kRememberReleased = absl::Hours(48);
+constexpr size_t kMaxReleased = 200'000;
+// More than one, so that fewer are kept in the end; few, so that a step stays small.
+constexpr int kForgottenAtOnce = 16;
 
 std::string PinKey(const std::string& holder, const std::string& node,
                    const std::string& resource) {
   return absl::StrCat(kKeyPrefix, "pin/", holder, "|", node, node.empty() ? "" : "|", resource);
+}
+
+std::string ReleasedKey(const std::string& holder) {
+  return absl::StrCat(kKeyPrefix, "request/", kReleasedPrefix, holder);
 }
 
 absl::Status OnItsWay(const pb::DataLoad& load) {
@@ -63,11 +73,38 @@ bool LoaderCore::Pin(const std::string& holder, const std::string& node,
   return true;
 }
 
+absl::Status LoaderCore::CheckHolder(const std::string& holder) const {
+  if (released_.count(holder) == 0) return absl::OkStatus();
+  return status::Error(
+      absl::StatusCode::kFailedPrecondition, "HOLDER_RELEASED",
+      absl::StrCat("'", holder, "' has ended and its pins were released; nothing is held for it"),
+      {{"holder", holder}});
+}
+
+void LoaderCore::NoteReleased(const std::string& holder, Now now, Step& step) {
+  // The scheduler says it again where it has not heard the answer.
+  if (!released_.insert(holder).second) return;
+  RequestRecord record;
+  record.set_schema_version(kSchemaVersion);
+  record.set_resource(holder);
+  *record.mutable_expire_time() = ToProto(now.wall + kRememberReleased);
+  released_by_time_.emplace(ToTime(record.expire_time()), holder);
+  step.puts.push_back({ReleasedKey(holder), record.SerializeAsString()});
+  for (int i = 0; i < kForgottenAtOnce; ++i) {
+    const auto oldest = released_by_time_.begin();
+    if (oldest->first > now.wall && released_.size() <= kMaxReleased) break;
+    step.deletes.push_back({ReleasedKey(oldest->second), ""});
+    released_.erase(oldest->second);
+    released_by_time_.erase(oldest);
+  }
+}
+
 DecisionOr<Pinned> LoaderCore::PinVersion(const pb::PinVersionRequest& request,
                                           const std::string& node, const std::string& new_id,
                                           Now now) {
   const auto found = versions_.find(request.version());
   if (found == versions_.end()) return status::NotFound(request.version());
+  CAPSTAN_RETURN_IF_ERROR(CheckHolder(request.holder()));
   VersionRecord& record = found->second;
   Decision<Pinned> decision;
   decision.response.manifest_digest = record.version().manifest_digest();
@@ -109,6 +146,7 @@ DecisionOr<Pinned> LoaderCore::PinBundle(const pb::PinBundleRequest& request,
                                          const std::string& node) {
   const auto found = bundles_.find(request.name());
   if (found == bundles_.end()) return status::NotFound(request.name());
+  CAPSTAN_RETURN_IF_ERROR(CheckHolder(request.holder()));
   Decision<Pinned> decision;
   Pin(request.holder(), node, request.name(), decision.step);
   decision.response.manifest_digest = found->second.bundle().digest();
@@ -118,6 +156,7 @@ DecisionOr<Pinned> LoaderCore::PinBundle(const pb::PinBundleRequest& request,
 
 Step LoaderCore::ReleasePins(const std::string& holder, const std::string& node, Now now) {
   Step step;
+  if (node.empty()) NoteReleased(holder, now, step);
   const auto found = pins_.find(holder);
   if (found == pins_.end()) return step;
   bool released = false;

@@ -252,7 +252,7 @@ TEST_F(LoaderCoreTest, PinsLastUntilReleased) {
   EXPECT_EQ(disk_.size(), stored);
   Restart();
   Keep(core_->ReleasePins("uid/1", "", clock_.Read()));
-  EXPECT_EQ(disk_.size(), stored - 1);
+  EXPECT_EQ(disk_.size(), stored) << "the pin has made room for the note of its release";
   EXPECT_EQ(PinOf("d", 'b', "uid/1", "").status().code(), absl::StatusCode::kNotFound);
 }
 
@@ -269,7 +269,47 @@ TEST_F(LoaderCoreTest, ANodeReleasesOnlyItsOwnPins) {
   Restart();
   // A service speaks for all Nodes.
   Keep(core_->ReleasePins("uid/1", "", clock_.Read()));
-  EXPECT_EQ(disk_.size(), before);
+  EXPECT_EQ(disk_.size(), before + 1) << "no pin, and the note of their release";
+}
+
+TEST_F(LoaderCoreTest, APinThatComesAfterItsHolderWasReleasedIsRefused) {
+  LoadVersion("d", 'a', 1);
+  const pb::Bundle bundle =
+      Keep(DecisionOr<pb::Bundle>(core_->BundleStored("projects/p", kDigest, 1, 1, clock_.Read())));
+  pb::PinBundleRequest pin_bundle;
+  pin_bundle.set_name(bundle.name());
+  pin_bundle.set_holder("uid/1");
+  const auto refused = [&] {
+    const size_t stored = disk_.size();
+    const absl::Status version = PinOf("d", 'a', "uid/1", "c/n1").status();
+    EXPECT_EQ(status::Reason(version), "HOLDER_RELEASED") << version;
+    const absl::Status code = core_->PinBundle(pin_bundle, "c/n1").status();
+    EXPECT_EQ(status::Reason(code), "HOLDER_RELEASED") << code;
+    EXPECT_EQ(disk_.size(), stored);
+    return version.code() == absl::StatusCode::kFailedPrecondition;
+  };
+  // A Node's word is about itself alone, and about now.
+  Keep(PinOf("d", 'a', "uid/1", "c/n1"));
+  Keep(core_->ReleasePins("uid/1", "c/n1", clock_.Read()));
+  Keep(PinOf("d", 'a', "uid/1", "c/n1"));
+  // That of the scheduler is for good, also to a Node that had pinned nothing yet.
+  Keep(core_->ReleasePins("uid/1", "", clock_.Read()));
+  EXPECT_TRUE(refused());
+  Restart();
+  EXPECT_TRUE(refused());
+  Keep(PinOf("d", 'a', "uid/2", "c/n1"));
+  // It may be said again.
+  const size_t stored = disk_.size();
+  clock_.Advance(absl::Hours(47));
+  Keep(core_->ReleasePins("uid/1", "", clock_.Read()));
+  EXPECT_EQ(disk_.size(), stored);
+  EXPECT_TRUE(refused());
+  // In the end nobody can ask any more.
+  clock_.Advance(absl::Hours(2));
+  Restart();
+  Keep(core_->ReleasePins("uid/2", "", clock_.Read()));
+  EXPECT_EQ(disk_.size(), stored - 1) << "of uid/2 the pin went, of uid/1 the note";
+  Keep(PinOf("d", 'a', "uid/1", "c/n1"));
 }
 
 TEST_F(LoaderCoreTest, OnlyWhatANodeHasPinnedMayBeRead) {

@@ -1,0 +1,59 @@
+#include "services/data_loader/adapters/libcurl.h"
+
+#include <dlfcn.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "libs/status/error.h"
+
+namespace capstan::data_loader {
+namespace {
+
+// The name that libcurl has kept since 7.16; both of Debian's builds with OpenSSL have it.
+constexpr char kLibrary[] = "libcurl.so.4";
+
+absl::Status Missing() {
+  const char* error = dlerror();
+  return status::Error(
+      absl::StatusCode::kFailedPrecondition, "LIBCURL_MISSING",
+      absl::StrCat("HTTP sources need libcurl, which can't be loaded: ",
+                   error == nullptr ? "unknown error" : error,
+                   "; install Debian's package libcurl4 and start this process again"));
+}
+
+template <typename F>
+bool Find(void* library, const char* name, F* function) {
+  *function = reinterpret_cast<F>(dlsym(library, name));
+  return *function != nullptr;
+}
+
+absl::StatusOr<Libcurl> Load() {
+  void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return Missing();
+  Libcurl curl;
+  decltype(&::curl_global_init) global_init = nullptr;
+  const bool whole = Find(library, "curl_global_init", &global_init) &&
+                     Find(library, "curl_easy_init", &curl.easy_init) &&
+                     Find(library, "curl_easy_reset", &curl.easy_reset) &&
+                     Find(library, "curl_easy_setopt", &curl.easy_setopt) &&
+                     Find(library, "curl_easy_perform", &curl.easy_perform) &&
+                     Find(library, "curl_easy_cleanup", &curl.easy_cleanup) &&
+                     Find(library, "curl_easy_strerror", &curl.easy_strerror) &&
+                     Find(library, "curl_slist_append", &curl.slist_append) &&
+                     Find(library, "curl_slist_free_all", &curl.slist_free_all);
+  if (!whole) return Missing();
+  const CURLcode begun = global_init(CURL_GLOBAL_DEFAULT);
+  if (begun != CURLE_OK) return absl::InternalError(curl.easy_strerror(begun));
+  return curl;
+}
+
+}  // namespace
+
+absl::StatusOr<const Libcurl*> LoadLibcurl() {
+  static const auto* const loaded = new absl::StatusOr<Libcurl>(Load());
+  if (!loaded->ok()) return loaded->status();
+  return &**loaded;
+}
+
+}  // namespace capstan::data_loader

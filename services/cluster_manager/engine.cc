@@ -8,6 +8,7 @@
 #include "libs/crash_point/crash_point.h"
 #include "libs/crash_point/points.h"
 #include "libs/engine/core_loop.h"
+#include "libs/engine/submit_in_pieces.h"
 #include "libs/store/shard_choice.h"
 
 namespace capstan::cluster_manager {
@@ -136,14 +137,15 @@ void Engine::Watch() {
 }
 
 void Engine::Take(Shard& shard, Step step) {
-  shard.queue->Submit(std::move(step.puts), std::move(step.deletes),
-                      [this, number = shard.number,
-                       after = std::move(step.after)](const absl::StatusOr<int64_t>& revision) {
-                        // Destroys the queue, and with it the callbacks behind this one.
-                        if (!revision.ok()) return shards_.StepDown(number, revision.status());
-                        CrashPoint(crash::kClusterManagerStored);
-                        for (const Effect& effect : after) CarryOut(effect);
-                      });
+  // A whole Cluster may fall ill, or go, at once.
+  engine::SubmitInPieces(*shard.queue, std::move(step.puts), std::move(step.deletes),
+                         [this, number = shard.number,
+                          after = std::move(step.after)](const absl::StatusOr<int64_t>& revision) {
+                           // Destroys the queue, and with it the callbacks behind this one.
+                           if (!revision.ok()) return shards_.StepDown(number, revision.status());
+                           CrashPoint(crash::kClusterManagerStored);
+                           for (const Effect& effect : after) CarryOut(effect);
+                         });
   Arm(shard);
 }
 

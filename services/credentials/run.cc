@@ -14,6 +14,10 @@ namespace {
 
 constexpr absl::Duration kLeastTtl = absl::Seconds(30);
 constexpr absl::Duration kMostTtl = absl::Hours(24 * 30);
+// Three of the intervals in which it comes anew fit into it, a lost connection included.
+constexpr absl::Duration kLeastPolicyValid = absl::Seconds(10);
+// A right that was taken away holds for so long where nobody hears of it.
+constexpr absl::Duration kMostPolicyValid = absl::Hours(1);
 
 const process::Kind& ThisKind() {
   static const auto* const kKind = new process::Kind{.name = "credentials", .joins = false};
@@ -38,6 +42,8 @@ absl::Status CheckConfig(const config::v1::CredentialsConfig& config) {
                          kLeastTtl, kMostTtl, &errors);
   process::CheckDuration("person_svid_ttl", config.has_person_svid_ttl(), config.person_svid_ttl(),
                          kLeastTtl, kMostTtl, &errors);
+  process::CheckDuration("policy_valid", config.has_policy_valid(), config.policy_valid(),
+                         kLeastPolicyValid, kMostPolicyValid, &errors);
   return errors.ToStatus();
 }
 
@@ -62,6 +68,7 @@ absl::Status Run(const config::v1::CredentialsConfig& config, const process::Sta
   if (config.has_person_svid_ttl()) {
     settings.core.person_svid_ttl = ToDuration(config.person_svid_ttl());
   }
+  if (config.has_policy_valid()) settings.core.policy_valid = ToDuration(config.policy_valid());
 
   settings.issuer = config.issuer();
   settings.openid_listen = config.openid_listen();

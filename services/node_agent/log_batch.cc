@@ -34,18 +34,29 @@ Record MakeRecord(const ShipLogs& order, const std::string& producer, const char
 
 void AddLog(const ShipLogs& order, const std::string& producer, int64_t expected,
             const std::vector<capstan::nodeagent::v1::ShimLogRecord>& lines, ShipBatch* batch) {
+  auto& next = batch->next;
+  // Of the first record it is known.
+  if (expected == 1) next.set_log_next_position(0);
   for (const auto& line : lines) {
     if (line.sequence() > expected) {
       // What was dropped had these sequences, so the gap may bear the last of them.
       Record gap = MakeRecord(order, producer, "gap", line.sequence() - 1);
       capstan::event::v1::GapRecord what;
       what.set_dropped_records(line.sequence() - expected);
-      what.set_dropped_bytes(line.dropped_bytes());
+      const bool measured = line.has_position() && next.has_log_next_position() &&
+                            line.position() >= next.log_next_position();
+      what.set_dropped_bytes(measured ? line.position() - next.log_next_position()
+                                      : line.dropped_bytes());
       what.set_reason("SPILL_FULL");
       gap.set_payload(what.SerializeAsString());
       batch->log.push_back(std::move(gap));
     }
     expected = line.sequence() + 1;
+    if (line.has_position()) {
+      next.set_log_next_position(line.position() + static_cast<int64_t>(line.line().size()));
+    } else {
+      next.clear_log_next_position();
+    }
     Record record = MakeRecord(order, producer, "log", line.sequence());
     record.set_payload(line.line());
     record.mutable_event_time()->set_seconds(line.time_us() / 1'000'000);

@@ -66,6 +66,11 @@ void LogShipper::Next(const TaskId& id) {
   task.timer = 0;
   task.busy = true;
   if (!task.cursor.has_value()) return ReadCursor(id, task);
+  if (task.unanswered.has_value()) {
+    ShipBatch again = *std::move(task.unanswered);
+    task.unanswered.reset();
+    return AppendLog(id, task.number, std::move(again));
+  }
   const std::weak_ptr<char> alive = alive_;
   files_->Post([this, alive, strand = strand_, id, number = task.number, order = task.order,
                 cursor = *task.cursor, producer = options_.producer] {
@@ -128,13 +133,13 @@ void LogShipper::AppendLog(const TaskId& id, uint64_t number, ShipBatch batch) {
                   if (alive.expired()) return;
                   Shipment* task = Find(id, number);
                   if (task == nullptr) return;
-                  if (!status.ok()) return Failed(id, *task);
+                  if (!status.ok()) return Unanswered(id, *task, std::move(batch));
                   AppendMetrics(id, number, std::move(batch));
                 });
 }
 
 void LogShipper::AppendMetrics(const TaskId& id, uint64_t number, ShipBatch batch) {
-  if (batch.metrics.empty()) return Acknowledged(id, number, batch);
+  if (batch.metrics.empty()) return Acknowledged(id, number, std::move(batch));
   std::vector<capstan::telemetry::v1::Record> records = batch.metrics;
   sink_->Append(StreamOf(Find(id, number)->order, "metrics"), std::move(records),
                 [this, alive = std::weak_ptr<char>(alive_), id, number,
@@ -142,12 +147,12 @@ void LogShipper::AppendMetrics(const TaskId& id, uint64_t number, ShipBatch batc
                   if (alive.expired()) return;
                   Shipment* task = Find(id, number);
                   if (task == nullptr) return;
-                  if (!status.ok()) return Failed(id, *task);
-                  Acknowledged(id, number, batch);
+                  if (!status.ok()) return Unanswered(id, *task, std::move(batch));
+                  Acknowledged(id, number, std::move(batch));
                 });
 }
 
-void LogShipper::Acknowledged(const TaskId& id, uint64_t number, const ShipBatch& batch) {
+void LogShipper::Acknowledged(const TaskId& id, uint64_t number, ShipBatch batch) {
   if (records_.has_value()) {
     records_->Increment(static_cast<double>(batch.log.size() + batch.metrics.size()));
     gaps_->Increment(static_cast<double>(
@@ -157,23 +162,30 @@ void LogShipper::Acknowledged(const TaskId& id, uint64_t number, const ShipBatch
   CrashPoint(crash::kAgentLinesAcknowledged);
   store::TxnRequest txn;
   txn.then.push_back(store::Put{CursorKey(id), session::SerializeDeterministic(batch.next)});
-  store_->Txn(std::move(txn), [this, alive = std::weak_ptr<char>(alive_), id, number,
-                               next = batch.next](absl::StatusOr<store::TxnResult> stored) {
-    if (alive.expired()) return;
-    Shipment* task = Find(id, number);
-    if (task == nullptr) return;
-    if (!stored.ok()) return Failed(id, *task);
-    CrashPoint(crash::kAgentCursorStored);
-    task->cursor = next;
-    task->failures = 0;
-    // What is shipped need not stay; a failure only leaves it until the Task goes.
-    files_->Post(
-        [folder = absl::StrCat(task->order.folder, "/", kLogFolder),
-         cursor = LogCursor{next.log_segment(), next.log_offset(), next.log_next_sequence()}] {
-          RemoveShippedSegments(folder, cursor).IgnoreError();
-        });
-    Next(id);
-  });
+  store_->Txn(
+      std::move(txn), [this, alive = std::weak_ptr<char>(alive_), id, number,
+                       batch = std::move(batch)](absl::StatusOr<store::TxnResult> stored) mutable {
+        if (alive.expired()) return;
+        Shipment* task = Find(id, number);
+        if (task == nullptr) return;
+        if (!stored.ok()) return Unanswered(id, *task, std::move(batch));
+        CrashPoint(crash::kAgentCursorStored);
+        const capstan::nodeagent::record::v1::Cursor& next = batch.next;
+        task->cursor = next;
+        task->failures = 0;
+        // What is shipped need not stay; a failure only leaves it until the Task goes.
+        files_->Post(
+            [folder = absl::StrCat(task->order.folder, "/", kLogFolder),
+             cursor = LogCursor{next.log_segment(), next.log_offset(), next.log_next_sequence()}] {
+              RemoveShippedSegments(folder, cursor).IgnoreError();
+            });
+        Next(id);
+      });
+}
+
+void LogShipper::Unanswered(const TaskId& id, Shipment& task, ShipBatch batch) {
+  task.unanswered = std::move(batch);
+  Failed(id, task);
 }
 
 void LogShipper::Failed(const TaskId& id, Shipment& task) {

@@ -66,6 +66,10 @@ class LogShipper {
   struct Shipment {
     ShipLogs order;
     absl::optional<capstan::nodeagent::record::v1::Cursor> cursor;
+    // Sent, and not known to be stored. It is sent again as it was: telemetry may have its lines,
+    // and were it read anew the spill might have dropped them meanwhile, so that a gap would count
+    // them as lost.
+    absl::optional<ShipBatch> unanswered;
     bool busy = false;
     int failures = 0;
     Strand::TimerId timer = 0;
@@ -80,7 +84,8 @@ class LogShipper {
                absl::StatusOr<ShipBatch> batch);
   void AppendLog(const session::TaskId& id, uint64_t number, ShipBatch batch);
   void AppendMetrics(const session::TaskId& id, uint64_t number, ShipBatch batch);
-  void Acknowledged(const session::TaskId& id, uint64_t number, const ShipBatch& batch);
+  void Acknowledged(const session::TaskId& id, uint64_t number, ShipBatch batch);
+  void Unanswered(const session::TaskId& id, Shipment& task, ShipBatch batch);
   void Later(const session::TaskId& id, Shipment& task, absl::Duration delay);
   void Failed(const session::TaskId& id, Shipment& task);
   std::string StreamOf(const ShipLogs& order, const char* name) const;

@@ -151,6 +151,99 @@ TEST_F(LogShipperTest, DroppedLinesBecomeAGapRecord) {
   }
 }
 
+// Lines and gaps as telemetry keeps them, which drops what it has by its sequence.
+struct Kept {
+  int64_t lines = 0;
+  int64_t line_bytes = 0;
+  int64_t gaps = 0;
+  int64_t gap_lines = 0;
+  int64_t gap_bytes = 0;
+};
+
+Kept Keep(const std::vector<capstan::telemetry::v1::Record>& records) {
+  Kept kept;
+  int64_t last = 0;
+  for (const auto& record : records) {
+    if (record.producer_sequence() <= last) continue;
+    last = record.producer_sequence();
+    if (record.kind() == "log") {
+      ++kept.lines;
+      kept.line_bytes += static_cast<int64_t>(record.payload().size());
+    } else if (record.kind() == "gap") {
+      capstan::event::v1::GapRecord gap;
+      EXPECT_TRUE(gap.ParseFromString(record.payload()));
+      ++kept.gaps;
+      kept.gap_lines += gap.dropped_records();
+      kept.gap_bytes += gap.dropped_bytes();
+    }
+  }
+  return kept;
+}
+
+TEST_F(LogShipperTest, LinesAndGapsAddUpToWhatWasWritten) {
+  int64_t written = 0;
+  int64_t lines = 0;
+  const auto write = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      // Of many lengths, empty lines among them.
+      const std::string line(static_cast<size_t>(lines * 37 % 1500), 'x');
+      spill_->Write(lines % 3 == 0 ? 2 : 1, line + "\n");
+      written += static_cast<int64_t>(line.size());
+      ++lines;
+    }
+  };
+  write(200);
+  Ship(false);
+  // Three outages that outlast the spill, in the second of which the agent is made anew.
+  for (int outage = 0; outage < 3; ++outage) {
+    sink_.failure = absl::UnavailableError("telemetry is away");
+    for (int i = 0; i < 10; ++i) {
+      write(1000);
+      if (outage == 1 && i == 5) {
+        Restart();
+        Ship(false);
+      }
+      strand_.Advance(absl::Seconds(1));
+    }
+    sink_.failure = absl::OkStatus();
+    strand_.Advance(absl::Minutes(2));
+    write(100);
+    strand_.Advance(absl::Minutes(2));
+    const Kept kept = Keep(sink_.streams[kLog]);
+    EXPECT_GE(kept.gaps, outage + 1);
+    EXPECT_EQ(kept.lines + kept.gap_lines, lines);
+    EXPECT_EQ(kept.line_bytes + kept.gap_bytes, written);
+  }
+  spill_->Flush();
+  Ship(true);
+  strand_.Advance(absl::Minutes(1));
+  EXPECT_EQ(shipped_, 1);
+  EXPECT_EQ(Keep(sink_.streams[kLog]).lines + Keep(sink_.streams[kLog]).gap_lines, lines);
+}
+
+TEST_F(LogShipperTest, LinesThatTelemetryHasAreInNoGap) {
+  const std::string line(999, 'x');
+  const auto write = [&](int count) {
+    for (int i = 0; i < count; ++i) spill_->Write(1, line + "\n");
+  };
+  sink_.failure = absl::DeadlineExceededError("the answer was lost");
+  sink_.stores_all_the_same = true;
+  write(50);
+  Ship(false);
+  ASSERT_EQ(sink_.streams[kLog].size(), 50u);
+  sink_.stores_all_the_same = false;
+  // Those are dropped on the Node before it hears that they are stored.
+  write(4950);
+  strand_.Advance(absl::Minutes(1));
+  sink_.failure = absl::OkStatus();
+  Ship(true);
+  strand_.Advance(absl::Minutes(2));
+  const Kept kept = Keep(sink_.streams[kLog]);
+  EXPECT_EQ(kept.gaps, 1);
+  EXPECT_EQ(kept.lines + kept.gap_lines, 5000);
+  EXPECT_EQ(kept.line_bytes + kept.gap_bytes, 5000 * 999);
+}
+
 TEST_F(LogShipperTest, MetricsAreWholeValidLinesOnly) {
   Metric("{\"step\": 1, \"name\": \"loss\", \"value\": 0.5}\nnonsense\n{\"step\": 2, \"name\"");
   Ship(false);

@@ -24,6 +24,8 @@ namespace {
 
 // The longest grace that a Job may ask for, and the time to kill and clear away.
 constexpr absl::Duration kStopTasksBound = absl::Minutes(61);
+constexpr int64_t kLeastLogLimit = int64_t{1} << 20;
+constexpr int64_t kMostLogLimit = int64_t{1} << 40;
 
 const process::Kind& ThisKind() {
   static const auto* const kKind = new process::Kind{.name = "node_agent", .watches_policy = false};
@@ -85,6 +87,8 @@ absl::Status CheckConfig(const config::v1::NodeAgentConfig& config) {
   if (peers.upload_rate_bytes() < 0) {
     errors.Add("data_cache.peers.upload_rate", "is negative; expected bytes a second");
   }
+  process::CheckNumber("log_limit", config.has_log_limit_bytes(), config.log_limit_bytes(),
+                       kLeastLogLimit, kMostLogLimit, " bytes", &errors);
   return errors.ToStatus();
 }
 
@@ -125,6 +129,7 @@ absl::Status Run(const config::v1::NodeAgentConfig& config, const process::Start
     settings.data_cache.peer_uploads = cache.peers().max_uploads();
   }
   settings.data_cache.peer_bytes_per_second = cache.peers().upload_rate_bytes();
+  if (config.has_log_limit_bytes()) settings.log_limit_bytes = config.log_limit_bytes();
   if (config.first_port() != 0) settings.first_port = config.first_port();
   if (config.last_port() != 0) settings.last_port = config.last_port();
 

@@ -46,7 +46,7 @@ Step CredentialsCore::On(const CreateJoinToken& event, const Now& now) {
   record.set_creator(event.principal);
   if (absl::Status added = issuance_.AddToken(record, &step); !added.ok()) {
     return Refuse(event.call, event.principal, act::kCreateJoinToken, spiffe_id, added,
-                  "There are too many join tokens.", now);
+                  std::string(added.message()), now);
   }
   Audit(event.principal, act::kCreateJoinToken, spiffe_id,
         absl::StrCat("Made join token ", event.token_id, "."), now, &step);

@@ -54,6 +54,15 @@ TEST(JoinTest, ATokenGivesItsIdentityForADayBackDatedALittle) {
   EXPECT_EQ(h.disk().count(IssuedKey(Order(answer).serial)), 1u);
 }
 
+// A source of randomness that repeats itself: the one that is spent must stay so.
+TEST(JoinTest, ATokensIdIsGivenOnce) {
+  CoreHarness h;
+  h.MakeToken("t", "/node/local/node-0");
+  ASSERT_EQ(Reason(h.Apply(h.JoinEvent("t", "t", "key"))), "OK");
+  EXPECT_EQ(Reason(h.MakeToken("t", "/node/local/node-0")), "TOKEN_ID_REPEATED");
+  EXPECT_EQ(Reason(h.Apply(h.JoinEvent("t", "t", "other"))), "INVALID_JOIN_TOKEN");
+}
+
 TEST(JoinTest, BackDatesAShortLifeByATenth) {
   CoreHarness h({.svid_ttl = absl::Seconds(30)});
   h.MakeToken("t", "/svc/scheduler");

@@ -49,6 +49,11 @@ absl::Status IssuanceState::AddToken(const v1::JoinTokenRecord& record, Step* st
                       {{"limit", absl::StrCat(kMaxTokens)}}),
         absl::Minutes(1));
   }
+  // It would make one that is spent good for another key.
+  if (tokens_.count(record.id()) > 0) {
+    return status::Error(absl::StatusCode::kInternal, "TOKEN_ID_REPEATED",
+                         "The random source gave the id of a join token twice; none was made.");
+  }
   step->puts.push_back({.key = JoinTokenKey(record.id()), .value = record.SerializeAsString()});
   Load(record);
   return absl::OkStatus();

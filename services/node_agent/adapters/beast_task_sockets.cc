@@ -17,7 +17,7 @@
 #include "boost/beast/http.hpp"
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/error.h"
-#include "nlohmann/json.hpp"
+#include "services/node_agent/adapters/checkpoint_text.h"
 #include "services/node_agent/adapters/task_cgroup.h"
 
 namespace capstan::node_agent {
@@ -50,25 +50,23 @@ bool MayUse(int fd, const ServeSocket& order) {
   return InCgroup(ReadCgroup(peer.pid), order.cgroup);
 }
 
-Response MakeResponse(http::status code, const nlohmann::json& body) {
+Response MakeResponse(http::status code, std::string body) {
   Response response(code, 11);
   response.set(http::field::content_type, "application/json");
-  response.body() = body.dump() + "\n";
+  response.body() = std::move(body);
   response.prepare_payload();
   return response;
 }
 
 Response MakeError(http::status code, const std::string& reason, absl::string_view message) {
-  Response response = MakeResponse(
-      code,
-      {{"code", static_cast<int>(code)}, {"reason", reason}, {"message", std::string(message)}});
+  Response response = MakeResponse(code, ErrorText(static_cast<int>(code), reason, message));
   if (code == http::status::service_unavailable) response.set(http::field::retry_after, "1");
   return response;
 }
 
 Response ResponseTo(const absl::StatusOr<std::string>& digest, int64_t step) {
   if (digest.ok()) {
-    return MakeResponse(http::status::ok, {{"step", step}, {"manifest_digest", *digest}});
+    return MakeResponse(http::status::ok, CommittedText(step, *digest));
   }
   const std::string reason = status::Reason(digest.status());
   http::status code = http::status::service_unavailable;
@@ -144,15 +142,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (request.method() != http::verb::post) {
       return Write(MakeError(http::status::method_not_allowed, "POST_ONLY", "expected POST"), keep);
     }
-    const auto body = nlohmann::json::parse(request.body(), nullptr, false);
-    const bool shaped = body.is_object() && body.contains("dir") && body["dir"].is_string() &&
-                        body.contains("step") && body["step"].is_number_integer();
-    if (!shaped) {
+    const absl::optional<CheckpointText> asked = ParseCheckpoint(request.body());
+    if (!asked.has_value()) {
       return Write(MakeError(http::status::bad_request, "MALFORMED_REQUEST",
                              "expected {\"dir\": \"…\", \"step\": <integer>}"),
                    keep);
     }
-    const int64_t step = body["step"].get<int64_t>();
+    const int64_t step = asked->step;
     // However long the commit takes: the answer decides.
     stream_.expires_never();
     auto guard = std::make_shared<AnswerGuard>();
@@ -162,7 +158,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
         self->Write(ResponseTo(digest, step), keep);
       });
     };
-    (*ask_)(id_, body["dir"].get<std::string>(), step, [guard](absl::StatusOr<std::string> digest) {
+    (*ask_)(id_, asked->directory, step, [guard](absl::StatusOr<std::string> digest) {
       if (guard->answer) std::exchange(guard->answer, nullptr)(std::move(digest));
     });
   }

@@ -45,6 +45,7 @@ class TaskSocketsTest : public testing::Test {
         return answer(status::Error(absl::StatusCode::kFailedPrecondition, "GENERATION_SUPERSEDED",
                                     "a newer generation has started"));
       }
+      if (directory == "bytes") return answer(absl::NotFoundError("no file '\xff'"));
       answer("sha256:" + std::to_string(step));
     });
   }
@@ -90,12 +91,16 @@ TEST_F(TaskSocketsTest, AnswersByTheContract) {
   const std::string old = Ask(Post("{\"dir\": \"old\", \"step\": 7}"));
   EXPECT_NE(old.find("409"), std::string::npos) << old;
   EXPECT_NE(old.find("GENERATION_SUPERSEDED"), std::string::npos) << old;
+  // An error may quote any bytes; the agent once ended by it.
+  const std::string bytes = Ask(Post("{\"dir\": \"bytes\", \"step\": 7}"));
+  EXPECT_NE(bytes.find("no file '\uFFFD'"), std::string::npos) << bytes;
   const std::string dropped = Ask(Post("{\"dir\": \"drop\", \"step\": 7}"));
   EXPECT_NE(dropped.find("503"), std::string::npos) << dropped;
   EXPECT_NE(dropped.find("Retry-After"), std::string::npos) << dropped;
   EXPECT_NE(Ask(Post("{}", "GET")).find("405"), std::string::npos);
   EXPECT_NE(Ask(Post("{}", "POST", "/v2")).find("404"), std::string::npos);
-  for (const char* bad : {"", "[]", "{\"dir\": 1, \"step\": 1}", "{\"dir\": \"a\"}", "{{{"}) {
+  for (const char* bad : {"", "[]", "{\"dir\": 1, \"step\": 1}", "{\"dir\": \"a\"}", "{{{",
+                          "{\"dir\": \"a\", \"step\": 18446744073709551615}"}) {
     EXPECT_NE(Ask(Post(bad)).find("400"), std::string::npos) << bad;
   }
   EXPECT_NE(Ask(Post(std::string(20'000, 'x'))).find("413"), std::string::npos);
@@ -126,6 +131,8 @@ TEST(InCgroupTest, OnlyTheGroupAndWhatIsBelow) {
   EXPECT_FALSE(InCgroup("0::/\n", v2));
   EXPECT_FALSE(InCgroup("5:freezer:/capstan/job.1.w-0\n", v2));
   EXPECT_FALSE(InCgroup("", v2));
+  // No path: once looked at for ever.
+  EXPECT_FALSE(InCgroup("0::capstan\n", v2));
   capstan::nodeagent::v1::ShimSpec::Cgroup v1;
   v1.set_v1_freezer("/sys/fs/cgroup/freezer/capstan/job.1.w-0");
   EXPECT_TRUE(InCgroup("7:freezer:/capstan/job.1.w-0\n0::/\n", v1));

@@ -131,6 +131,8 @@ class PeeredContent final : public LoaderContent {
       if (!found.ok()) return loader_->Read(content, {at, end - at, range.total}, sink);
       bool ask_again = false;
       for (const pb::Peer& peer : found->peers()) {
+        // Named in the question, but not all may have found room there.
+        if (WasWrong(content, peer)) continue;
         const int64_t to = std::min(end, at + options_.peer_range);
         const absl::StatusOr<std::vector<std::string>> digests = Digests(content, at, to);
         if (!digests.ok()) break;
@@ -183,6 +185,12 @@ class PeeredContent final : public LoaderContent {
       if (static_cast<size_t>(request.wrong_size()) < kMaxNamed) request.add_wrong(node);
     }
     return request;
+  }
+
+  bool WasWrong(const pb::ContentRef& content, const pb::Peer& peer) {
+    absl::MutexLock lock(&mutex_);
+    const auto known = failures_of_.find(content.manifest_digest());
+    return known != failures_of_.end() && known->second.wrong.count(peer.node()) > 0;
   }
 
   absl::StatusOr<std::vector<std::string>> Digests(const pb::ContentRef& content, int64_t from,

@@ -1,5 +1,6 @@
 #include "services/node_agent/adapters/task_cgroup.h"
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <vector>
@@ -9,6 +10,15 @@
 #include "absl/strings/str_split.h"
 
 namespace capstan::node_agent {
+
+namespace {
+
+bool HasController(absl::string_view controllers, absl::string_view wanted) {
+  const std::vector<absl::string_view> all = absl::StrSplit(controllers, ',');
+  return std::find(all.begin(), all.end(), wanted) != all.end();
+}
+
+}  // namespace
 
 std::string ReadCgroup(pid_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/cgroup"));
@@ -24,11 +34,12 @@ bool InCgroup(absl::string_view proc_cgroup,
     if (parts.size() != 3) continue;
     const bool v2 = parts[0] == "0" && parts[1].empty();
     const std::string& base = v2 ? cgroup.v2() : cgroup.v1_freezer();
-    if (base.empty() || (!v2 && !absl::StrContains(parts[1], "freezer"))) continue;
+    if (base.empty() || (!v2 && !HasController(parts[1], "freezer"))) continue;
     // The folder's name ends in the group's path, whatever the hierarchy is mounted on.
-    for (absl::string_view path = parts[2]; path.size() > 1;
-         path = path.substr(0, path.rfind('/'))) {
+    absl::string_view path = parts[2];
+    while (path.size() > 1 && path.front() == '/') {
       if (absl::EndsWith(base, path)) return true;
+      path = path.substr(0, path.rfind('/'));
     }
   }
   return false;

@@ -52,8 +52,8 @@ void LogSpill::Flush() {
     pending.clear();
   }
   Emit();
-  // Nothing will follow that could carry the count.
-  if (dropped_bytes_ > 0) {
+  // Nothing will follow that could show the gap.
+  if (tail_lost_) {
     AppendRecord(1, "", false);
     Emit();
   }
@@ -67,6 +67,8 @@ void LogSpill::AppendRecord(int stream, absl::string_view line, bool partial) {
   record.set_line(std::string(line));
   record.set_partial(partial);
   record.set_dropped_bytes(std::exchange(dropped_bytes_, 0));
+  record.set_position(position_);
+  position_ += static_cast<int64_t>(line.size());
   AppendLogFrame(record, &batch_);
   ++batch_records_;
   batch_line_bytes_ += static_cast<int64_t>(line.size());
@@ -91,6 +93,7 @@ void LogSpill::Emit() {
   }
   // After AppendRecord took the old count, so a loss during a loss adds up.
   if (!written) dropped_bytes_ += batch_line_bytes_;
+  tail_lost_ = !written;
   batch_.clear();
   batch_records_ = 0;
   batch_line_bytes_ = 0;

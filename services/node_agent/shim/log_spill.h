@@ -15,8 +15,8 @@ namespace capstan::node_agent {
 // Writes a Task's output, line by line, into segments below one folder, never more than
 // `limit_bytes` in all: then the oldest segment goes. Whoever ships the log may remove segments
 // that are not the newest. Nothing here fails or blocks for long: what cannot be written is dropped
-// and counted. A gap shows as a jump of the sequence; the next record written says in dropped_bytes
-// how much it was.
+// and counted. A gap shows as a jump of the sequence, and by the records' positions how much it
+// was.
 //
 // Bytes handed to Write are in the file when it returns, except an unfinished line (at most 64 KiB
 // for each stream), which Flush writes. Not fsynced: a crash of the machine ends the Task too. One
@@ -58,6 +58,10 @@ class LogSpill {
   std::deque<Segment> segments_;
   UniqueFd file_;
   int64_t next_sequence_ = 1;
+  // Bytes of all lines so far.
+  int64_t position_ = 0;
+  // What was to be written last could not be, so that no record shows the gap yet.
+  bool tail_lost_ = false;
   int64_t total_ = 0;
   int64_t dropped_bytes_ = 0;
 };

@@ -1,4 +1,6 @@
 #include <dirent.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -106,11 +108,33 @@ TEST_F(LogTest, StaysBelowItsBoundAndSaysWhatIsGone) {
   EXPECT_GT(records.front().sequence(), 1) << "the jump shows where the gap is";
   EXPECT_EQ(records.back().sequence(), 5000);
   const int64_t kept = static_cast<int64_t>(records.size()) * 999;
-  int64_t said = 0;
-  for (const auto& record : records) said += record.dropped_bytes();
-  // Notes of earlier losses went with the segments that held them.
-  EXPECT_GT(said, 0);
-  EXPECT_LE(said, written - kept);
+  EXPECT_EQ(records.front().position(), written - kept);
+  for (size_t i = 1; i < records.size(); ++i) {
+    EXPECT_EQ(records[i].position(), records[i - 1].position() + 999);
+  }
+}
+
+TEST_F(LogTest, ALossAtTheEndIsShownOnceThereIsRoom) {
+  LogSpill spill(folder_, kLimit, &clock_);
+  spill.Write(1, "first\n");
+  // Files can't grow any more, as on a full disk.
+  struct rlimit before_full = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before_full), 0);
+  const auto old_action = signal(SIGXFSZ, SIG_IGN);
+  struct rlimit full = before_full;
+  full.rlim_cur = static_cast<rlim_t>(TotalBytes());
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
+  spill.Write(1, "lost\n\n");
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before_full), 0);
+  signal(SIGXFSZ, old_action);
+  spill.Flush();
+  LogCursor cursor;
+  const auto records = ReadAllRecords(&cursor);
+  ASSERT_GE(records.size(), 2u);
+  const auto& before = records[records.size() - 2];
+  EXPECT_EQ(records.back().sequence(), before.sequence() + 3);
+  EXPECT_EQ(records.back().position(),
+            before.position() + static_cast<int64_t>(before.line().size()) + 4);
 }
 
 TEST_F(LogTest, WhatHasBeenShippedIsNoLoss) {

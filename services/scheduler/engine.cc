@@ -124,6 +124,7 @@ void Engine::Loaded(Records records) {
   queue_ = std::make_unique<store::CommitQueue>(deps_.store, deps_.strand, leadership_.Guard());
   store::Outbox::Options outbox;
   outbox.prefix = absl::StrCat(kKeyPrefix, "outbox/");
+  outbox.max_records = config_.max_waiting_events;
   outbox_ = std::make_unique<store::Outbox>(
       deps_.store, deps_.strand, queue_.get(), records.revision, outbox,
       [this](const std::vector<store::OutboxRecord>& batch, store::DoneCallback taken) {

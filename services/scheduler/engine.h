@@ -36,6 +36,8 @@ struct EngineConfig {
   absl::Duration leadership_margin = absl::Milliseconds(400);
   // True for a store that one process owns (SQLite).
   bool sole_owner = false;
+  // Events waiting in the outbox from which on new Jobs are shed.
+  int64_t max_waiting_events = 100'000;
 };
 
 struct EngineDeps {

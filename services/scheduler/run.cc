@@ -20,6 +20,8 @@ constexpr absl::Duration kLeastKept = absl::Seconds(1);
 constexpr absl::Duration kMostKept = absl::Hours(24 * 3650);
 constexpr absl::Duration kLeastLeadershipTtl = absl::Seconds(2);
 constexpr absl::Duration kMostLeadershipTtl = absl::Seconds(60);
+constexpr int64_t kLeastWaitingEvents = 10;
+constexpr int64_t kMostWaitingEvents = 10'000'000;
 
 const process::Kind& ThisKind() {
   static const auto* const kKind = new process::Kind{.name = "scheduler"};
@@ -49,6 +51,9 @@ absl::Status CheckConfig(const config::v1::SchedulerConfig& config) {
     errors.Add("ended_jobs.max_jobs",
                absl::StrCat("is ", ended_jobs.max_jobs(), "; expected 1 or more"));
   }
+  process::CheckNumber("max_waiting_events", config.has_max_waiting_events(),
+                       config.max_waiting_events(), kLeastWaitingEvents, kMostWaitingEvents, "",
+                       &errors);
   return errors.ToStatus();
 }
 
@@ -72,6 +77,7 @@ absl::Status Run(const config::v1::SchedulerConfig& config, const process::Start
   const config::v1::JobRetention& ended_jobs = config.ended_jobs();
   if (ended_jobs.has_keep_for()) core.keep_finished_for = ToDuration(ended_jobs.keep_for());
   if (ended_jobs.max_jobs() > 0) core.max_finished_jobs = ended_jobs.max_jobs();
+  if (config.has_max_waiting_events()) settings.max_waiting_events = config.max_waiting_events();
   CAPSTAN_ASSIGN_OR_RETURN(settings.page_token_key, process->SharedSecret("page_token"));
 
   ServerDeps deps;

@@ -79,6 +79,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
     engine.leadership_ttl = config.leadership_ttl;
     engine.leadership_margin = config.leadership_margin;
     engine.sole_owner = config.sole_owner;
+    engine.max_waiting_events = config.max_waiting_events;
     EngineDeps engine_deps;
     engine_deps.strand = deps.strand;
     engine_deps.store = deps.store;

@@ -32,6 +32,8 @@ struct ServerConfig {
   bool sole_owner = false;
   absl::Duration leadership_ttl = absl::Seconds(3);
   absl::Duration leadership_margin = absl::Milliseconds(400);
+  // Events waiting in the outbox from which on new Jobs are shed.
+  int64_t max_waiting_events = 100'000;
   // Age after which a connection is ended; see rpc::ConnectionAge.
   absl::Duration max_connection_age = absl::Hours(12);
   // Secret of page and resume tokens, at least 16 bytes; kept over restarts.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "libs/digest/sha256.h"
+#include "libs/resource/field_mask.h"
 #include "libs/resource/id.h"
 #include "libs/resource/name.h"
 #include "libs/rpc/finish.h"
@@ -83,7 +84,12 @@ grpc::ServerUnaryReactor* QueueService::UpdateQueue(grpc::CallbackServerContext*
           errors.Add("update_mask", "is empty; expected the fields to change, e.g. weight");
         }
         ValidateQueue(name->queue, r.queue(), &errors);
-        return errors.ToStatus();
+        absl::Status status = errors.ToStatus();
+        // Before the audit, which names the paths.
+        if (status.ok()) {
+          status = resource::CheckFieldMask(r.update_mask(), pb::Queue::descriptor());
+        }
+        return status;
       },
       [this](const rpc::Call& call, const pb::UpdateQueueRequest& r, pb::Queue* response,
              rpc::Finish finish) {

@@ -7,7 +7,9 @@
 #include "absl/types/optional.h"
 #include "libs/resource/etag.h"
 #include "libs/status/error.h"
+#include "libs/status/status_macros.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/dependencies.h"
 #include "services/scheduler/core/job_spans.h"
 #include "services/scheduler/core/keys.h"
 #include "services/scheduler/core/render.h"
@@ -75,6 +77,9 @@ void SchedulerCore::On(const LeadershipGained& event) {
   }
   for (auto& [uid, job] : model_.jobs) {
     next_submit_sequence_ = std::max(next_submit_sequence_, job.spec.submit_sequence() + 1);
+    for (const auto& avoided : job.state.avoided_nodes()) {
+      avoidances_.emplace(now_.boot + (ToTime(avoided.until()) - now_.wall), uid);
+    }
     if (job.live()) {
       live_.insert(uid);
       usage_.Update(uid, &job);
@@ -86,7 +91,9 @@ void SchedulerCore::On(const LeadershipGained& event) {
     if (job.final()) finished_.emplace(ToTime(job.state.end_time()), uid);
     if (job.state.state() != Job::STATE_QUEUED) continue;
     if (job.state.has_estimated_start_time()) reserved_ = uid;
-    if (job.state.reason() == "AWAITING_DATA") {
+    if (job.state.reason() == kAwaitsJobs) {
+      WatchDependencies(job);
+    } else if (job.state.reason() == "AWAITING_DATA") {
       AskForData(&job);
     } else if (job.state.making_room_size() > 0) {
       making_room_.insert(OrderOf(job));
@@ -182,6 +189,7 @@ absl::Status SchedulerCore::CheckNewJob(const CreateJob& event, const std::strin
     return status::Error(absl::StatusCode::kAlreadyExists, "JOB_EXISTS",
                          absl::StrCat(name, " exists already; choose another id"), {{"job", name}});
   }
+  CAPSTAN_RETURN_IF_ERROR(CheckDependencies(event, name));
   if (model_.jobs.size() - finished_.size() >= config_.max_jobs ||
       model_.jobs.size() >= config_.max_jobs + config_.max_finished_jobs) {
     return status::WithRetryDelay(
@@ -259,12 +267,8 @@ void SchedulerCore::On(const CreateJob& event) {
   }
   job_replies_[event.call] = event.uid;
   if (IsTraced(stored)) effects_.push_back(TellSpan{SubmitSpan(stored, now_.wall), true});
-  if (stored.spec.spec().datasets().empty()) {
-    Enqueue(&stored);
-  } else {
-    for (int i = 0; i < stored.spec.spec().datasets_size(); ++i) stored.state.add_datasets();
-    AskForData(&stored);
-  }
+  for (int i = 0; i < stored.spec.spec().datasets_size(); ++i) stored.state.add_datasets();
+  BeginAfterOthers(&stored);
 }
 
 void SchedulerCore::On(const CancelJob& event) {

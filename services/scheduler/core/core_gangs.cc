@@ -1,13 +1,13 @@
-// The life of gangs, their data, and what time does to them.
+// The life of gangs, and what time does to them.
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/dependencies.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/job_spans.h"
 #include "services/scheduler/core/keys.h"
-#include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/scheduler_core.h"
 
 namespace capstan::scheduler {
@@ -20,6 +20,8 @@ using capstan::type::v1::TaskEnd;
 using rec::GangHeadRecord;
 
 namespace {
+
+constexpr int kMaxAvoidedNodes = 64;
 
 // A Node whose machine may be paused (label): its deadlines may not be kept in time.
 constexpr char kPausableLabel[] = "capstan.dev/pausable";
@@ -38,11 +40,6 @@ std::string FailureInWords(const JobEntry& job) {
   }
   return head.stop_reason() == Stop::REASON_PREPARE_FAILED ? "its Tasks were not prepared in time"
                                                            : "its Tasks were stopped";
-}
-
-bool NeedsData(const JobEntry& job) {
-  return std::any_of(job.state.datasets().begin(), job.state.datasets().end(),
-                     [](const rec::DatasetState& dataset) { return !dataset.ready(); });
 }
 
 }  // namespace
@@ -179,6 +176,8 @@ void SchedulerCore::EndGeneration(JobEntry* job, bool success) {
   if (started != started_at_.end()) {
     if (now_.boot - started->second >= config_.streak_reset_after) {
       job->state.set_uncounted_streak(0);
+      job->state.clear_failure_signature();
+      job->state.clear_signature_streak();
     }
     started_at_.erase(started);
   }
@@ -220,17 +219,27 @@ void SchedulerCore::EndGeneration(JobEntry* job, bool success) {
   const int max_restarts = job->spec.spec().retry().max_restarts();
   if (!retry.again) {
     Finish(job, Job::STATE_FAILED, retry.reason,
-           absl::StrCat(failure, "; ", job->state.counted_restarts(), " of ", max_restarts,
-                        " restarts were used"));
+           retry.reason == "RETRY_RULE"
+               ? absl::StrCat(failure, "; a rule of its retry policy lets it fail")
+               : absl::StrCat(failure, "; ", job->state.counted_restarts(), " of ", max_restarts,
+                              " restarts were used"));
     return;
   }
+  if (!retry.signature.empty()) {
+    const bool same = job->state.failure_signature() == retry.signature;
+    job->state.set_signature_streak(same ? job->state.signature_streak() + 1 : 1);
+    job->state.set_failure_signature(retry.signature);
+  }
+  if (retry.avoid_node_for > absl::ZeroDuration()) AvoidNode(job, retry.avoid_node_for);
   std::string why;
   if (retry.counted) {
     job->state.set_counted_restarts(job->state.counted_restarts() + 1);
     job->state.set_uncounted_streak(0);
     why = absl::StrCat(failure, "; restart ", job->state.counted_restarts(), " of ", max_restarts);
   } else {
-    job->state.set_uncounted_streak(job->state.uncounted_streak() + 1);
+    if (retry.signature.empty()) {
+      job->state.set_uncounted_streak(job->state.uncounted_streak() + 1);
+    }
     why = absl::StrCat(failure, "; restarts, which is not counted (", retry.reason, ")");
   }
   // The version may have left the Site since it was ready.
@@ -240,10 +249,55 @@ void SchedulerCore::EndGeneration(JobEntry* job, bool success) {
   BackOff(job, retry.back_off, why);
 }
 
+void SchedulerCore::AvoidNode(JobEntry* job, absl::Duration avoid_for) {
+  if (!job->gang->head.has_failure()) return;
+  const NodeId id = job->gang->node(job->gang->head.failure().rank());
+  auto& nodes = *job->state.mutable_avoided_nodes();
+  // A later end on the same Node begins the time anew.
+  int at = 0;
+  while (at < nodes.size() && NodeId{nodes[at].cluster(), nodes[at].node()} != id) ++at;
+  if (at == nodes.size() && at == kMaxAvoidedNodes) {
+    const auto soonest = std::min_element(
+        nodes.begin(), nodes.end(),
+        [](const auto& a, const auto& b) { return ToTime(a.until()) < ToTime(b.until()); });
+    at = static_cast<int>(soonest - nodes.begin());
+  }
+  rec::JobStateRecord::AvoidedNode& avoided = at < nodes.size() ? nodes[at] : *nodes.Add();
+  avoided.set_cluster(id.cluster);
+  avoided.set_node(id.node);
+  *avoided.mutable_until() = ToProto(now_.wall + avoid_for);
+  avoidances_.emplace(now_.boot + avoid_for, job->uid());
+}
+
+void SchedulerCore::ForgetAvoided() {
+  while (!avoidances_.empty() && avoidances_.begin()->first <= now_.boot) {
+    if (StepFull()) return;
+    JobEntry* job = FindJob(avoidances_.begin()->second);
+    avoidances_.erase(avoidances_.begin());
+    if (job == nullptr || job->final()) continue;
+    auto& nodes = *job->state.mutable_avoided_nodes();
+    const auto past = std::remove_if(nodes.begin(), nodes.end(), [this](const auto& avoided) {
+      return ToTime(avoided.until()) <= now_.wall;
+    });
+    if (past == nodes.end()) {
+      // The wall clock was set back meanwhile, or the time began anew: the last one is looked at
+      // again.
+      absl::Time next = absl::InfiniteFuture();
+      for (const auto& avoided : nodes) next = std::min(next, ToTime(avoided.until()));
+      if (!nodes.empty()) avoidances_.emplace(now_.boot + (next - now_.wall), job->uid());
+      continue;
+    }
+    nodes.erase(past, nodes.end());
+    Touch(*job);
+    hopeless_.erase(job->uid());
+    room_changed_ = true;
+  }
+}
+
 void SchedulerCore::BackOff(JobEntry* job, absl::Duration wait, const std::string& why) {
   SetState(job, Job::STATE_QUEUED, "BACK_OFF", why);
   if (wait <= absl::ZeroDuration()) {
-    NeedsData(*job) ? AskForData(job) : Enqueue(job);
+    Begin(job);
     return;
   }
   *job->state.mutable_back_off() = ToProto(wait);
@@ -254,6 +308,8 @@ void SchedulerCore::BackOff(JobEntry* job, absl::Duration wait, const std::strin
 void SchedulerCore::Finish(JobEntry* job, Job::State state, const std::string& reason,
                            const std::string& message) {
   const bool awaited_data = job->state.reason() == "AWAITING_DATA";
+  if (job->state.reason() == kAwaitsJobs) ForgetDependencies(*job);
+  if (dependents_.count(job->uid()) > 0) ended_dependencies_.insert(job->uid());
   SetState(job, state, reason, message);
   *job->state.mutable_end_time() = ToProto(now_.wall);
   if (IsTraced(*job)) effects_.push_back(TellSpan{JobSpan(*job)});
@@ -261,103 +317,6 @@ void SchedulerCore::Finish(JobEntry* job, Job::State state, const std::string& r
   ArmRetirement();
   Dequeue(*job);
   if (awaited_data) effects_.push_back(StopData{job->uid()});
-}
-
-void SchedulerCore::AskForData(JobEntry* job) {
-  SetState(job, Job::STATE_QUEUED, "AWAITING_DATA", "waits for its data");
-  if (job->state.data_cluster().empty()) ChooseDataCluster(job);
-  if (job->state.data_cluster().empty()) return;
-  for (int i = 0; i < job->state.datasets_size(); ++i) {
-    const rec::DatasetState& dataset = job->state.datasets(i);
-    if (dataset.ready()) continue;
-    const auto& mount = job->spec.spec().datasets(i);
-    effects_.push_back(EnsureData{job->uid(), i, mount.dataset(),
-                                  dataset.version().empty() ? mount.version() : dataset.version(),
-                                  job->state.data_cluster()});
-  }
-}
-
-void SchedulerCore::ChooseDataCluster(JobEntry* job) {
-  std::string chosen;
-  for (const std::string& cluster : job->spec.spec().clusters()) {
-    if (model_.clusters.count(cluster) > 0) {
-      chosen = cluster;
-      break;
-    }
-  }
-  if (job->spec.spec().clusters().empty() && !model_.clusters.empty()) {
-    // One that could hold the gang if it were empty; else the first.
-    chosen = model_.clusters.begin()->first;
-    std::vector<NodeCapacity> nodes;
-    for (const auto& [id, node] : model_.nodes) {
-      NodeCapacity& capacity = nodes.emplace_back();
-      capacity.id = id;
-      capacity.free = Amounts::From(node.observation().allocatable());
-      capacity.eligible = true;
-    }
-    const absl::optional<GangPlacement> fits =
-        placer_->Begin(nodes)->Place(GangRequest::From(*job));
-    if (fits) chosen = nodes[fits->front()].id.cluster;
-  }
-  if (chosen.empty()) return;
-  job->state.set_data_cluster(chosen);
-  Touch(*job);
-}
-
-void SchedulerCore::ClustersChanged() {
-  for (auto& [uid, job] : model_.jobs) {
-    if (job.state.state() == Job::STATE_QUEUED && job.state.reason() == "AWAITING_DATA" &&
-        job.state.data_cluster().empty()) {
-      AskForData(&job);
-    }
-  }
-}
-
-void SchedulerCore::On(const DataProgressed& event) {
-  JobEntry* job = FindJob(event.job_uid);
-  if (job == nullptr || job->state.reason() != "AWAITING_DATA" || event.dataset < 0 ||
-      event.dataset >= job->state.datasets_size()) {
-    return;
-  }
-  rec::DatasetState& dataset = *job->state.mutable_datasets(event.dataset);
-  if (dataset.ready()) return;
-  dataset.set_data_load(event.data_load);
-  dataset.set_loaded_bytes(event.loaded_bytes);
-  dataset.set_total_bytes(event.total_bytes);
-  dataset.set_bytes_per_second(event.bytes_per_second);
-  dataset.clear_eta();
-  if (event.eta != absl::InfiniteDuration()) *dataset.mutable_eta() = ToProto(event.eta);
-  Touch(*job);
-}
-
-void SchedulerCore::On(const DataReady& event) {
-  JobEntry* job = FindJob(event.job_uid);
-  if (job == nullptr || job->state.reason() != "AWAITING_DATA" || event.dataset < 0 ||
-      event.dataset >= job->state.datasets_size()) {
-    return;
-  }
-  rec::DatasetState& dataset = *job->state.mutable_datasets(event.dataset);
-  if (dataset.ready()) return;
-  dataset.set_ready(true);
-  dataset.set_version(event.version);
-  dataset.set_loaded_bytes(std::max(dataset.loaded_bytes(), dataset.total_bytes()));
-  dataset.clear_eta();
-  dataset.clear_bytes_per_second();
-  Touch(*job);
-  if (!NeedsData(*job)) Enqueue(job);
-}
-
-void SchedulerCore::On(const DataFailed& event) {
-  JobEntry* job = FindJob(event.job_uid);
-  if (job == nullptr || job->state.reason() != "AWAITING_DATA") return;
-  Finish(job, Job::STATE_FAILED, event.reason, event.message);
-}
-
-void SchedulerCore::On(const PinsReleased& event) {
-  if (model_.pin_releases.erase({event.job_uid, event.generation}) == 0) return;
-  Write write;
-  write.deletes.push_back({PinReleaseKey(event.job_uid, event.generation), ""});
-  other_writes_.push_back(std::move(write));
 }
 
 void SchedulerCore::On(const Tick&) {
@@ -376,6 +335,7 @@ void SchedulerCore::On(const Tick&) {
     StopGang(job, Stop::REASON_TIME_LIMIT);
     Advance(job);
   }
+  ForgetAvoided();
   if (protected_until_ <= now_.boot) {
     protected_until_ = BootTime::InfiniteFuture();
     room_changed_ = true;
@@ -390,7 +350,7 @@ void SchedulerCore::On(const Tick&) {
     if (StepFull()) return;
     JobEntry* job = FindJob(uid);
     retry_at_.erase(uid);
-    NeedsData(*job) ? AskForData(job) : Enqueue(job);
+    Begin(job);
   }
   GiveUpSilent();
   Retire();

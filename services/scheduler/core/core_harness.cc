@@ -7,12 +7,14 @@
 #include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/dependencies.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/placer.h"
 #include "services/scheduler/core/validate.h"
 
 namespace capstan::scheduler {
 
+using capstan::scheduler::v1::Job;
 using capstan::scheduler::v1::JobSpec;
 using capstan::type::v1::DesiredTask;
 using capstan::type::v1::NodeObservation;
@@ -114,6 +116,8 @@ void CoreHarness::Check(bool rebuild) {
 
   std::map<NodeId, Amounts> used;
   for (const auto& [uid, job] : core_->model().jobs) {
+    const bool begun = job.state.state() != Job::STATE_QUEUED && !job.final();
+    ASSERT_TRUE(DependenciesMet(job) || (!begun && job.state.generation() == 0)) << uid;
     if (!job.gang) continue;
     ASSERT_EQ(job.gang->nodes.size(), static_cast<size_t>(TaskCount(job.spec.spec())));
     if (!job.live()) continue;
@@ -355,11 +359,15 @@ void FakeExecutor::RunAll() {
   if (!changed.empty()) Observe(changed, false, false);
 }
 
-void FakeExecutor::End(const std::string& key, TaskEnd::Cause cause, int exit_code) {
+void FakeExecutor::End(const std::string& key, TaskEnd::Cause cause, int code) {
   Task& task = tasks_.at(key);
   task.observed.set_state(TaskObservation::STATE_ENDED);
   task.observed.mutable_end()->set_cause(cause);
-  task.observed.mutable_end()->set_exit_code(exit_code);
+  if (cause == TaskEnd::CAUSE_SIGNALED) {
+    task.observed.mutable_end()->set_signal(code);
+  } else {
+    task.observed.mutable_end()->set_exit_code(code);
+  }
   if (hears(task.desired.node())) Report(key);
 }
 

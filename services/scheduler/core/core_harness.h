@@ -138,7 +138,8 @@ class FakeExecutor {
   void RunAll();
   // Reports the Task as it is now.
   void Report(const std::string& key);
-  void End(const std::string& key, capstan::type::v1::TaskEnd::Cause cause, int exit_code = 0);
+  // `code`: the exit code, or the signal.
+  void End(const std::string& key, capstan::type::v1::TaskEnd::Cause cause, int code = 0);
   // Reports whether it hears the Node.
   void ReportNode(int index, bool silent);
   // What the Tasks' deadlines do by themselves: those unconfirmed for fence_after end.

@@ -47,7 +47,9 @@ void SchedulerCore::Retire() {
     const JobEntry& job = model_.jobs.at(uid);
     const auto pins = model_.pin_releases.lower_bound({uid, 0});
     // Something of it is still to be done; it is looked at again.
-    if (job.live() || (pins != model_.pin_releases.end() && pins->first.first == uid)) continue;
+    if (job.live() || dependents_.count(uid) > 0 ||
+        (pins != model_.pin_releases.end() && pins->first.first == uid))
+      continue;
     capstan::scheduler::v1::Job rendered = RenderJob(job);
     // What no message could carry would keep all behind it here for ever.
     if (rendered.ByteSizeLong() > kMaxJobBytes) rendered.clear_tasks();

@@ -33,6 +33,12 @@ constexpr size_t kMaxVictims = 512;
 // An estimate that differs by less is not written anew.
 constexpr absl::Duration kEstimateStep = absl::Seconds(10);
 
+// RESERVED and INSUFFICIENT_RESOURCES change places with each Task that ends somewhere. Where many
+// wait, which of them it is is written anew for few in a round, and for each of them seldom.
+constexpr size_t kAllRevised = 256;
+constexpr int kMaxRevisions = 32;
+constexpr absl::Duration kReasonHolds = absl::Minutes(1);
+
 // What a round costs grows with the fleet, so rounds of large fleets do not follow each other at
 // once: what comes in meanwhile shares the next one.
 constexpr size_t kNodesWithoutPause = 256;
@@ -83,6 +89,7 @@ struct SchedulerCore::RoundWork {
   int victim_searches = 0;
   int victim_questions = 0;
   int reserve_attempts = 0;
+  int revisions = 0;
 
   // Of the Node among `standings`; -1 if it is not there.
   int PositionOf(const NodeId& id) const {
@@ -225,6 +232,14 @@ void SchedulerCore::BeginRound(RoundWork* work) {
   for (const NodeStanding& standing : work->standings) {
     work->nodes.push_back(standing.capacity);
     if (standing.capacity.eligible) free.push_back(standing.capacity.free);
+  }
+  for (const auto& [until, uid] : avoidances_) {
+    const JobEntry* job = model_.FindJob(uid);
+    if (job == nullptr || job->final()) continue;
+    for (const auto& avoided : job->state.avoided_nodes()) {
+      const int at = work->PositionOf({avoided.cluster(), avoided.node()});
+      if (at >= 0) work->nodes[at].avoided = true;
+    }
   }
   work->free = queue_book_.Sum(free);
   work->capacity = queue_book_.Capacity(free);
@@ -423,14 +438,17 @@ SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* 
     return Tried::kMakesRoom;
   }
   if (!is_reserved && work->unfit.count(shape) == 0) {
-    if (job->state.reason() != "RESERVED") SetState(job, Job::STATE_QUEUED, "RESERVED", kReserved);
+    if (job->state.reason() != "RESERVED" && MayRevise(*job, work)) {
+      SetState(job, Job::STATE_QUEUED, "RESERVED", kReserved);
+    }
     return Tried::kLeft;
   }
   if (reserved_.empty() && work->reserve_attempts < kMaxReserveAttempts &&
       hopeless_.count(job->uid()) == 0) {
     TryReserve(job, request, work);
   }
-  if (job->state.reason() != "INSUFFICIENT_RESOURCES" && job->state.reason() != "PREEMPTED") {
+  if (job->state.reason() != "INSUFFICIENT_RESOURCES" && job->state.reason() != "PREEMPTED" &&
+      MayRevise(*job, work)) {
     std::string kind = shape;
     for (const auto& group : job->spec.spec().task_groups()) {
       absl::StrAppend(&kind, "|", group.name());
@@ -440,6 +458,18 @@ SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* 
     SetState(job, Job::STATE_QUEUED, "INSUFFICIENT_RESOURCES", words);
   }
   return Tried::kLeft;
+}
+
+bool SchedulerCore::MayRevise(const JobEntry& job, RoundWork* work) const {
+  const std::string& reason = job.state.reason();
+  if (reason != "RESERVED" && reason != "INSUFFICIENT_RESOURCES") return true;
+  if (waiting_.size() <= kAllRevised) return true;
+  if (work->revisions == kMaxRevisions ||
+      now_.wall - ToTime(job.state.update_time()) < kReasonHolds) {
+    return false;
+  }
+  ++work->revisions;
+  return true;
 }
 
 bool SchedulerCore::MayAskForVictims(const QueueOrder& order, const RoundWork& work) const {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/dependencies.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/retry.h"
 
@@ -219,6 +220,8 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
       out["cordoned"].push_back(capacity.id);
     } else if (standing.draining) {
       out["draining"].push_back(capacity.id);
+    } else if (gang.avoided.count(capacity.id) > 0) {
+      out["avoided"].push_back(capacity.id);
     } else if (!Admits(capacity, gang)) {
       out["isolation"].push_back(capacity.id);
     } else if (std::string domain = DomainOf(capacity, gang.topology.required()); domain.empty()) {
@@ -243,6 +246,8 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
   add("draining", "is shutting down", "are shutting down");
   add("isolation", "runs another submitter's Tasks and cannot isolate them",
       "run another submitter's Tasks and cannot isolate them");
+  add("avoided", "failed a Task of the Job, which stays off it for a time",
+      "failed Tasks of the Job, which stays off them for a time");
   add("cluster", "is in a cluster that the Job may not use",
       "are in clusters that the Job may not use");
   const std::string level = LevelInWords(gang.topology.required());
@@ -431,8 +436,8 @@ bool GoesBefore(const JobEntry& a, const JobEntry& b) {
 }
 
 bool WaitsForRoom(const JobEntry& job) {
-  return job.state.state() == Job::STATE_QUEUED && job.state.reason() != "AWAITING_DATA" &&
-         job.state.reason() != "BACK_OFF";
+  return job.state.state() == Job::STATE_QUEUED && job.state.reason() != kAwaitsJobs &&
+         job.state.reason() != "AWAITING_DATA" && job.state.reason() != "BACK_OFF";
 }
 
 std::string RoomInWords(const JobEntry& job, const std::vector<NodeStanding>& nodes) {
@@ -448,6 +453,10 @@ ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
   int missing = 0;
   switch (job.state.state()) {
     case Job::STATE_QUEUED:
+      if (job.state.reason() == kAwaitsJobs) {
+        response.set_summary(AwaitedInWords(job, model));
+        break;
+      }
       ExplainQueued(job, nodes, &response);
       for (const auto& [uid, other] : model.jobs) {
         if (!WaitsForRoom(other) || uid == job.uid()) continue;

@@ -117,7 +117,7 @@ TEST_F(JobSpansTest, ANewLeaderTellsOfTheSameSpans) {
 TEST_F(JobSpansTest, ARestartIsAGenerationMore) {
   harness_.set_traceparent(kCaller);
   RunJob("a", CoreHarness::Spec(1, 1000));
-  executor_.End(executor_.Keys().front(), TaskEnd::CAUSE_EXITED, /*exit_code=*/1);
+  executor_.End(executor_.Keys().front(), TaskEnd::CAUSE_EXITED, /*code=*/1);
   Advance(absl::Minutes(1));
   executor_.PrepareAll();
   executor_.RunAll();

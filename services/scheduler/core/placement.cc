@@ -18,6 +18,9 @@ GangRequest GangRequest::From(const JobEntry& job) {
   request.clusters.insert(job.spec.spec().clusters().begin(), job.spec.spec().clusters().end());
   if (!job.state.data_cluster().empty()) request.clusters = {job.state.data_cluster()};
   request.submitter = job.spec.submitter();
+  for (const auto& avoided : job.state.avoided_nodes()) {
+    request.avoided.insert({avoided.cluster(), avoided.node()});
+  }
   request.topology = job.spec.spec().topology();
   if (job.spec.spec().has_time_limit()) {
     request.duration = kPrepareAllowance + LongestRun(job.spec.spec());
@@ -28,6 +31,7 @@ GangRequest GangRequest::From(const JobEntry& job) {
 std::string GangRequest::Shape() const {
   std::string shape = absl::StrCat(submitter, "|", topology.required(), "/", topology.preferred());
   for (const std::string& cluster : clusters) absl::StrAppend(&shape, "|", cluster);
+  for (const NodeId& id : avoided) absl::StrAppend(&shape, "|!", id.cluster, "/", id.node);
   for (const Group& group : groups) {
     absl::StrAppend(&shape, ";", group.replicas, ",", group.topology.required(), "/",
                     group.topology.preferred(), ",", group.each.cpu_millis, ",",
@@ -92,6 +96,7 @@ std::string LevelInWords(Topology::Level level) {
 bool Admits(const NodeCapacity& node, const GangRequest& gang) {
   if (!node.eligible) return false;
   if (!gang.clusters.empty() && gang.clusters.count(node.id.cluster) == 0) return false;
+  if (gang.avoided.count(node.id) > 0) return false;
   return !node.only_submitter || *node.only_submitter == gang.submitter;
 }
 

@@ -41,6 +41,8 @@ struct NodeCapacity {
   absl::optional<std::string> only_submitter;
   // The Node cannot isolate strangers: the first to be placed on it is its only submitter.
   bool unisolated = false;
+  // Some gang stays off it: see GangRequest::avoided.
+  bool avoided = false;
   NodeTopology topology;
 };
 
@@ -76,6 +78,8 @@ struct GangRequest {
   // Clusters allowed; empty means any.
   std::set<std::string> clusters;
   std::string submitter;
+  // Nodes that it stays off; in a round only those count that are marked so.
+  std::set<NodeId> avoided;
   // Of the whole gang.
   capstan::scheduler::v1::Topology topology;
   // Holds its place for at most so long; infinite if nothing was declared. No part of the Shape.

@@ -3,11 +3,14 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "libs/time/proto_time.h"
 
 namespace capstan::scheduler {
 namespace {
 
+using capstan::scheduler::v1::RetryPolicy;
+using capstan::scheduler::v1::RetryRule;
 using capstan::type::v1::TaskEnd;
 
 // `initial` doubled `times` times, bounded.
@@ -27,11 +30,60 @@ bool NodeLost(const TaskEnd& end) {
          end.cause() == TaskEnd::CAUSE_FENCED;
 }
 
+std::string SignatureOf(const TaskEnd& end) {
+  const absl::string_view cause =
+      absl::StripPrefix(TaskEnd::Cause_Name(end.cause()), absl::string_view("CAUSE_"));
+  if (end.cause() == TaskEnd::CAUSE_EXITED) return absl::StrCat(cause, " ", end.exit_code());
+  if (end.cause() == TaskEnd::CAUSE_SIGNALED) return absl::StrCat(cause, " ", end.signal());
+  return std::string(cause);
+}
+
+template <typename List, typename T>
+bool Holds(const List& list, const T& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+bool Fits(const RetryRule& rule, const TaskEnd& end) {
+  return Holds(rule.causes(), static_cast<int>(end.cause())) ||
+         (end.cause() == TaskEnd::CAUSE_EXITED && Holds(rule.exit_codes(), end.exit_code())) ||
+         (end.cause() == TaskEnd::CAUSE_SIGNALED && Holds(rule.signals(), end.signal()));
+}
+
+// The end that the program, or what was asked for, is blamed for.
+RetryDecision DecideByRules(const JobEntry& job) {
+  const rec::GangHeadRecord& head = job.gang->head;
+  const RetryPolicy& policy = job.spec.spec().retry();
+  TaskEnd end = head.failure().end();
+  // What is not prepared in time has no end that says so.
+  if (head.stop_reason() == capstan::type::v1::Stop::REASON_PREPARE_FAILED) {
+    end.set_cause(TaskEnd::CAUSE_PREPARE_FAILED);
+  }
+  RetryDecision decision;
+  decision.signature = SignatureOf(end);
+  decision.reason = end.cause() == TaskEnd::CAUSE_PREPARE_FAILED ? "PREPARE_FAILED" : "TASK_FAILED";
+  const int streak =
+      job.state.failure_signature() == decision.signature ? job.state.signature_streak() : 0;
+  decision.back_off =
+      Doubled(ToDuration(policy.initial_back_off()), streak, ToDuration(policy.max_back_off()));
+  const auto rule =
+      std::find_if(policy.rules().begin(), policy.rules().end(),
+                   [&end](const RetryRule& candidate) { return Fits(candidate, end); });
+  if (rule != policy.rules().end() && rule->action() == RetryRule::ACTION_FAIL) {
+    decision.reason = "RETRY_RULE";
+    return decision;
+  }
+  if (rule != policy.rules().end()) decision.avoid_node_for = ToDuration(rule->avoid_node_for());
+  decision.counted =
+      rule == policy.rules().end() || rule->action() != RetryRule::ACTION_RESTART_UNCOUNTED;
+  decision.again = !decision.counted || job.state.counted_restarts() < policy.max_restarts();
+  return decision;
+}
+
 }  // namespace
 
 RetryDecision DecideRetry(const JobEntry& job) {
   const Gang& gang = *job.gang;
-  const capstan::scheduler::v1::RetryPolicy& policy = job.spec.spec().retry();
+  const RetryPolicy& policy = job.spec.spec().retry();
   const absl::Duration initial = ToDuration(policy.initial_back_off());
   const absl::Duration bound = ToDuration(policy.max_back_off());
 
@@ -49,14 +101,7 @@ RetryDecision DecideRetry(const JobEntry& job) {
   } else if (gang.head.failure().end().cause() == TaskEnd::CAUSE_STOPPED) {
     decision.reason = "SHUTDOWN";
   } else {
-    decision.counted = true;
-    decision.reason = gang.head.stop_reason() == capstan::type::v1::Stop::REASON_PREPARE_FAILED ||
-                              gang.head.failure().end().cause() == TaskEnd::CAUSE_PREPARE_FAILED
-                          ? "PREPARE_FAILED"
-                          : "TASK_FAILED";
-    decision.again = job.state.counted_restarts() < policy.max_restarts();
-    decision.back_off = Doubled(initial, job.state.counted_restarts(), bound);
-    return decision;
+    return DecideByRules(job);
   }
   decision.again = true;
   const int streak = job.state.uncounted_streak();

@@ -23,8 +23,14 @@ struct RetryDecision {
   bool counted = false;
   // Wait before the next placement.
   absl::Duration back_off;
-  // Typed reason for the Job: TASK_FAILED, PREPARE_FAILED, NODE_LOST, PORT_TAKEN, SHUTDOWN.
+  // Typed reason for the Job: TASK_FAILED, PREPARE_FAILED, RETRY_RULE, NODE_LOST, PORT_TAKEN,
+  // SHUTDOWN.
   std::string reason;
+  // What kind of end it was, `EXITED 3`, if the program may be to blame: the next of the same kind
+  // waits longer.
+  std::string signature;
+  // For how long the next generations stay off the Node where that was.
+  absl::Duration avoid_node_for = absl::ZeroDuration();
 };
 
 // Decides from the ends of a generation. A lost Node, a fenced Task, a port taken and an

@@ -49,6 +49,7 @@ Step SchedulerCore::Apply(const Event& event, Now now) {
   if (!leading_ && !std::holds_alternative<LeadershipGained>(event)) return {};
   std::visit([this](const auto& e) { On(e); }, event);
   RefreshTree();
+  SettleDependencies();
   DrainQueues();
   Round();
   Flush();
@@ -66,12 +67,13 @@ Step SchedulerCore::Apply(const Event& event, Now now) {
 
 absl::optional<BootTime> SchedulerCore::NextDeadline() const {
   if (!leading_) return absl::nullopt;
-  if (drain_due_) return BootTime::InfinitePast();
+  if (drain_due_ || !ended_dependencies_.empty()) return BootTime::InfinitePast();
   BootTime next = leases_.NextExpiry();
   if (RoundDue()) next = std::min(next, round_at_);
   for (const auto& [uid, at] : retry_at_) next = std::min(next, at);
   for (const auto& [uid, at] : prepare_deadline_) next = std::min(next, at);
   if (!time_limits_.empty()) next = std::min(next, time_limits_.begin()->first);
+  if (!avoidances_.empty()) next = std::min(next, avoidances_.begin()->first);
   next = std::min({next, NextGiveUp(), retire_at_, protected_until_, start_rate_at_, usage_due_});
   if (next == BootTime::InfiniteFuture()) return absl::nullopt;
   return next;

@@ -131,7 +131,7 @@ class SchedulerCore {
   void RefreshNodeStates(const std::string& cluster);
   void SendDesired(const std::string& cluster);
 
-  // Gangs: core_gangs.cc.
+  // Gangs, and their data: core_gangs.cc, core_data.cc.
   void On(const DataProgressed& event);
   void On(const DataReady& event);
   void On(const DataFailed& event);
@@ -140,6 +140,12 @@ class SchedulerCore {
   void Await(const JobEntry& job);
   void Enqueue(JobEntry* job);
   void Dequeue(const JobEntry& job);
+  // Keeps it off the Node of the end that decided over its generation.
+  void AvoidNode(JobEntry* job, absl::Duration avoid_for);
+  // Lets Jobs be placed again where they were not to be until now.
+  void ForgetAvoided();
+  // Asks for its data if that is not there; else it stands in its Queue.
+  void Begin(JobEntry* job);
   void BackOff(JobEntry* job, absl::Duration wait, const std::string& why);
   void AskForData(JobEntry* job);
   void ChooseDataCluster(JobEntry* job);
@@ -156,6 +162,16 @@ class SchedulerCore {
   BootTime NextGiveUp() const;
   bool MayGiveUp(const NodeId& node, const rec::NodeRecord& record) const;
   void WatchGang(const JobEntry& job);
+
+  // Jobs that wait for others to end: core_dependencies.cc.
+  absl::Status CheckDependencies(const CreateJob& event, const std::string& name) const;
+  // Begins it, or lets it wait for those that it comes after.
+  void BeginAfterOthers(JobEntry* job);
+  void WatchDependencies(const JobEntry& job);
+  void ForgetDependencies(const JobEntry& job);
+  // Tells those that wait for Jobs that have ended, as much as fits the step.
+  void SettleDependencies();
+  void SettleDependency(JobEntry* job, const std::string& ended);
 
   // Rounds of placement: core_round.cc.
   struct RoundWork;
@@ -174,6 +190,8 @@ class SchedulerCore {
   void TryInOrder(RoundWork* work);
   // Tries the order's next gang.
   Tried TryNext(const QueueOrder& order, RoundWork* work);
+  // Whether the Job's record may say anew why it waits for room.
+  bool MayRevise(const JobEntry& job, RoundWork* work) const;
   // Whether it is worth looking for somebody to end for the order's next gang.
   bool MayAskForVictims(const QueueOrder& order, const RoundWork& work) const;
   bool TryMakeRoom(const QueueOrder& order, JobEntry* job, const GangRequest& request,
@@ -262,7 +280,14 @@ class SchedulerCore {
   std::map<std::string, BootTime> prepare_deadline_;  // by uid
   std::map<std::string, BootTime> started_at_;        // by uid
   std::set<std::pair<BootTime, std::string>> time_limits_;  // uids of what runs and has one
-  std::set<std::string> live_;                              // uids of Jobs with a gang that is
+  // When which Job may be placed again on a Node that it stays off; uids, perhaps of Jobs that are
+  // over.
+  std::set<std::pair<BootTime, std::string>> avoidances_;
+  // By uid, the uids of the Jobs that wait for its end; and those of them that have ended, of which
+  // not all are told yet.
+  std::map<std::string, std::set<std::string>> dependents_;
+  std::set<std::string> ended_dependencies_;
+  std::set<std::string> live_;  // uids of Jobs with a gang that is
   // Jobs that others are ended for; no part of waiting_.
   std::set<OrderKey> making_room_;
   // The waiting Job that room is kept for, or "".

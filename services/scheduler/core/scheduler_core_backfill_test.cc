@@ -185,5 +185,30 @@ TEST_F(BackfillTest, AReservationYieldsToAHigherPriorityAndIsGivenUpWithItsJob) 
   EXPECT_TRUE(harness_.job("large").state.has_estimated_start_time());
 }
 
+// Where many wait, a Node that comes free does not write all their records.
+TEST_F(BackfillTest, WhyManyWaitIsRevisedForFewAtATime) {
+  constexpr int kWaiting = 300;
+  executor_.Connect();
+  RunJob("first", CoreHarness::Spec(1, 4000));
+  RunJob("last", CoreHarness::Spec(1, 4000));
+  Submit("large", CoreHarness::Spec(2, 4000));
+  for (int i = 0; i < kWaiting; ++i) Submit(absl::StrCat("job-", i), CoreHarness::Spec(1, 4000));
+  const auto count = [&](const std::string& reason) {
+    int jobs = 0;
+    for (int i = 0; i < kWaiting; ++i) jobs += ReasonOf(absl::StrCat("job-", i)) == reason ? 1 : 0;
+    return jobs;
+  };
+  EXPECT_EQ(count("INSUFFICIENT_RESOURCES"), kWaiting);
+  // Room for one of them, which is kept for the large one.
+  executor_.End("last/1/worker-0", TaskEnd::CAUSE_EXITED);
+  Advance(absl::ZeroDuration());
+  EXPECT_EQ(count("RESERVED"), 0) << "they were told a moment ago";
+  AdvanceHeard(absl::Seconds(61));
+  harness_.Apply(CordonNode{1, "local", "n0", "alice", ""});
+  harness_.Apply(UncordonNode{2, "local", "n0", "alice"});
+  EXPECT_GT(count("RESERVED"), 0);
+  EXPECT_LE(count("RESERVED"), 64);
+}
+
 }  // namespace
 }  // namespace capstan::scheduler

@@ -49,6 +49,7 @@ class World {
   int generations() const { return generations_; }
   // Jobs with a level for one group.
   int grouped() const { return grouped_; }
+  int dependent() const { return dependent_; }
   int preemptions() const {
     int preemptions = 0;
     for (const auto& [uid, job] : harness_.jobs()) preemptions += job.state.preemptions();
@@ -88,6 +89,14 @@ class World {
         spec.mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_ZONE);
       }
       ++grouped_;
+    }
+    // Of those that are there; what has ended otherwise is refused.
+    for (int64_t n = random_.OneIn(3) && jobs_ > 0 ? random_.Between(1, 2) : 0; n > 0; --n) {
+      using capstan::scheduler::v1::JobDependency;
+      JobDependency& after = *spec.add_after();
+      after.set_job(absl::StrCat("projects/p/jobs/j", random_.Below(jobs_)));
+      after.set_condition(static_cast<JobDependency::Condition>(random_.Between(1, 3)));
+      ++dependent_;
     }
     return spec;
   }
@@ -241,6 +250,7 @@ class World {
   int jobs_ = 0;
   int generations_ = 0;
   int grouped_ = 0;
+  int dependent_ = 0;
 };
 
 TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
@@ -248,6 +258,7 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   int generations = 0;
   int preemptions = 0;
   int grouped = 0;
+  int dependent = 0;
   for (uint64_t seed = 1; seed <= 16; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     World world(seed);
@@ -255,6 +266,7 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
     generations += world.generations();
     preemptions += world.preemptions();
     grouped += world.grouped();
+    dependent += world.dependent();
     for (const auto& [fault, count] : world.faults()) faults[fault] += count;
     if (HasFailure()) return;
   }
@@ -262,6 +274,7 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   EXPECT_GT(generations, 150);
   EXPECT_GT(preemptions, 20);
   EXPECT_GT(grouped, 40);
+  EXPECT_GT(dependent, 100);
   EXPECT_GT(faults["crash"], 20);
   EXPECT_GT(faults["disconnect"], 20);
   EXPECT_GT(faults["silent node"], 20);

@@ -25,6 +25,7 @@ using round::TaskRun;
 
 // Names that a Node's own labels cannot have.
 constexpr char kClusterLabel[] = "/cluster";
+constexpr char kNodeLabel[] = "/node";
 constexpr char kSubmitterTaint[] = "/submitter";
 
 // All times of a round are counted from its own.
@@ -81,6 +82,8 @@ class HeldRules final : public round::EvictionRules {
   const std::vector<absl::optional<GangIndex>>& gangs_;
   VictimRules* const rules_;
 };
+
+std::string NodeLabel(const NodeId& id) { return absl::StrCat(id.cluster, "/", id.node); }
 
 class TightRound final : public PlacingRound {
  public:
@@ -358,6 +361,8 @@ class TightRound final : public PlacingRound {
                    node.topology.row, node.topology.rack,   node.topology.nvlink_domain,
                    node.id.node};
     traits.labels = {{kClusterLabel, node.id.cluster}};
+    // Nodes that differ in their labels are looked at one by one: only those that somebody avoids.
+    if (node.avoided) traits.labels.insert({kNodeLabel, NodeLabel(node.id)});
     if (node.only_submitter.has_value()) {
       traits.taints = {{kSubmitterTaint, *node.only_submitter}};
     }
@@ -395,6 +400,12 @@ class TightRound final : public PlacingRound {
     constraints.tolerations = {{kSubmitterTaint, false, gang.submitter}};
     if (!gang.clusters.empty()) {
       constraints.selector = {{kClusterLabel, {gang.clusters.begin(), gang.clusters.end()}, false}};
+    }
+    if (!gang.avoided.empty()) {
+      round::SelectorTerm& term = constraints.selector.emplace_back();
+      term.key = kNodeLabel;
+      for (const NodeId& id : gang.avoided) term.values.push_back(NodeLabel(id));
+      term.negated = true;
     }
     GangShape shape;
     shape.groups.emplace_back();

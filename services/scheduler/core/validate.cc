@@ -16,11 +16,15 @@
 namespace capstan::scheduler {
 namespace {
 
+using capstan::scheduler::v1::JobDependency;
 using capstan::scheduler::v1::JobSpec;
+using capstan::scheduler::v1::RetryPolicy;
+using capstan::scheduler::v1::RetryRule;
 using capstan::scheduler::v1::TaskGroup;
 using capstan::scheduler::v1::Topology;
 using capstan::type::v1::DatasetMount;
 using capstan::type::v1::Resources;
+using capstan::type::v1::TaskEnd;
 
 bool IsLowerId(absl::string_view id, size_t max) {
   if (id.empty() || id.size() > max) return false;
@@ -256,6 +260,81 @@ void CheckDatasets(absl::string_view project, const JobSpec& spec, absl::string_
   }
 }
 
+void CheckRetryRules(const RetryPolicy& retry, const std::string& path,
+                     status::FieldErrors* errors) {
+  if (retry.rules_size() > kMaxRetryRules) {
+    errors->Add(path, absl::StrCat("has ", retry.rules_size(), " entries; expected at most ",
+                                   kMaxRetryRules));
+  }
+  for (int i = 0; i < retry.rules_size(); ++i) {
+    const RetryRule& rule = retry.rules(i);
+    const std::string field = absl::StrCat(path, "[", i, "]");
+    if (rule.exit_codes().empty() && rule.signals().empty() && rule.causes().empty()) {
+      errors->Add(field, "fits nothing; expected exit_codes, signals or causes");
+    }
+    for (int k = 0; k < rule.exit_codes_size(); ++k) {
+      CheckRange(absl::StrCat(field, ".exit_codes[", k, "]"), rule.exit_codes(k), 1, 255, errors);
+    }
+    for (int k = 0; k < rule.signals_size(); ++k) {
+      CheckRange(absl::StrCat(field, ".signals[", k, "]"), rule.signals(k), 1, 64, errors);
+    }
+    for (int k = 0; k < rule.causes_size(); ++k) {
+      const TaskEnd::Cause cause = rule.causes(k);
+      if (cause == TaskEnd::CAUSE_OUT_OF_MEMORY || cause == TaskEnd::CAUSE_EXEC_FAILED ||
+          cause == TaskEnd::CAUSE_OUTPUT_FAILED || cause == TaskEnd::CAUSE_PREPARE_FAILED) {
+        continue;
+      }
+      const std::string& name = TaskEnd::Cause_Name(cause);
+      errors->Add(absl::StrCat(field, ".causes[", k, "]"),
+                  absl::StrCat("is ", name.empty() ? absl::StrCat(static_cast<int>(cause)) : name,
+                               "; expected CAUSE_OUT_OF_MEMORY, CAUSE_EXEC_FAILED, "
+                               "CAUSE_OUTPUT_FAILED or CAUSE_PREPARE_FAILED; for others see "
+                               "exit_codes and signals"));
+    }
+    if (!RetryRule::Action_IsValid(rule.action()) ||
+        rule.action() == RetryRule::ACTION_UNSPECIFIED) {
+      errors->Add(absl::StrCat(field, ".action"),
+                  absl::StrCat("is ", static_cast<int>(rule.action()),
+                               "; expected ACTION_FAIL, ACTION_RESTART or "
+                               "ACTION_RESTART_UNCOUNTED"));
+    }
+    if (!rule.has_avoid_node_for()) continue;
+    CheckDuration(absl::StrCat(field, ".avoid_node_for"), ToDuration(rule.avoid_node_for()),
+                  absl::Seconds(1), kMaxAvoidNodeFor, errors);
+    if (rule.action() == RetryRule::ACTION_FAIL) {
+      errors->Add(absl::StrCat(field, ".avoid_node_for"),
+                  "is of no use with ACTION_FAIL, after which nothing is placed; leave it out");
+    }
+  }
+}
+
+void CheckDependencies(absl::string_view project, const JobSpec& spec, const std::string& path,
+                       status::FieldErrors* errors) {
+  if (spec.after_size() > kMaxDependencies) {
+    errors->Add(path, absl::StrCat("has ", spec.after_size(), " entries; expected at most ",
+                                   kMaxDependencies));
+  }
+  std::set<std::string> named;
+  for (int i = 0; i < spec.after_size(); ++i) {
+    const std::string field = absl::StrCat(path, "[", i, "]");
+    const std::string& job = spec.after(i).job();
+    absl::string_view id = job;
+    if (!absl::ConsumePrefix(&id, absl::StrCat(project, "/jobs/")) || !resource::IsValidId(id)) {
+      errors->Add(absl::StrCat(field, ".job"),
+                  absl::StrCat("is `", job, "`; expected the id of a Job of ", project, ", or ",
+                               project, "/jobs/{job}"));
+    } else if (!named.insert(job).second) {
+      errors->Add(absl::StrCat(field, ".job"), absl::StrCat("`", job, "` is named twice"));
+    }
+    if (!JobDependency::Condition_IsValid(spec.after(i).condition())) {
+      errors->Add(absl::StrCat(field, ".condition"),
+                  absl::StrCat("is ", spec.after(i).condition(),
+                               "; expected CONDITION_SUCCEEDED, CONDITION_ENDED or "
+                               "CONDITION_NOT_SUCCEEDED"));
+    }
+  }
+}
+
 }  // namespace
 
 void ApplyDefaults(absl::string_view project, const CoreConfig& config, JobSpec* spec) {
@@ -267,6 +346,14 @@ void ApplyDefaults(absl::string_view project, const CoreConfig& config, JobSpec*
   if (!spec->has_stop_grace()) {
     *spec->mutable_stop_grace() =
         ToProto(std::min(absl::Seconds(30), ToDuration(spec->fence_after()) / 2));
+  }
+  for (JobDependency& dependency : *spec->mutable_after()) {
+    if (!dependency.job().empty() && !absl::StrContains(dependency.job(), '/')) {
+      dependency.set_job(absl::StrCat(project, "/jobs/", dependency.job()));
+    }
+    if (dependency.condition() == JobDependency::CONDITION_UNSPECIFIED) {
+      dependency.set_condition(JobDependency::CONDITION_SUCCEEDED);
+    }
   }
   capstan::scheduler::v1::RetryPolicy& retry = *spec->mutable_retry();
   if (!retry.has_max_restarts()) retry.set_max_restarts(3);
@@ -297,6 +384,7 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const 
                 errors);
   CheckDuration(field("retry.max_back_off"), ToDuration(spec.retry().max_back_off()),
                 std::max(initial, absl::ZeroDuration()), absl::Hours(24), errors);
+  CheckRetryRules(spec.retry(), field("retry.rules"), errors);
 
   const absl::Duration fence_after = ToDuration(spec.fence_after());
   CheckDuration(field("fence_after"), fence_after, config.min_fence_after, config.max_fence_after,
@@ -321,6 +409,7 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const 
   CheckTopology(spec.topology(), Topology::LEVEL_UNSPECIFIED, field("topology"), errors);
 
   CheckDatasets(project, spec, path, errors);
+  CheckDependencies(project, spec, field("after"), errors);
   absl::string_view digest = spec.bundle();
   if (!digest.empty() && (!absl::ConsumePrefix(&digest, "sha256:") || !IsLowerHex(digest, 64))) {
     errors->Add(field("bundle"), absl::StrCat("is `", spec.bundle(),

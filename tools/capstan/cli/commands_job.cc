@@ -30,6 +30,13 @@ void AddSubmit(CLI::App& job, Act* act) {
       ->type_name("FILE")
       ->required();
   submit->add_option("--job-id", options->job_id, "id of the Job, instead of the file's");
+  submit
+      ->add_option("--after", options->after,
+                   "wait until that Job has succeeded; or JOB:ended, JOB:not-succeeded; may be "
+                   "given again")
+      ->type_name("JOB")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   submit->add_flag("--dry-run", options->dry_run, "check everything, store nothing");
   submit->add_flag("--watch,-w", options->watch,
                    "show its states and how its data comes, until it has ended");
@@ -40,6 +47,7 @@ void AddSubmit(CLI::App& job, Act* act) {
       "  capstan job submit train.yaml --dry-run\n"
       "  capstan job submit train.yaml --watch && echo trained\n"
       "  capstan job submit train.yaml --follow\n"
+      "  capstan job submit train.yaml --after digits --after serve:ended\n"
       "  NAME=$(capstan job submit train.yaml -o name)\n");
   submit->callback(
       [=] { *act = [=](Invocation& invocation) { return SubmitJob(*options, invocation); }; });
@@ -59,7 +67,9 @@ void AddLogs(CLI::App& job, Act* act) {
   logs->footer(
       "Examples:\n"
       "  capstan job logs digits -f\n"
-      "  capstan job logs digits --rank 0 --tail 20\n");
+      "  capstan job logs digits --rank 0 --tail 20\n"
+      "The last lines of a Job that has just ended may still be on their way; a note says so, and\n"
+      "-f waits for them.\n");
   logs->callback(
       [=] { *act = [=](Invocation& invocation) { return ShowLogs(*options, invocation); }; });
 }

@@ -60,10 +60,10 @@ std::string HumanAge(absl::Time since, absl::Time now) {
 
 std::string Percent(int64_t done, int64_t total) {
   if (total <= 0) return "?";
-  return absl::StrFormat(
-      "%d%%", std::clamp<int64_t>(static_cast<int64_t>(100.0 * static_cast<double>(done) /
-                                                       static_cast<double>(total)),
-                                  0, 100));
+  // Bounded before it becomes an integer: what a platform says may fit into none.
+  const double percent =
+      std::clamp(100.0 * static_cast<double>(done) / static_cast<double>(total), 0.0, 100.0);
+  return absl::StrFormat("%d%%", static_cast<int>(percent));
 }
 
 std::string ProgressBar(int64_t done, int64_t total, int width) {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "libs/status/status_macros.h"
 #include "proto/capstan/event/v1/job_event.pb.h"
 #include "tools/capstan/cli/archived_jobs.h"
@@ -14,6 +13,7 @@
 #include "tools/capstan/cli/job_follow.h"
 #include "tools/capstan/cli/job_text.h"
 #include "tools/capstan/cli/live_lines.h"
+#include "tools/capstan/cli/log_end.h"
 #include "tools/capstan/cli/log_reader.h"
 
 namespace capstan::cli {
@@ -29,7 +29,14 @@ constexpr absl::Duration kEventsBound = absl::Seconds(10);
 
 std::string OpenNote(const std::vector<std::string>& open) {
   return absl::StrCat("note: the log may lack its end: nothing closed it for ",
-                      absl::StrJoin(open, ", "), "\n");
+                      LogEnd::Describe(open), "\n");
+}
+
+std::string UnclosedNote(const std::vector<std::string>& open) {
+  return absl::StrCat(
+      "note: the Job has ended, and its last lines may not be here yet: nothing has "
+      "closed the log of ",
+      LogEnd::Describe(open), "; `--follow` waits for them\n");
 }
 
 // Of a Job that has no stream: whether there is no such Job at all.
@@ -163,9 +170,16 @@ absl::Status ReadLog(Platform& platform, const LogSelection& selection, Invocati
     if (!begun.ok()) loop.Done(begun);
   }));
   // Telemetry does not know Jobs: it has just never heard of the stream.
-  if (log.lines() == 0 && (gone || !selection.follow)) {
-    return CheckJob(platform, selection.job, invocation);
+  if (selection.follow) {
+    return log.lines() == 0 && gone ? CheckJob(platform, selection.job, invocation)
+                                    : absl::OkStatus();
   }
+  // A Job's end overtakes its last lines. Asked after the log was read: what ends meanwhile may
+  // have written more.
+  const absl::StatusOr<Job> job = FindJob(&platform, selection.job, invocation);
+  if (!job.ok()) return log.lines() == 0 ? job.status() : absl::OkStatus();
+  const std::vector<std::string> open = log.Unclosed(*job);
+  if (!open.empty()) *invocation.err << UnclosedNote(open);
   return absl::OkStatus();
 }
 

@@ -5,7 +5,9 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
@@ -21,6 +23,7 @@ namespace capstan::cli {
 namespace {
 
 using scheduler::v1::Job;
+using scheduler::v1::JobDependency;
 using scheduler::v1::JobService;
 
 constexpr size_t kMaxFileBytes = 1 << 20;
@@ -35,11 +38,39 @@ absl::StatusOr<std::string> ReadSubmitText(const std::string& file) {
   return ReadAll(fd.get(), kMaxFileBytes, file);
 }
 
+absl::StatusOr<JobDependency> ParseDependency(const std::string& text) {
+  static constexpr std::pair<absl::string_view, JobDependency::Condition> kConditions[] = {
+      {"succeeded", JobDependency::CONDITION_SUCCEEDED},
+      {"ended", JobDependency::CONDITION_ENDED},
+      {"not-succeeded", JobDependency::CONDITION_NOT_SUCCEEDED}};
+  const std::pair<std::string, absl::string_view> parts =
+      absl::StrSplit(text, absl::MaxSplits(':', 1));
+  JobDependency dependency;
+  dependency.set_job(parts.first);
+  if (!absl::StrContains(text, ':')) return dependency;
+  for (const auto& [name, condition] : kConditions) {
+    if (parts.second == name) {
+      dependency.set_condition(condition);
+      return dependency;
+    }
+  }
+  return status::Error(absl::StatusCode::kInvalidArgument, "NO_SUCH_CONDITION",
+                       absl::StrCat("--after: `", parts.second, "` in `", text,
+                                    "` is no condition; expected JOB, JOB:succeeded, JOB:ended or "
+                                    "JOB:not-succeeded"));
+}
+
 // Everything about the file that needs no platform.
 absl::StatusOr<Submission> ReadSubmission(const SubmitOptions& options, Invocation& invocation) {
   CAPSTAN_ASSIGN_OR_RETURN(const std::string text, ReadSubmitText(options.file));
   const std::string shown = options.file == "-" ? "stdin" : options.file;
-  return ParseSubmitFile(text, shown, invocation.project, invocation.random);
+  CAPSTAN_ASSIGN_OR_RETURN(Submission submission,
+                           ParseSubmitFile(text, shown, invocation.project, invocation.random));
+  for (const std::string& after : options.after) {
+    CAPSTAN_ASSIGN_OR_RETURN(*submission.request.mutable_job()->mutable_spec()->add_after(),
+                             ParseDependency(after));
+  }
+  return submission;
 }
 
 absl::StatusOr<Job> CreateJob(const SubmitOptions& options, Submission submission,

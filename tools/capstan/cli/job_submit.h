@@ -2,6 +2,7 @@
 #define CAPSTAN_TOOLS_CAPSTAN_CLI_JOB_SUBMIT_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,6 +18,8 @@ struct SubmitOptions {
   std::string file;
   // Overrides the file's.
   std::string job_id;
+  // Jobs to wait for beside the file's: `JOB[:CONDITION]`.
+  std::vector<std::string> after;
   bool dry_run = false;
   // Watch until the Job has ended; its end decides the exit code.
   bool watch = false;

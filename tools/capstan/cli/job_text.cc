@@ -1,6 +1,7 @@
 #include "tools/capstan/cli/job_text.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <map>
 
@@ -44,8 +45,8 @@ std::string TaskStateName(const TaskStatus& task) {
   return ShortEnum(TaskObservation::State_Name(task.state()), "STATE_");
 }
 
-int TaskCount(const Job& job) {
-  int count = 0;
+int64_t TaskCount(const Job& job) {
+  int64_t count = 0;
   for (const TaskGroup& group : job.spec().task_groups()) count += group.replicas();
   return count;
 }
@@ -55,7 +56,9 @@ std::string DataLine(const DataProgress& data) {
                                   HumanBytes(data.loaded_bytes()));
   if (data.total_bytes() > 0) absl::StrAppend(&line, " of ", HumanBytes(data.total_bytes()));
   if (data.bytes_per_second() > 0) {
-    absl::StrAppend(&line, ", ", HumanBytes(static_cast<int64_t>(data.bytes_per_second())), "/s");
+    absl::StrAppend(&line, ", ",
+                    HumanBytes(static_cast<int64_t>(std::min(data.bytes_per_second(), 9e18))),
+                    "/s");
   }
   if (data.has_eta()) absl::StrAppend(&line, ", ETA ", HumanDuration(ToDuration(data.eta())));
   return absl::StrCat(line, ")");
@@ -131,6 +134,17 @@ std::vector<Column<Job>> JobColumns(absl::Time now) {
   };
 }
 
+std::string ConditionName(const scheduler::v1::JobDependency& after) {
+  switch (after.condition()) {
+    case scheduler::v1::JobDependency::CONDITION_ENDED:
+      return "ended";
+    case scheduler::v1::JobDependency::CONDITION_NOT_SUCCEEDED:
+      return "not succeeded";
+    default:
+      return "succeeded";
+  }
+}
+
 std::string DescribeJob(const Job& job, absl::Time now, const Terminal& terminal) {
   std::string out;
   AddField(&out, "Name", job.name());
@@ -160,6 +174,9 @@ std::string DescribeJob(const Job& job, absl::Time now, const Terminal& terminal
   }
   AddField(&out, "Starts in", StartsIn(job, now));
   if (job.has_data_progress()) AddField(&out, "Data", DataLine(job.data_progress()));
+  for (const scheduler::v1::JobDependency& after : job.spec().after()) {
+    AddField(&out, "After", absl::StrCat(LastSegment(after.job()), ", ", ConditionName(after)));
+  }
   AddField(&out, "Bundle", job.spec().bundle());
   for (const TaskGroup& group : job.spec().task_groups()) {
     AddField(

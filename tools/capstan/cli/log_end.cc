@@ -1,10 +1,18 @@
 #include "tools/capstan/cli/log_end.h"
 
+#include <algorithm>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "tools/capstan/cli/job_text.h"
 
 namespace capstan::cli {
+namespace {
+
+constexpr size_t kTasksNamed = 3;
+
+}  // namespace
 
 void LogEnd::OnRecord(const telemetry::v1::Record& record) {
   const auto& attributes = record.attributes();
@@ -31,6 +39,13 @@ void LogEnd::OnJob(const scheduler::v1::Job& job) {
     if (task.pid() == 0 || (rank_.has_value() && *rank_ != task.rank())) continue;
     known_.emplace(job.generation(), task.group(), task.index());
   }
+}
+
+std::string LogEnd::Describe(const std::vector<std::string>& open) {
+  const size_t shown = std::min(open.size(), kTasksNamed);
+  std::string text = absl::StrJoin(open.begin(), open.begin() + static_cast<int64_t>(shown), ", ");
+  if (shown < open.size()) absl::StrAppend(&text, " and ", open.size() - shown, " more");
+  return text;
 }
 
 std::vector<std::string> LogEnd::Open() const {

@@ -36,6 +36,10 @@ class LogEnd {
   // Tasks whose log is not closed, `generation 2 workers-1`, in order.
   std::vector<std::string> Open() const;
 
+  // The first few of them, and how many there are beside: for a line to people. Empty if there is
+  // none.
+  static std::string Describe(const std::vector<std::string>& open);
+
   // Whether a record only closes a log, and is nothing to show.
   static bool IsEnd(const telemetry::v1::Record& record) { return record.kind() == "end"; }
 

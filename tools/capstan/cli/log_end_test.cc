@@ -79,6 +79,12 @@ TEST(LogEndTest, WhatWasThereAtFirstMustHaveBeenRead) {
   EXPECT_TRUE(end.complete());
 }
 
+TEST(LogEndTest, PeopleAreToldOfAFewTasksAndHowManyThereAreBeside) {
+  EXPECT_EQ(LogEnd::Describe({}), "");
+  EXPECT_EQ(LogEnd::Describe({"a", "b", "c"}), "a, b, c");
+  EXPECT_EQ(LogEnd::Describe({"a", "b", "c", "d", "e"}), "a, b, c and 2 more");
+}
+
 TEST(LogEndTest, FiltersNarrowWhatIsWaitedFor) {
   LogEnd rank(1, absl::nullopt);
   rank.OnCaughtUp();

@@ -37,6 +37,8 @@ absl::Status LogReader::Start() {
 absl::Status LogReader::Read(int64_t tail) {
   const int attempt = ++attempt_;
   all_ = tail == 0;
+  wanted_ = tail;
+  records_ = 0;
   StreamQuery query;
   query.stream = absl::StrCat(selection_.job, "/streams/log");
   if (tail > 0) query.tail = tail;
@@ -55,6 +57,7 @@ absl::Status LogReader::Read(int64_t tail) {
 bool LogReader::OnRecord(int attempt, const Record& record) {
   if (attempt != attempt_ || complete_) return false;
   heard_ = loop_->clock()->Read().boot;
+  ++records_;
   end_.OnRecord(record);
   if (!LogEnd::IsEnd(record)) {
     if (!keeping_) {
@@ -96,6 +99,12 @@ void LogReader::OnJob(const scheduler::v1::Job& job) {
 void LogReader::OnJobGone() {
   end_.OnJobGone();
   CheckEnd();
+}
+
+std::vector<std::string> LogReader::Unclosed(const scheduler::v1::Job& job) {
+  const bool whole = all_ || records_ < wanted_;
+  end_.OnJob(job);
+  return whole && end_.job_ended() ? end_.Open() : std::vector<std::string>();
 }
 
 void LogReader::Give(const Record& record) {

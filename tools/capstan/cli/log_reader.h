@@ -35,6 +35,9 @@ class LogReader {
   // The Job is not kept, or not any more.
   void OnJobGone();
   int64_t lines() const { return lines_; }
+  // Of a log that was read and not followed: the Tasks whose log is not closed, if the Job has
+  // ended. Empty too where only a tail was read, before which their ends may lie.
+  std::vector<std::string> Unclosed(const scheduler::v1::Job& job);
 
  private:
   // Begins to read: `tail` records, 0 for all.
@@ -57,6 +60,9 @@ class LogReader {
   // A tail is read at most twice; what comes of the first attempt is void then.
   int attempt_ = 0;
   bool all_ = false;
+  // Of the attempt: what it asked for at most, and what came.
+  int64_t wanted_ = 0;
+  int64_t records_ = 0;
   // While the first records of a tail come: the last of them.
   bool keeping_ = false;
   std::deque<telemetry::v1::Record> kept_;

@@ -3,10 +3,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "libs/utf8/utf8.h"
 
 namespace capstan::cli {
 namespace {
@@ -54,18 +57,17 @@ std::string Terminal::Paint(Colour colour_wanted, absl::string_view text) const 
 std::string WithoutControls(absl::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    const unsigned char c = static_cast<unsigned char>(text[i]);
-    // U+0080 to U+009F, which some terminals obey, are 0xc2 0x80 to 0xc2 0x9f in UTF-8.
-    const bool c1 = c == 0xc2 && i + 1 < text.size() &&
-                    static_cast<unsigned char>(text[i + 1]) < 0xa0 &&
-                    static_cast<unsigned char>(text[i + 1]) >= 0x80;
-    if (c1) {
-      absl::StrAppendFormat(&out, "\\u%04x", static_cast<unsigned char>(text[++i]));
-    } else if ((c < 0x20 && c != '\t') || c == 0x7f) {
-      absl::StrAppendFormat(&out, "\\x%02x", c);
+  while (!text.empty()) {
+    const size_t length = CharacterLength(text);
+    const absl::string_view character = text.substr(0, std::max<size_t>(length, 1));
+    text.remove_prefix(character.size());
+    if (length == 0 || (IsControl(character) && length == 1 && character != "\t")) {
+      // Terminals that are not set to UTF-8 obey bytes from 0x80 to 0x9f.
+      absl::StrAppendFormat(&out, "\\x%02x", static_cast<unsigned char>(character[0]));
+    } else if (IsControl(character) && length == 2) {
+      absl::StrAppendFormat(&out, "\\u%04x", static_cast<unsigned char>(character[1]));
     } else {
-      out.push_back(static_cast<char>(c));
+      absl::StrAppend(&out, character);
     }
   }
   return out;

@@ -36,8 +36,9 @@ std::string TextTable::Render(const Terminal& terminal, bool headers) const {
   std::vector<size_t> widths;
   std::vector<Cell> header;
   for (const std::string& text : headers_) {
-    widths.push_back(headers ? Width(text) : 0);
-    header.emplace_back(text, Colour::kBold);
+    // A column may be called by a name that came from outside.
+    header.emplace_back(WithoutControls(text), Colour::kBold);
+    widths.push_back(headers ? Width(header.back().text) : 0);
   }
   for (const std::vector<Cell>& row : rows_) {
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], Width(row[i].text));

@@ -1,5 +1,8 @@
 #include "tools/capstan/cli/text_table.h"
 
+#include <cstdint>
+#include <limits>
+
 #include "gtest/gtest.h"
 #include "tools/capstan/cli/human_format.h"
 
@@ -32,12 +35,18 @@ TEST(TerminalTest, ForeignTextCannotMoveTheCursor) {
   EXPECT_EQ(WithoutControls("\xc2\x9b"
                             "1A ä"),
             "\\u009b1A ä");
-  TextTable table({"A"});
+  // The same command in one byte, and characters that are none.
+  EXPECT_EQ(WithoutControls("\x9b"
+                            "1A\xc2 \xff\xe2\x82"),
+            "\\x9b1A\\xc2 \\xff\\xe2\\x82");
+  TextTable table({"A\x1b[2J"});
   table.AddRow({"x\x1b]0;title\x07"});
   EXPECT_EQ(table.Render(Terminal()).find('\x1b'), std::string::npos);
 }
 
 TEST(HumanFormatTest, RoundsForPeople) {
+  EXPECT_EQ(Percent(std::numeric_limits<int64_t>::max(), 1), "100%");
+  EXPECT_EQ(Percent(std::numeric_limits<int64_t>::min(), 1), "0%");
   EXPECT_EQ(HumanBytes(0), "0 B");
   EXPECT_EQ(HumanBytes(1536), "1.5 KiB");
   EXPECT_EQ(HumanBytes(int64_t{12} << 30), "12 GiB");

@@ -57,6 +57,12 @@ platform="$(mktemp -d /tmp/capstan-wrong-input-XXXXXX)"
 expect 3 'absent.yaml' --data-dir "$platform" dev up --detach --config ./absent.yaml
 printf 'fencing: {suspect_after: 3s}\n' >platform.yaml
 expect 3 'fencing.suspect_after: is 3s; expected 10s to 720h' --data-dir "$platform" dev up --detach --config platform.yaml
+printf 'credentials: {policy_valid: 2h}\n' >platform.yaml
+expect 3 'credentials.policy_valid: is 2h; expected 10s to 1h' --data-dir "$platform" dev up --detach --config platform.yaml
+printf 'node_agent: {log_limit: 0}\n' >platform.yaml
+expect 3 'node_agent.log_limit: is 0 bytes; expected 1048576 to 1099511627776' --data-dir "$platform" dev up --detach --config platform.yaml
+printf 'scheduler: {max_waiting_events: 1}\n' >platform.yaml
+expect 3 'scheduler.max_waiting_events: is 1; expected 10 to 10000000' --data-dir "$platform" dev up --detach --config platform.yaml
 rm -rf "$platform"
 expect 3 'syntax.yaml:' job submit syntax.yaml
 expect 3 'field.yaml:4:7' job submit field.yaml

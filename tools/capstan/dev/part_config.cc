@@ -125,6 +125,7 @@ class PartConfigs {
     if (settings.has_person_svid_ttl()) {
       *credentials.mutable_person_svid_ttl() = settings.person_svid_ttl();
     }
+    if (settings.has_policy_valid()) *credentials.mutable_policy_valid() = settings.policy_valid();
     credentials.set_issuer(settings.issuer());
     return credentials;
   }
@@ -161,6 +162,9 @@ class PartConfigs {
     if (config_.has_fencing()) *scheduler.mutable_fencing() = config_.fencing();
     if (config_.ended_jobs().has_in_scheduler()) {
       *scheduler.mutable_ended_jobs() = config_.ended_jobs().in_scheduler();
+    }
+    if (config_.scheduler().has_max_waiting_events()) {
+      scheduler.set_max_waiting_events(config_.scheduler().max_waiting_events());
     }
     return scheduler;
   }
@@ -202,6 +206,7 @@ class PartConfigs {
     if (settings.has_reserved()) *agent.mutable_reserved() = settings.reserved();
     *agent.mutable_accelerators() = settings.accelerators();
     if (settings.has_data_cache()) *agent.mutable_data_cache() = settings.data_cache();
+    if (settings.has_log_limit_bytes()) agent.set_log_limit_bytes(settings.log_limit_bytes());
     return agent;
   }
 

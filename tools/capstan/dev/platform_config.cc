@@ -32,6 +32,12 @@ constexpr absl::Duration kMost = absl::Hours(24 * 30);
 // Ended Jobs; the least is for tests.
 constexpr absl::Duration kLeastKept = absl::Seconds(1);
 constexpr absl::Duration kMostKept = absl::Hours(24 * 3650);
+constexpr absl::Duration kLeastPolicyValid = absl::Seconds(10);
+constexpr absl::Duration kMostPolicyValid = absl::Hours(1);
+constexpr int64_t kLeastLogLimit = int64_t{1} << 20;
+constexpr int64_t kMostLogLimit = int64_t{1} << 40;
+constexpr int64_t kLeastWaitingEvents = 10;
+constexpr int64_t kMostWaitingEvents = 10'000'000;
 
 void CheckDuration(absl::string_view field, bool present, const google::protobuf::Duration& value,
                    absl::Duration least, absl::Duration most, status::FieldErrors* errors) {
@@ -50,6 +56,8 @@ void CheckCredentials(const cli::v1::PlatformConfig::Credentials& settings,
                 kLeastTtl, kMost, errors);
   CheckDuration("credentials.person_svid_ttl", settings.has_person_svid_ttl(),
                 settings.person_svid_ttl(), kLeastTtl, kMost, errors);
+  CheckDuration("credentials.policy_valid", settings.has_policy_valid(), settings.policy_valid(),
+                kLeastPolicyValid, kMostPolicyValid, errors);
 }
 
 void CheckFencing(const config::v1::Fencing& settings, status::FieldErrors* errors) {
@@ -86,6 +94,15 @@ void CheckSharedPaths(const cli::v1::PlatformConfig::NodeAgent& settings,
                   absl::StrCat("is `", path, "`; expected the absolute path of a folder"));
     }
   }
+}
+
+void CheckSpills(const cli::v1::PlatformConfig& config, status::FieldErrors* errors) {
+  process::CheckNumber("node_agent.log_limit", config.node_agent().has_log_limit_bytes(),
+                       config.node_agent().log_limit_bytes(), kLeastLogLimit, kMostLogLimit,
+                       " bytes", errors);
+  process::CheckNumber("scheduler.max_waiting_events", config.scheduler().has_max_waiting_events(),
+                       config.scheduler().max_waiting_events(), kLeastWaitingEvents,
+                       kMostWaitingEvents, "", errors);
 }
 
 void CheckCount(absl::string_view field, int count, const cli::v1::PlatformConfig& config,
@@ -137,6 +154,7 @@ absl::StatusOr<cli::v1::PlatformConfig> ReadNewPlatformConfig(const std::string&
   CheckFencing(config.fencing(), &errors);
   CheckEndedJobs(config.ended_jobs(), &errors);
   CheckSharedPaths(config.node_agent(), &errors);
+  CheckSpills(config, &errors);
   CheckReplicas(config, &errors);
   CheckMonitoring(config.monitoring(), &errors);
   CAPSTAN_RETURN_IF_ERROR(errors.ToStatus());

@@ -1,0 +1,36 @@
+// What a Job that waits for others asks of them, and how that stands.
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_DEPENDENCIES_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_DEPENDENCIES_H_
+
+#include <string>
+
+#include "proto/capstan/scheduler/v1/job.pb.h"
+#include "services/scheduler/core/model.h"
+
+namespace capstan::scheduler {
+
+// QUEUED, and why: stands with no Queue yet.
+inline constexpr char kAwaitsJobs[] = "DEPENDENCY";
+
+enum class DependencyStanding { kOpen, kMet, kFailed };
+
+// How a Job in that state stands to what is asked of it.
+DependencyStanding StandingOf(capstan::scheduler::v1::JobDependency::Condition condition,
+                              capstan::scheduler::v1::Job::State state);
+
+// All that the Job waits for have ended as asked.
+bool DependenciesMet(const JobEntry& job);
+
+// `to succeed`.
+std::string ConditionInWords(capstan::scheduler::v1::JobDependency::Condition condition);
+
+// `waits for projects/p/jobs/a to succeed, and for 2 more Jobs`: the first that has not ended as
+// asked. The words stay the same while these do.
+std::string AwaitedInWords(const JobEntry& job);
+
+// The same of each, with the state in which it is now.
+std::string AwaitedInWords(const JobEntry& job, const Model& model);
+
+}  // namespace capstan::scheduler
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_DEPENDENCIES_H_

@@ -589,6 +589,42 @@ TEST_F(AccessMatrixTest, NodesActForTasksThatWerePlacedOnThem) {
   EXPECT_EQ(seen, requests.size());
 }
 
+// A Project that is not there, named in each method that acts in one: whoever may see it is told,
+// and nobody else can tell it from one that is there.
+TEST_F(AccessMatrixTest, AProjectThatIsNotThereIsNamedToThoseWhoMaySeeItAlone) {
+  int asked = 0;
+  for (const Part& part : parts_) {
+    // Who ran `dev up` is admin.
+    const auto admins = DialAlone(part.address, CredentialsOf(Person("0"), part.name));
+    const auto viewers = DialAlone(part.address, CredentialsOf(Person(kViewer), part.name));
+    for (const Method& method : part.methods) {
+      if (!method.Admits(AccessRule::CALLER_PERSON) || method.rule.permission().empty() ||
+          method.rule.resource_field().empty()) {
+        continue;
+      }
+      SCOPED_TRACE(method.path);
+      ++asked;
+      const auto name_in = [&](absl::string_view project) {
+        return absl::StrReplaceAll(NameFor(method, "serve"), {{"projects/default", project}});
+      };
+      const auto call = [&](const std::shared_ptr<grpc::Channel>& channel,
+                            absl::string_view project) {
+        return RawCall(channel, method.path, *RequestOf(method, name_in(project)), kPatience);
+      };
+      const grpc::Status told = call(admins, "projects/nowhere");
+      EXPECT_EQ(told.error_code(), StatusCode::NOT_FOUND) << told.error_message();
+      EXPECT_EQ(status::Reason(rpc::FromGrpcStatus(told)), "PROJECT_NOT_FOUND");
+      const grpc::Status missing = call(viewers, "projects/nowhere");
+      const grpc::Status forbidden = call(viewers, "projects/other");
+      EXPECT_EQ(missing.error_code(), StatusCode::PERMISSION_DENIED) << missing.error_message();
+      EXPECT_EQ(forbidden.error_code(), StatusCode::PERMISSION_DENIED);
+      EXPECT_EQ(absl::StrReplaceAll(missing.error_message(), {{"nowhere", "other"}}),
+                forbidden.error_message());
+    }
+  }
+  EXPECT_GT(asked, 20);
+}
+
 // A person who is denied is refused at once: on open connections, on new ones, and in streams that
 // are open. Let in again, they come in.
 TEST_F(AccessMatrixTest, WhoIsDeniedIsOut) {

@@ -113,6 +113,7 @@ class Servers {
         audit_, audit::AuditLog::Open(folder_.path() + "/audit.chain", "scheduler", clock_));
     credentials::v1::PolicySnapshot snapshot;
     snapshot.set_valid_seconds(3600);
+    snapshot.add_projects()->set_name("projects/p");
     credentials::v1::RoleBinding& binding = *snapshot.add_role_bindings();
     binding.set_name("projects/p/roleBindings/b");
     binding.set_member(absl::StrCat("person/", kPerson));

@@ -32,6 +32,8 @@ constexpr int kCheckpointEvery = 5;
 // Nothing that goes wrong in a run may hold its Job up for so long.
 constexpr absl::Duration kBound = absl::Seconds(120);
 constexpr absl::Duration kClearedWithin = absl::Seconds(30);
+// Two of the longest pauses of an agent that telemetry did not answer.
+constexpr absl::Duration kLogsClosedWithin = absl::Seconds(60);
 constexpr absl::Duration kCallBound = absl::Seconds(4);
 constexpr absl::Duration kPoll = absl::Milliseconds(150);
 
@@ -152,9 +154,18 @@ void JudgeLogs(TestPlatform& platform, const std::string& id, int ranks, const W
     for (int64_t generation = 1; generation <= log.last_generation(); ++generation) {
       const auto life = log.lives().find({generation, rank});
       if (life == log.lives().end()) continue;
-      const std::string text =
-          platform.MustCapstan({"job", "logs", id, "--rank", absl::StrCat(rank), "--generation",
-                                absl::StrCat(generation)});
+      // The Job's end overtakes its last lines. Following ends once each log is closed, or says
+      // that it waited for that in vain: after an outage an agent may pause for longer.
+      CommandResult read;
+      EXPECT_TRUE(platform.Await(
+          [&] {
+            read = platform.Capstan({"job", "logs", id, "--follow", "--rank", absl::StrCat(rank),
+                                     "--generation", absl::StrCat(generation)});
+            return read.exit_code == 0 && read.err.empty();
+          },
+          kLogsClosedWithin))
+          << id << " generation " << generation << " rank " << rank << ": " << read.err;
+      const std::string& text = read.out;
       int64_t expected = life->second.first_step;
       for (size_t at = 0; (at = text.find("step ", at)) != std::string::npos;) {
         at += 5;
@@ -276,7 +287,9 @@ void CrashPlatform::JudgeStores() {
                                                         {"executor", "uids"},
                                                         {"node_agent", "tasks"},
                                                         {"node_agent", "cursors"},
-                                                        {"node_agent", "orders"}}) {
+                                                        {"node_agent", "orders"},
+                                                        {"scheduler", "pin_releases"},
+                                                        {"data_loader", "pin"}}) {
     std::vector<std::string> left;
     platform_->Await(
         [&, part = part, kind = kind] {

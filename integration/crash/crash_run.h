@@ -34,8 +34,8 @@ class CrashPlatform {
  private:
   // Every Job that was submitted is there and has succeeded.
   void JudgeJobs();
-  // Nothing of ended Jobs stays in the stores of executor and agent: Tasks, orders, cursors, uids.
-  // Looks into SQLite files alone.
+  // Nothing of ended Jobs stays in the stores of executor and agent (Tasks, orders, cursors, uids),
+  // and none of their pins in those of scheduler and data_loader. Looks into SQLite files alone.
   void JudgeStores();
 
   std::unique_ptr<TestPlatform> platform_;

@@ -38,5 +38,21 @@ for service in credentials scheduler executor node_agent data_loader telemetry c
   [[ "$code" == 2 ]] || fail "$service: without a file it ended with $code"
   "$program" --help | grep -q -- "Example: ${service}_main --config" || fail "$service: no example"
 done
+# refused SERVICE LINE EXPECTED: the example with one more line ends with 3 and names what is wrong.
+refused() {
+  local code=0
+  { cat "$work/$1.yaml" && echo "$2"; } >"$work/wrong.yaml"
+  "services/$1/$1_main" --config "$work/wrong.yaml" --check-config >"$work/out" 2>&1 || code=$?
+  [[ "$code" == 3 ]] || fail "$1: '$2' ended with $code"
+  grep -qF "$3" "$work/out" || fail "$1: '$2': $(cat "$work/out")"
+}
+refused credentials 'policy_valid: 9s' 'policy_valid: is 9s; expected 10s to 1h'
+refused credentials 'policy_valid: 61min' 'policy_valid'
+refused node_agent 'log_limit: 1023Ki' 'log_limit: is 1047552 bytes; expected 1048576 to 1099511627776'
+refused node_agent 'log_limit: 0' 'log_limit: is 0 bytes; expected'
+refused node_agent 'log_limit: 2Ti' 'log_limit: is'
+refused scheduler 'max_waiting_events: 9' 'max_waiting_events: is 9; expected 10 to 10000000'
+refused scheduler 'max_waiting_events: -1' 'max_waiting_events: is -1; expected'
+
 [[ ! -e /var/lib/capstan ]] || fail "something was started"
 echo "all examples are right"

@@ -26,12 +26,12 @@
 namespace capstan::integration {
 namespace {
 
-constexpr char kPrograms[] = "services";
-constexpr char kAgent[] = "services/node_agent/node_agent_main";
-constexpr char kExecutor[] = "services/executor/executor_main";
+constexpr absl::string_view kServices[] = {"cluster_manager", "credentials", "data_loader",
+                                           "executor",        "node_agent",  "scheduler",
+                                           "telemetry"};
 
-std::string Absolute(const char* path) {
-  char* resolved = realpath(path, nullptr);
+std::string Absolute(const std::string& path) {
+  char* resolved = realpath(path.c_str(), nullptr);
   std::string absolute = resolved == nullptr ? path : resolved;
   free(resolved);
   return absolute;
@@ -81,7 +81,7 @@ absl::optional<std::string> Fleet::Unable() {
   return Network::Unable();
 }
 
-Fleet::Fleet(Options options) : options_(options) {}
+Fleet::Fleet(Options options) : options_(std::move(options)) {}
 
 Fleet::~Fleet() {
   // What is cut off cannot say that its Tasks have ended, and waits to.
@@ -121,7 +121,13 @@ bool Fleet::Start() {
   etcd_ = *std::move(etcd);
   network_ = *std::move(network);
   platform_ = std::make_unique<TestPlatform>(PlatformConfig());
-  platform_->Up({"--split", Absolute(kPrograms)});
+  const std::string programs = platform_->folder() + "/programs";
+  mkdir(programs.c_str(), 0755);
+  for (const absl::string_view service : kServices) {
+    mkdir(absl::StrCat(programs, "/", service).c_str(), 0755);
+    Use(options_.services, service);
+  }
+  platform_->Up({"--split", programs});
   if (::testing::Test::HasFailure()) return false;
   for (int host = 0; host < options_.hosts; ++host) {
     const std::string name = absl::StrCat("h", host);
@@ -135,6 +141,20 @@ bool Fleet::Start() {
     EXPECT_TRUE(platform_->Await([&] { return IsNode(host); })) << "host " << host;
   }
   return !::testing::Test::HasFailure();
+}
+
+std::string Fleet::ProgramOf(absl::string_view service) const {
+  return absl::StrCat(platform_->folder(), "/programs/", service, "/", service, "_main");
+}
+
+void Fleet::Use(const std::string& services, absl::string_view part) {
+  // A replica is named after its service: scheduler-2.
+  const absl::string_view service = part.substr(0, part.find('-'));
+  const std::string program = Absolute(absl::StrCat(services, "/", service, "/", service, "_main"));
+  const std::string link = ProgramOf(service);
+  const std::string next = link + ".new";
+  EXPECT_EQ(symlink(program.c_str(), next.c_str()), 0) << program;
+  EXPECT_EQ(rename(next.c_str(), link.c_str()), 0) << link;
 }
 
 std::string Fleet::ProcessConfig(const std::string& folder, const std::string& identity) {
@@ -152,11 +172,11 @@ std::string Fleet::ProcessConfig(const std::string& folder, const std::string& i
       ".log}\n  monitoring: {inventory: {addresses: [", Replicas(*endpoints, "telemetry"), "]}}\n");
 }
 
-void Fleet::SpawnOn(int host, const char* program, const std::string& config,
+void Fleet::SpawnOn(int host, absl::string_view service, const std::string& config,
                     const std::string& output_file, absl::optional<dev::Child>* child) {
   dev::SpawnOptions spawn;
   spawn.argv = network_->On(host);
-  spawn.argv.insert(spawn.argv.end(), {Absolute(program), "--config", config});
+  spawn.argv.insert(spawn.argv.end(), {ProgramOf(service), "--config", config});
   spawn.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"};
   spawn.output_file = output_file;
   auto spawned = dev::Child::Spawn(spawn);
@@ -184,7 +204,7 @@ void Fleet::StartHost(int host) {
                             << "{addresses: [" << Replicas(*endpoints, "scheduler")
                             << "]}\nfirst_uid: 80000\nlast_uid: 89999\n";
     }
-    SpawnOn(host, kExecutor, config, folder + ".out", &here.executor);
+    SpawnOn(host, "executor", config, folder + ".out", &here.executor);
   }
   if (host >= nodes()) return;
   const std::string config = here.folder + ".yaml";
@@ -204,7 +224,7 @@ void Fleet::StartHost(int host) {
                           << network_->address(host) << ":7107}}\naccelerators: {slot: "
                           << options_.slots * (IsEast(host) ? 2 : 1) << "}\n";
   }
-  SpawnOn(host, kAgent, config, here.folder + ".out", &here.agent);
+  SpawnOn(host, "node_agent", config, here.folder + ".out", &here.agent);
 }
 
 void Fleet::RestartAgent(int host) {
@@ -212,7 +232,7 @@ void Fleet::RestartAgent(int host) {
   dev::SignalProcess(here.agent->id(), SIGTERM);
   waitpid(here.agent->id().pid, nullptr, 0);
   here.agent.reset();
-  SpawnOn(host, kAgent, here.folder + ".yaml", here.folder + ".out", &here.agent);
+  SpawnOn(host, "node_agent", here.folder + ".yaml", here.folder + ".out", &here.agent);
 }
 
 std::vector<pid_t> Fleet::PidsOn(int host) const {

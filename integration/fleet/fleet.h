@@ -21,12 +21,17 @@ namespace capstan::integration {
 // Failures are GoogleTest's. One thread, which must outlive it.
 class Fleet {
  public:
+  // The services' programs of this version: `<service>/<service>_main`.
+  static constexpr char kOwnServices[] = "services";
+
   struct Options {
     int hosts = 3;
     int etcd_members = 3;
     int schedulers = 2;
     int data_loaders = 1;
     int cluster_managers = 1;
+    // Folder of the services' programs that are started first.
+    std::string services = kOwnServices;
     // Lines of PlatformConfig.
     absl::string_view config = "";
     // Devices named `slot` that each host has: one a Task, to spread a gang.
@@ -51,6 +56,10 @@ class Fleet {
   TestPlatform& platform() { return *platform_; }
   Network& network() { return *network_; }
   testenv::EtcdServer& etcd() { return *etcd_; }
+
+  // From now on `part`, or with `node_agent` the hosts' agents, is started from the programs in the
+  // folder `services`; another replica of its service too, once it is started again.
+  void Use(const std::string& services, absl::string_view part);
 
   // Name of the scheduler's part that leads, by its metrics; empty while none does.
   std::string Leader();
@@ -83,9 +92,11 @@ class Fleet {
   std::string ClusterOf(int host) const { return IsEast(host) ? "east" : "local"; }
   // The part of a configuration that every process has, with a join token beside it.
   std::string ProcessConfig(const std::string& folder, const std::string& identity);
-  void SpawnOn(int host, const char* program, const std::string& config,
+  void SpawnOn(int host, absl::string_view service, const std::string& config,
                const std::string& output_file, absl::optional<dev::Child>* child);
   std::string PlatformConfig() const;
+  // Where the program to start lies: a link to one version's.
+  std::string ProgramOf(absl::string_view service) const;
   std::vector<pid_t> PidsOn(int host) const;
   void StopAgents();
 

@@ -258,6 +258,9 @@ TEST_F(CliTest, ShellsCompleteCommandsOptionsValuesAndNames) {
     terminal->Type(absl::StrCat("cd ", platform_->folder(), "\n"));
     terminal->Type("capstan job submit trai\t--dry-run\n");
     EXPECT_TRUE(terminal->AwaitText("train.yaml is good", absl::Seconds(30))) << terminal->shown();
+    terminal->Type("capstan job submit train.yaml --job-id next --after dig\t--dry-run -o name\n");
+    EXPECT_TRUE(terminal->AwaitText("projects/default/jobs/next", absl::Seconds(30)))
+        << terminal->shown();
     // What fits is listed with what it means.
     terminal->Type("capstan access \t\t");
     EXPECT_TRUE(terminal->AwaitText("Say whether you may do", absl::Seconds(30)))

@@ -126,7 +126,8 @@ TEST_F(FaultsTest, TheJobFinishesWhateverPartIsKilled) {
   EXPECT_EQ(log.Count("end", 1), kRanks);
   ExpectNoViolation();
   // Every line that the Tasks wrote, once and in order.
-  const std::string logs = platform_->MustCapstan({"job", "logs", "steady", "--rank", "1"});
+  const std::string logs =
+      platform_->MustCapstan({"job", "logs", "steady", "--follow", "--rank", "1"});
   int64_t line = 0;
   size_t at = 0;
   while ((at = logs.find("step ", at)) != std::string::npos) {

@@ -4,7 +4,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "libs/auth/spiffe_id.h"
+#include "services/credentials/core/jwt_keyring.h"
 
 namespace capstan::simulation {
 
@@ -14,6 +14,10 @@ using session::TaskId;
 namespace dl = ::capstan::dataloader::v1;
 
 namespace {
+
+// A third of a Task's certificate's life.
+constexpr absl::Duration kRenewEvery = absl::Seconds(60);
+constexpr absl::Duration kRenewAgain = absl::Seconds(5);
 
 void LogDesired(Process* who, const SessionDown& message) {
   for (const auto& task : message.desired().tasks()) {
@@ -28,7 +32,8 @@ void LogDesired(Process* who, const SessionDown& message) {
 }  // namespace
 
 AgentActor::AgentActor(Network* network, Machine* machine, std::string cluster, std::string node,
-                       ExecutorActor* executor, LoaderActor* loader, CredentialsActor* credentials)
+                       ExecutorActor* executor, LoaderActor* loader,
+                       std::vector<CredentialsActor*> credentials, const Mutants* mutants)
     : Process(&network->world(), "agent-" + node, &machine->clock()),
       network_(network),
       machine_(machine),
@@ -36,7 +41,8 @@ AgentActor::AgentActor(Network* network, Machine* machine, std::string cluster, 
       node_(std::move(node)),
       executor_(executor),
       loader_(loader),
-      credentials_(credentials) {
+      credentials_(std::move(credentials)),
+      mutants_(mutants) {
   machine_->SetListener(
       {[this](const TaskId& id, const ShimStatus& status) {
          Run(life(), [this, id, status] { Apply(node_agent::ShimReported{id, status}); });
@@ -68,6 +74,7 @@ void AgentActor::OnCrash() {
   pipe_.reset();
   core_.reset();
   up_.reset();
+  kept_.clear();
 }
 
 void AgentActor::OnAlarm() { Apply(node_agent::Tick{}); }
@@ -141,6 +148,7 @@ void AgentActor::CarryOut(const node_agent::Effect& effect) {
         });
   } else if (const auto* place = std::get_if<MakePlace>(&effect)) {
     machine_->MakePlace(place->id);
+    credentials_.front()->witness().Placed(Task(place->id).ToString(), Node().ToString());
     Place made;
     made.folder = absl::StrCat("/tasks/", place->id.Path());
     made.cgroup.set_v2(absl::StrCat("/cgroup/", place->id.Path()));
@@ -149,6 +157,12 @@ void AgentActor::CarryOut(const node_agent::Effect& effect) {
     AnswerSoon(furnish->id, furnish->ticket, absl::OkStatus());
   } else if (const auto* identity = std::get_if<node_agent::IssueIdentity>(&effect)) {
     IssueIdentity(*identity);
+  } else if (const auto* keep = std::get_if<KeepIdentity>(&effect)) {
+    // As the agent's own renewals: long before the end of what was just got.
+    kept_[keep->order.id] = next_kept_;
+    RenewLater(keep->order.id, next_kept_++, kRenewEvery);
+  } else if (const auto* drop = std::get_if<DropIdentity>(&effect)) {
+    if (!mutants_->agent_keeps_identities) kept_.erase(drop->id);
   } else if (const auto* check = std::get_if<CheckPorts>(&effect)) {
     TakenPorts taken;
     const uint64_t one_in = machine_->program().port_taken_one_in;
@@ -206,19 +220,65 @@ void AgentActor::CarryOut(const node_agent::Effect& effect) {
   }
 }
 
-void AgentActor::IssueIdentity(const node_agent::IssueIdentity& order) {
+auth::SpiffeId AgentActor::Node() const {
+  return auth::SpiffeId::Node(CredentialsActor::kDomain, cluster_, node_);
+}
+
+auth::SpiffeId AgentActor::Task(const TaskId& id) {
+  return auth::SpiffeId::Task(CredentialsActor::kDomain, "p", "default", id.job_uid, id.generation,
+                              id.group, id.index);
+}
+
+void AgentActor::AskForSvid(const TaskId& id, std::function<void(const absl::Status&)> done) {
+  if (!machine_->Holds(id)) {
+    world().Violate(
+        absl::StrCat(name(), " asks for a certificate of ", id.Path(), ", which is no more"));
+  }
   credentials::IssueTaskSvid ask;
-  ask.node = auth::SpiffeId::Node(CredentialsActor::kDomain, cluster_, node_);
+  ask.node = Node();
   ask.serial = std::string(32, '4');
-  ask.task = auth::SpiffeId::Task(CredentialsActor::kDomain, "p", "default", order.id.job_uid,
-                                  order.id.generation, order.id.group, order.id.index);
+  ask.task = Task(id);
   ask.key.spki = absl::StrCat("key-", world().random().Uuid4());
-  network_->Call<credentials::Outcome>(
-      this, credentials_, [this, ask](auto reply) { credentials_->Ask(ask, std::move(reply)); },
-      [this, id = order.id, ticket = order.ticket,
-       folder = order.folder](const absl::StatusOr<credentials::Outcome>& done) {
-        Answer(id, ticket, done.status(), node_agent::Directory{folder + "/svid"});
+  CredentialsActor* const replica = credentials_[world().random().Below(credentials_.size())];
+  network_->Call<credentials::Answer>(
+      this, replica, [replica, ask](auto reply) { replica->Ask(ask, std::move(reply)); },
+      [done = std::move(done)](const absl::StatusOr<credentials::Answer>& answer) {
+        done(answer.status());
       });
+}
+
+void AgentActor::IssueIdentity(const node_agent::IssueIdentity& order) {
+  AskForSvid(order.id, [this, id = order.id, ticket = order.ticket,
+                        folder = order.folder](const absl::Status& done) {
+    Answer(id, ticket, done, node_agent::Directory{folder + "/svid"});
+  });
+}
+
+void AgentActor::RenewLater(const TaskId& id, int64_t kept, absl::Duration delay) {
+  Later(delay * world().random().Between(int64_t{90}, int64_t{110}) / 100, [this, id, kept] {
+    const auto order = kept_.find(id);
+    if (order == kept_.end() || order->second != kept) return;
+    AskForSvid(id, [this, id, kept](const absl::Status& done) {
+      RenewLater(id, kept, done.ok() ? kRenewEvery : kRenewAgain);
+      if (done.ok()) AskForToken(id);
+    });
+  });
+}
+
+void AgentActor::AskForToken(const TaskId& id) {
+  credentials::IssueTaskJwt ask;
+  ask.node = Node();
+  ask.serial = std::string(32, '4');
+  ask.task = Task(id);
+  ask.job = absl::StrCat("projects/p/jobs/", id.job_uid);
+  ask.audiences = {"cloud"};
+  ask.ttl = absl::Minutes(5);
+  ask.algorithm = credentials::kJwtAlgorithms[world().random().Below(2)];
+  ask.token_id = world().random().Uuid4();
+  CredentialsActor* const replica = credentials_[world().random().Below(credentials_.size())];
+  network_->Call<credentials::Answer>(
+      this, replica, [replica, ask](auto reply) { replica->Ask(ask, std::move(reply)); },
+      [](const absl::StatusOr<credentials::Answer>&) {});
 }
 
 void AgentActor::Dial() {

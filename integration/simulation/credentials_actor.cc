@@ -3,61 +3,96 @@
 #include <utility>
 #include <variant>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "services/credentials/core/credentials_core.h"
 #include "services/credentials/core/serial.h"
 #include "services/credentials/core/store_key.h"
 
 namespace capstan::simulation {
+namespace {
 
-using credentials::CallId;
-using credentials::CredentialsCore;
+using credentials::Answer;
 using credentials::Event;
 
-CredentialsActor::CredentialsActor(World* world, const MachineClock* clock, const Mutants* mutants)
-    : Process(world, "credentials", clock), mutants_(mutants), witness_(world, &disk_) {}
+// Short lives, so that renewals and rotations fall into a scenario.
+credentials::CoreConfig Config() {
+  credentials::CoreConfig config;
+  config.task_svid_ttl = absl::Minutes(3);
+  config.jwt_default_ttl = absl::Minutes(1);
+  config.jwt_keys = {.rotate_after = absl::Minutes(4),
+                     .publish_before = absl::Minutes(1),
+                     .max_token_ttl = absl::Minutes(1)};
+  return config;
+}
+
+}  // namespace
+
+CredentialsWitness::Lives CredentialsActor::Lives() {
+  const credentials::CoreConfig config = Config();
+  return {.certificate = config.svid_ttl,
+          .task_certificate = config.task_svid_ttl,
+          .token = config.jwt_keys.max_token_ttl,
+          .publish_before = config.jwt_keys.publish_before};
+}
+
+CredentialsActor::CredentialsActor(Network* network, const MachineClock* clock, std::string name,
+                                   StoreServer* server, CredentialsWitness* witness,
+                                   const Mutants* mutants)
+    : Process(&network->world(), std::move(name), clock),
+      network_(network),
+      server_(server),
+      witness_(witness),
+      mutants_(mutants) {}
 
 void CredentialsActor::OnStart() {
-  core_ = std::make_unique<CredentialsCore>(credentials::CoreConfig());
-  std::vector<store::KeyValue> records;
-  for (store::KeyValue& kv : disk_.Read()) {
-    if (absl::StartsWith(kv.key, credentials::kAuditPrefix)) continue;
-    if (mutants_->credentials_forgets_denials &&
-        absl::StartsWith(kv.key, credentials::kDenyPrefix)) {
-      continue;
-    }
-    records.push_back(std::move(kv));
-  }
-  const absl::Status loaded = core_->Load(records);
-  if (!loaded.ok()) return world().Violate(absl::StrCat("credentials: ", loaded.ToString()));
-  witness_.Loaded();
-  pipe_ = std::make_unique<CommitPipe>(this, &disk_,
-                                       CommitPipe::BehindIf(mutants_->credentials_acts_first));
-  if (core_->initialised()) {
-    serving_ = true;
-    if (!mutants_->credentials_forgets_denials) witness_.Published(core_->Snapshot());
-  } else {
-    credentials::FirstRun first;
-    first.trust_domain.set_schema(credentials::kSchema);
-    first.trust_domain.set_name(kDomain);
-    first.admin_uid = 1000;
-    first.project_uid = world().random().Uuid4();
-    Apply(first, 0);
-    pipe_->Submit({}, {}, [this](int64_t) { serving_ = true; });
-  }
-  // Makes the keys that are missing.
-  Apply(credentials::Tick{}, 0);
+  witness_->Started(name());
+  strand_ = std::make_unique<ProcessStrand>(this);
+  logger_ = std::make_unique<log::Logger>("credentials", &strand_->clock(), &no_log_);
+  metrics_ = std::make_unique<metrics::Registry>("credentials");
+  store_ = std::make_unique<RemoteStore>(network_, this, server_, mutants_);
+  signer_ = std::make_unique<Signer>(this);
+  jwt_keys_ = std::make_unique<JwtKeys>(this);
+  credentials::FirstRun first;
+  first.trust_domain.set_schema(credentials::kSchema);
+  first.trust_domain.set_name(kDomain);
+  first.admin_uid = 1000;
+  first.project_uid = world().random().Uuid4();
+  engine_ = std::make_unique<credentials::Engine>(
+      credentials::Engine::Options{.core = Config(), .replica = name(), .first_run = first},
+      credentials::Engine::Deps{
+          .strand = strand_.get(),
+          .store = store_.get(),
+          .signer = signer_.get(),
+          .jwt_keys = jwt_keys_.get(),
+          .log = logger_.get(),
+          .metrics = metrics_.get(),
+          .on_policy =
+              [this](const std::shared_ptr<const credentials::v1::PolicySnapshot>& policy) {
+                world().Log(name(), policy == nullptr
+                                        ? "knows no policy"
+                                        : absl::StrCat("publishes policy ", policy->revision()));
+                if (policy != nullptr) witness_->Published(name(), *policy);
+              },
+          .on_jwt_keys =
+              [this](const credentials::JwtKeySet& keys) {
+                world().Log(name(), absl::StrCat("publishes keys ", keys.sequence));
+                witness_->Published(name(), keys);
+              }});
+  engine_->Start([this](const absl::Status& loaded) {
+    world().Log(name(), absl::StrCat("has loaded: ", absl::StatusCodeToString(loaded.code())));
+  });
 }
 
 void CredentialsActor::OnCrash() {
-  pipe_->Crash();
-  pipe_.reset();
-  core_.reset();
-  calls_.clear();
-  serving_ = false;
+  engine_.reset();
+  jwt_keys_.reset();
+  signer_.reset();
+  store_.reset();
+  metrics_.reset();
+  logger_.reset();
+  strand_.reset();
 }
-
-void CredentialsActor::OnAlarm() { Apply(credentials::Tick{}, 0); }
 
 std::string CredentialsActor::Serial() {
   Random& random = world().random();
@@ -71,60 +106,70 @@ std::string CredentialsActor::Serial() {
 }
 
 void CredentialsActor::Ask(Event event, Reply reply) {
-  if (!serving_) return reply(absl::UnavailableError("credentials does not serve"));
-  const CallId call = next_call_++;
+  // As placement_verifier.h has it: what was not placed on the Node ends before the engine.
+  const auto foreign = [this](const auto& ask) {
+    return !mutants_->grants_unchecked &&
+           !witness_->IsPlaced(ask.task.ToString(), ask.node.ToString());
+  };
+  const auto* svid = std::get_if<credentials::IssueTaskSvid>(&event);
+  const auto* jwt = std::get_if<credentials::IssueTaskJwt>(&event);
+  if ((svid != nullptr && foreign(*svid)) || (jwt != nullptr && foreign(*jwt))) {
+    return reply(absl::PermissionDeniedError("simulated: the grant is not for this"));
+  }
   std::visit(
-      [this, call](auto& e) {
-        if constexpr (requires { e.call; }) e.call = call;
+      [this](auto& e) {
         if constexpr (requires { e.key.serial; }) e.key.serial = Serial();
       },
       event);
-  calls_[call] = std::move(reply);
-  Apply(event, call);
+  const int64_t ticket = witness_->Asked(event);
+  engine_->Submit(
+      event, [this, event, ticket, reply = std::move(reply)](const absl::StatusOr<Answer>& answer) {
+        world().Log(name(), absl::StrCat("answers ", event.index(), " ",
+                                         absl::StatusCodeToString(answer.status().code())));
+        if (answer.ok()) witness_->Answered(event, ticket);
+        if (answer.ok() && signed_.has_value()) witness_->Signed(event, *signed_);
+        if (answer.ok() && signed_token_.has_value()) {
+          witness_->Signed(event, *signed_token_, signed_by_);
+        }
+        signed_.reset();
+        signed_token_.reset();
+        reply(answer);
+      });
 }
 
-void CredentialsActor::Apply(const Event& event, CallId call) {
-  witness_.Asked(event, call);
-  credentials::Step step = core_->Apply(event, Read());
-  std::vector<store::Put> audits;
-  for (const store::Put& put : step.puts) {
-    if (absl::StartsWith(put.key, credentials::kAuditPrefix)) audits.push_back(put);
-  }
-  pipe_->Submit(std::move(step.puts), std::move(step.deletes),
-                [this, my_life = life(), event, audits = std::move(audits),
-                 after = std::move(step.after)](int64_t) {
-                  for (const credentials::Effect& effect : after) {
-                    if (up() && life() == my_life) CarryOut(effect, event, audits);
-                  }
-                });
-  SetAlarm(core_->NextDeadline());
+absl::StatusOr<std::string> CredentialsActor::Signer::Sign(const credentials::IssueOrder& order) {
+  actor_->signed_ = order;
+  return order.serial;
 }
 
-void CredentialsActor::CarryOut(const credentials::Effect& effect, const Event& event,
-                                const std::vector<store::Put>& audits) {
-  if (const auto* publish = std::get_if<credentials::PublishPolicy>(&effect)) {
-    world().Log(name(), absl::StrCat("publishes policy ", publish->snapshot->revision()));
-    return witness_.Published(*publish->snapshot);
-  }
-  if (const auto* make = std::get_if<credentials::MakeJwtKey>(&effect)) {
-    Later(absl::Milliseconds(50), [this, algorithm = make->algorithm] {
-      capstan::credentials::v1::JwtKeyRecord key;
-      key.set_algorithm(algorithm);
-      key.set_key_id(world().random().Uuid4());
-      key.set_public_jwk("{}");
-      Apply(credentials::JwtKeyMade{algorithm, key}, 0);
-    });
-    return;
-  }
-  const auto* answer = std::get_if<credentials::Reply>(&effect);
-  if (answer == nullptr) return;
-  const auto call = calls_.find(answer->call);
-  if (call == calls_.end()) return;
-  world().Log(name(), absl::StrCat("answers ", answer->call, " ",
-                                   absl::StatusCodeToString(answer->outcome.status().code())));
-  witness_.Answered(event, answer->call, answer->outcome, Read().wall, audits);
-  call->second(answer->outcome);
-  calls_.erase(call);
+void CredentialsActor::JwtKeys::Make(
+    const std::string& algorithm,
+    absl::AnyInvocable<void(absl::StatusOr<credentials::v1::JwtKeyRecord>)> done) {
+  // Making one takes long enough for another replica to be faster.
+  actor_->Later(
+      actor_->world().random().Between(absl::Milliseconds(5), absl::Seconds(2)),
+      [actor = actor_, algorithm, done = std::make_shared<decltype(done)>(std::move(done))] {
+        credentials::v1::JwtKeyRecord key;
+        key.set_algorithm(algorithm);
+        key.set_key_id(absl::StrCat(actor->name(), "-", actor->world().random().Uuid4()));
+        key.set_public_jwk(absl::StrCat("public ", key.key_id()));
+        (*done)(key);
+      });
+}
+
+void CredentialsActor::JwtKeys::Open(const std::vector<credentials::v1::JwtKeyRecord>& records,
+                                     absl::AnyInvocable<void(absl::Status)> done) {
+  open_.clear();
+  for (const auto& record : records) open_.insert(record.key_id());
+  done(absl::OkStatus());
+}
+
+absl::StatusOr<std::string> CredentialsActor::JwtKeys::Sign(const credentials::JwtOrder& order) {
+  if (open_.count(order.key_id) == 0) return absl::UnavailableError("KEY_NOT_OPEN");
+  if (first_.empty()) first_ = order.key_id;
+  actor_->signed_by_ = actor_->mutants_->credentials_keeps_first_key ? first_ : order.key_id;
+  actor_->signed_token_ = order;
+  return absl::StrCat("by ", actor_->signed_by_);
 }
 
 }  // namespace capstan::simulation

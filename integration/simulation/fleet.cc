@@ -16,6 +16,7 @@ Fleet::Fleet(const FleetConfig& config)
     : config_(config),
       world_(config.seed),
       network_(&world_),
+      credentials_witness_(&world_, &credentials_store_.disk, CredentialsActor::Lives()),
       witness_(&world_, &store_.disk),
       service_clock_(&world_) {
   if (config.print_log) world_.PrintLog();
@@ -25,7 +26,13 @@ Fleet::Fleet(const FleetConfig& config)
   };
   loader_ = std::make_unique<LoaderActor>(&world_, clock(), &witness_, &config_.mutants);
   telemetry_ = std::make_unique<TelemetryActor>(&world_, clock(), &config_.mutants);
-  credentials_ = std::make_unique<CredentialsActor>(&world_, clock(), &config_.mutants);
+  credentials_store_.applied = [this] { credentials_witness_.Stored(); };
+  std::vector<CredentialsActor*> credentials;
+  for (const char* name : {"credentials-a", "credentials-b"}) {
+    credentials_.push_back(std::make_unique<CredentialsActor>(
+        &network_, clock(), name, &credentials_store_, &credentials_witness_, &config_.mutants));
+    credentials.push_back(credentials_.back().get());
+  }
   std::vector<SchedulerActor*> schedulers;
   for (const char* name : {"scheduler-a", "scheduler-b"}) {
     schedulers_.push_back(std::make_unique<SchedulerActor>(
@@ -44,12 +51,12 @@ Fleet::Fleet(const FleetConfig& config)
                                                     config.mutants.shim_ignores_deadline));
       agents_.push_back(std::make_unique<AgentActor>(&network_, machines_.back().get(), cluster,
                                                      node, executors_.back().get(), loader_.get(),
-                                                     credentials_.get()));
+                                                     credentials, &config_.mutants));
       nodes.push_back(auth::SpiffeId::Node(CredentialsActor::kDomain, cluster, node));
     }
   }
   user_ = std::make_unique<User>(&world_, &service_clock_);
-  people_ = std::make_unique<People>(&network_, &service_clock_, credentials_.get(), nodes);
+  people_ = std::make_unique<People>(&network_, &service_clock_, credentials, nodes);
   std::vector<Operators::Place> places;
   for (size_t i = 0; i < machines_.size(); ++i) {
     places.push_back({{nodes[i].cluster, nodes[i].node}, machines_[i].get()});
@@ -57,14 +64,22 @@ Fleet::Fleet(const FleetConfig& config)
   operators_ = std::make_unique<Operators>(&network_, &service_clock_, schedulers, &store_, places);
   health_ = std::make_unique<HealthActor>(
       &network_, clock(), schedulers, [this] { operators_->Check(); }, &config_.mutants);
-  processes_ = {loader_.get(), credentials_.get(), telemetry_.get()};
+  if (config.subscribers) {
+    for (const char* name : {"reader-a", "reader-b"}) {
+      subscribers_.push_back(
+          std::make_unique<SubscriberActor>(&network_, clock(), name, telemetry_.get()));
+    }
+  }
+  processes_ = {loader_.get(), telemetry_.get()};
+  for (auto& replica : credentials_) processes_.push_back(replica.get());
   if (config.cluster_manager) processes_.push_back(health_.get());
   for (auto& scheduler : schedulers_) processes_.push_back(scheduler.get());
+  for (auto& subscriber : subscribers_) processes_.push_back(subscriber.get());
   for (auto& executor : executors_) processes_.push_back(executor.get());
   for (auto& agent : agents_) processes_.push_back(agent.get());
   disks_ = {{SharedStore::kName, nullptr, &store_.disk},
             {loader_->name(), loader_.get(), loader_->mutable_disk()},
-            {credentials_->name(), credentials_.get(), credentials_->mutable_disk()},
+            {StoreServer::kName, nullptr, &credentials_store_.disk},
             {telemetry_->name(), telemetry_.get(), telemetry_->mutable_disk()},
             {health_->name(), health_.get(), health_->mutable_disk()}};
   for (auto& e : executors_) disks_.push_back({e->name(), e.get(), e->mutable_disk()});
@@ -90,6 +105,7 @@ void Fleet::HealAll() {
   network_.Heal();
   network_.SetSlowest(absl::Milliseconds(20));
   network_.SetDoubling(false);
+  health_->ShowAll();
   for (const OwnedDisk& owned : disks_) owned.disk->Heal();
   for (Process* process : processes_) {
     process->Start();
@@ -217,8 +233,8 @@ bool Fleet::Settled(int jobs, std::string* why) const {
     *why = "people wait for credentials";
     return false;
   }
-  if (!credentials_->witness().AllStored(why) || !operators_->Idle(why)) return false;
-  if (!telemetry_->HasAll(why)) return false;
+  if (!credentials_witness_.AllStored(why) || !operators_->Idle(why)) return false;
+  if (!telemetry_->witness().HasAll(why)) return false;
   if (!model.pin_releases.empty()) {
     *why = "pins are to be released";
     return false;

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "integration/simulation/agent_actor.h"
 #include "integration/simulation/credentials_actor.h"
+#include "integration/simulation/credentials_witness.h"
 #include "integration/simulation/executor_actor.h"
 #include "integration/simulation/health_actor.h"
 #include "integration/simulation/loader_actor.h"
@@ -19,7 +20,9 @@
 #include "integration/simulation/operators.h"
 #include "integration/simulation/people.h"
 #include "integration/simulation/process.h"
+#include "integration/simulation/remote_store.h"
 #include "integration/simulation/scheduler_actor.h"
+#include "integration/simulation/subscriber_actor.h"
 #include "integration/simulation/telemetry_actor.h"
 #include "integration/simulation/witness.h"
 #include "integration/simulation/world.h"
@@ -36,6 +39,8 @@ struct FleetConfig {
   ProgramConfig program;
   // Silent Nodes, too, are cordoned.
   bool cluster_manager = false;
+  // Two programs read telemetry's subscription.
+  bool subscribers = false;
   bool print_log = false;
   Mutants mutants;
 };
@@ -47,13 +52,14 @@ struct SubmittedJob {
   capstan::scheduler::v1::JobSpec spec;
 };
 
-// The real cores of scheduler (two replicas), executors, agents, shims, data_loader,
-// credentials, telemetry and cluster_manager, wired to each other over a simulated network, and
-// people who submit, deny and cordon. Process i of agents() runs on machine i of machines(), in
-// Cluster i / nodes_per_cluster.
+// The real cores of scheduler (two replicas of it, and two of credentials), executors, agents,
+// shims, data_loader, credentials, telemetry and cluster_manager, wired to each other over a
+// simulated network, and people who submit, deny and cordon. Process i of agents() runs on machine
+// i of machines(), in Cluster i / nodes_per_cluster.
 class Fleet {
  public:
   explicit Fleet(const FleetConfig& config);
+  ~Fleet() { world_.End(); }
 
   World& world() { return world_; }
   Network& network() { return network_; }
@@ -64,9 +70,12 @@ class Fleet {
   const std::vector<std::unique_ptr<Machine>>& machines() const { return machines_; }
   const std::vector<std::unique_ptr<AgentActor>>& agents() const { return agents_; }
   const TelemetryActor& telemetry() const { return *telemetry_; }
-  const CredentialsActor& credentials() const { return *credentials_; }
+  const std::vector<std::unique_ptr<CredentialsActor>>& credentials() const { return credentials_; }
+  CredentialsWitness& credentials_witness() { return credentials_witness_; }
   People& people() { return *people_; }
   Operators& operators() { return *operators_; }
+  HealthActor& health() { return *health_; }
+  const std::vector<std::unique_ptr<SubscriberActor>>& subscribers() const { return subscribers_; }
   // Every one that may crash.
   const std::vector<Process*>& processes() const { return processes_; }
   // The disks that may be full or slow, and whose they are; the schedulers' is of no process.
@@ -126,12 +135,14 @@ class Fleet {
   World world_;
   Network network_;
   SharedStore store_;
+  StoreServer credentials_store_;
+  CredentialsWitness credentials_witness_;
   Witness witness_;
   MachineClock service_clock_;
   std::vector<std::unique_ptr<MachineClock>> clocks_;
   std::unique_ptr<LoaderActor> loader_;
   std::unique_ptr<TelemetryActor> telemetry_;
-  std::unique_ptr<CredentialsActor> credentials_;
+  std::vector<std::unique_ptr<CredentialsActor>> credentials_;
   std::vector<std::unique_ptr<SchedulerActor>> schedulers_;
   std::vector<std::unique_ptr<ExecutorActor>> executors_;
   std::vector<std::unique_ptr<Machine>> machines_;
@@ -140,6 +151,7 @@ class Fleet {
   std::unique_ptr<People> people_;
   std::unique_ptr<HealthActor> health_;
   std::unique_ptr<Operators> operators_;
+  std::vector<std::unique_ptr<SubscriberActor>> subscribers_;
   std::vector<Process*> processes_;
   std::vector<OwnedDisk> disks_;
   std::vector<MachineClock*> all_clocks_;

@@ -57,7 +57,16 @@ void HealthActor::Look() {
       this, scheduler, [scheduler](const auto& reply) { reply(scheduler->Nodes()); },
       [this](const absl::StatusOr<std::vector<Node>>& nodes) {
         if (nodes.ok()) {
-          Seen(*nodes);
+          std::vector<Node> shown;
+          for (const Node& node : *nodes) {
+            if (hidden_.count(node.name()) == 0) {
+              shown.push_back(node);
+            } else {
+              // A life that has just begun misses it too, though none before it did.
+              gone_.insert(node.name());
+            }
+          }
+          Seen(shown);
         } else {
           // The other one may lead.
           ++asked_;
@@ -80,16 +89,34 @@ absl::optional<NodeVerdict> HealthActor::Verdict(const std::string& node) const 
 
 void HealthActor::Seen(const std::vector<Node>& nodes) {
   check_();
+  FindGone(nodes);
   nodes_ = nodes;
   for (const Node& node : nodes) {
     for (const auto& cordon : node.cordons()) {
-      if (cordon.owner() == kOwner && !Verdict(node.name()).has_value()) {
+      if (cordon.owner() == kOwner && !Verdict(node.name()).has_value() &&
+          gone_.count(node.name()) == 0) {
         world().Violate(absl::StrCat(node.name(), " is cordoned without a stored verdict"));
       }
     }
     Take(core_->NodeSeen(node, world().random().Uuid4(), Read()));
   }
   if (!std::exchange(synced_, true)) Take(core_->Synced(Read()));
+}
+
+void HealthActor::FindGone(const std::vector<Node>& nodes) {
+  std::set<std::string> there;
+  for (const Node& node : nodes) there.insert(node.name());
+  for (const Node& node : nodes_) {
+    if (there.count(node.name()) != 0) continue;
+    world().Log(name(), absl::StrCat("misses ", node.name()));
+    world().Fault("node gone");
+    if (!mutants_->cluster_manager_keeps_gone) Take(core_->NodeGone(node.name()));
+    // What it has seen since is behind this.
+    pipe_->Submit({}, {}, [this, gone = node.name()](int64_t) {
+      if (!Verdict(gone).has_value()) return;
+      world().Violate(absl::StrCat("there is a verdict on ", gone, ", which is gone"));
+    });
+  }
 }
 
 void HealthActor::Take(cluster_manager::Step step) {

@@ -21,7 +21,8 @@ namespace capstan::simulation {
 // The cluster_manager: its real core, which looks at the leader's Nodes every other second. Checks
 // at each look and act that
 //  1. a Node that has its cordon has a stored verdict, and is UNHEALTHY by it when it is cordoned;
-//  2. what `check` says, which is told of nothing else.
+//  2. there is no stored verdict on a Node that the scheduler shows no more;
+//  3. what `check` says, which is told of nothing else.
 class HealthActor final : public Process {
  public:
   static constexpr char kOwner[] = "spiffe://capstan-00000000.local/svc/cluster_manager";
@@ -32,6 +33,11 @@ class HealthActor final : public Process {
   const Disk& disk() const { return disk_; }
   Disk* mutable_disk() { return &disk_; }
   int64_t cordons() const { return cordons_; }
+  // The scheduler's list lacks the Node, `clusters/{c}/nodes/{n}`, or has it again: so it is after
+  // somebody has taken it out of the store, until it reports.
+  void Hide(const std::string& node) { hidden_.insert(node); }
+  void Show(const std::string& node) { hidden_.erase(node); }
+  void ShowAll() { hidden_.clear(); }
 
  protected:
   void OnStart() override;
@@ -41,6 +47,8 @@ class HealthActor final : public Process {
  private:
   void Look();
   void Seen(const std::vector<capstan::scheduler::v1::Node>& nodes);
+  // Those of the look before that this one lacks.
+  void FindGone(const std::vector<capstan::scheduler::v1::Node>& nodes);
   void Take(cluster_manager::Step step);
   void CarryOut(const cluster_manager::Effect& effect);
   absl::optional<capstan::clustermanager::v1::NodeVerdict> Verdict(const std::string& node) const;
@@ -50,6 +58,9 @@ class HealthActor final : public Process {
   const std::function<void()> check_;
   const Mutants* const mutants_;
   Disk disk_;
+  std::set<std::string> hidden_;
+  // Ever found to be gone: their cordons may have outlived the verdicts.
+  std::set<std::string> gone_;
   size_t asked_ = 0;
   int64_t cordons_ = 0;
   // Of this life.

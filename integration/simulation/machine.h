@@ -55,6 +55,8 @@ class Machine {
   bool finding() const { return finding_; }
   void SetListener(Listener listener) { listener_ = std::move(listener); }
 
+  // There is a folder of the Task.
+  bool Holds(const session::TaskId& id) const { return tasks_.count(id) != 0; }
   void MakePlace(const session::TaskId& id) { tasks_[id]; }
   // ALREADY_EXISTS if a spec is there.
   absl::Status Start(const session::TaskId& id, const capstan::nodeagent::v1::ShimSpec& spec);

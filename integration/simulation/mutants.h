@@ -26,14 +26,30 @@ struct Mutants {
   bool executor_acts_first = false;
   // The data_loader acknowledges at once and stores seconds later.
   bool loader_acts_first = false;
+  // Credentials commits without comparing that no other replica was faster.
+  bool credentials_skips_compare = false;
+  // Credentials signs tokens with the key that it has used first.
+  bool credentials_keeps_first_key = false;
+  // Credentials does not look at what a Node shows of the Task's placement.
+  bool grants_unchecked = false;
+  // An agent goes on renewing the certificates of Tasks that are over.
+  bool agent_keeps_identities = false;
   // Credentials answers at once and stores seconds later.
   bool credentials_acts_first = false;
   // Credentials does not read its deny list when it starts.
   bool credentials_forgets_denials = false;
   // The cluster_manager takes back the cordons of all when it takes back its own.
   bool cluster_manager_uncordons_all = false;
+  // The cluster_manager keeps verdicts on Nodes that the scheduler shows no more.
+  bool cluster_manager_keeps_gone = false;
   // Telemetry forgets with a crash how far each producer has come.
   bool telemetry_forgets_producers = false;
+  // Telemetry answers acknowledgements of a subscription at once and stores them seconds later.
+  bool cursor_acts_first = false;
+  // Telemetry takes acknowledgements from readers that were replaced.
+  bool readers_not_fenced = false;
+  // Telemetry gives records to readers before they are on disk.
+  bool telemetry_shows_unstored = false;
   // Everybody takes a commit that failed as if it had succeeded.
   bool failed_commit_taken = false;
 };

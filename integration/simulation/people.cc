@@ -8,8 +8,8 @@
 namespace capstan::simulation {
 namespace {
 
+using credentials::Answer;
 using credentials::Event;
-using credentials::Outcome;
 
 std::string Admin() { return auth::SpiffeId::Person(CredentialsActor::kDomain, "1000").ToString(); }
 
@@ -20,22 +20,23 @@ bool Unknown(const absl::Status& status) {
 
 }  // namespace
 
-People::People(Network* network, const MachineClock* clock, CredentialsActor* credentials,
-               std::vector<auth::SpiffeId> nodes)
+People::People(Network* network, const MachineClock* clock,
+               std::vector<CredentialsActor*> credentials, std::vector<auth::SpiffeId> nodes)
     : Process(&network->world(), "people", clock),
       network_(network),
-      credentials_(credentials),
+      credentials_(std::move(credentials)),
       nodes_(std::move(nodes)) {}
 
 void People::Ask(const Event& event, Done done) {
-  network_->Call<Outcome>(
-      this, credentials_, [this, event](auto reply) { credentials_->Ask(event, std::move(reply)); },
-      [done = std::move(done)](const absl::StatusOr<Outcome>& outcome) { done(outcome); });
+  CredentialsActor* const replica = credentials_[world().random().Below(credentials_.size())];
+  network_->Call<Answer>(
+      this, replica, [replica, event](auto reply) { replica->Ask(event, std::move(reply)); },
+      [done = std::move(done)](const absl::StatusOr<Answer>& outcome) { done(outcome); });
 }
 
 void People::Insist(const Event& event, Done done) {
   ++open_;
-  Ask(event, [this, event, done = std::move(done)](const absl::StatusOr<Outcome>& outcome) {
+  Ask(event, [this, event, done = std::move(done)](const absl::StatusOr<Answer>& outcome) {
     --open_;
     if (!outcome.ok() && Unknown(outcome.status())) {
       ++open_;
@@ -55,7 +56,7 @@ void People::Act(absl::Duration end) {
   project.project_id = "p";
   project.display_name = "P";
   project.uid = world().random().Uuid4();
-  Insist(project, [](const absl::StatusOr<Outcome>&) {});
+  Insist(project, [](const absl::StatusOr<Answer>&) {});
   Plan(end);
 }
 
@@ -90,13 +91,13 @@ void People::DenyForAWhile() {
   deny.spiffe_id = node;
   deny.reason = "simulated";
   ++open_;
-  Insist(deny, [this, node](const absl::StatusOr<Outcome>&) {
+  Insist(deny, [this, node](const absl::StatusOr<Answer>&) {
     Later(world().random().Between(absl::Seconds(1), absl::Seconds(60)), [this, node] {
       credentials::DeleteDenial back;
       back.principal = Admin();
       back.spiffe_id = node;
       back.reason = "simulated";
-      Insist(back, [this, node](const absl::StatusOr<Outcome>&) {
+      Insist(back, [this, node](const absl::StatusOr<Answer>&) {
         denied_.erase(node);
         --open_;
       });
@@ -111,7 +112,7 @@ void People::UseToken() {
   make.ttl = absl::Minutes(15);
   make.token_id = world().random().Uuid4();
   make.secret_sha256 = Sha256::Of(make.token_id);
-  Insist(make, [this, make](const absl::StatusOr<Outcome>&) {
+  Insist(make, [this, make](const absl::StatusOr<Answer>&) {
     credentials::Join join;
     join.token_id = make.token_id;
     join.secret_sha256 = make.secret_sha256;
@@ -120,7 +121,7 @@ void People::UseToken() {
       join.key.spki = absl::StrCat("key-", world().random().Below(2));
       const absl::Duration when =
           world().random().Between(absl::Milliseconds(1), absl::Seconds(20));
-      Later(when, [this, join] { Ask(join, [](const absl::StatusOr<Outcome>&) {}); });
+      Later(when, [this, join] { Ask(join, [](const absl::StatusOr<Answer>&) {}); });
     }
   });
 }
@@ -130,11 +131,11 @@ void People::RenewNode() {
   renew.identity = nodes_[world().random().Below(nodes_.size())];
   renew.serial = std::string(32, '4');
   renew.key.spki = "renewed";
-  Ask(renew, [](const absl::StatusOr<Outcome>&) {});
+  Ask(renew, [](const absl::StatusOr<Answer>&) {});
 }
 
 void People::AskForForeignTask() {
-  const std::vector<std::string>& tasks = credentials_->witness().tasks();
+  const std::vector<std::string>& tasks = credentials_.front()->witness().tasks();
   if (tasks.empty()) return;
   const auto task = auth::SpiffeId::Parse(tasks[world().random().Below(tasks.size())]);
   if (!task.ok()) return world().Violate("a certificate of no Task");
@@ -143,7 +144,7 @@ void People::AskForForeignTask() {
   ask.serial = std::string(32, '4');
   ask.task = *task;
   ask.key.spki = "foreign";
-  Ask(ask, [](const absl::StatusOr<Outcome>&) {});
+  Ask(ask, [](const absl::StatusOr<Answer>&) {});
 }
 
 }  // namespace capstan::simulation

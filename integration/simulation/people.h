@@ -13,6 +13,7 @@
 #include "integration/simulation/process.h"
 #include "libs/auth/spiffe_id.h"
 #include "services/credentials/core/event.h"
+#include "services/credentials/ports/event_sink.h"
 
 namespace capstan::simulation {
 
@@ -22,7 +23,7 @@ namespace capstan::simulation {
 class People final : public Process {
  public:
   // `nodes` are the identities to deny.
-  People(Network* network, const MachineClock* clock, CredentialsActor* credentials,
+  People(Network* network, const MachineClock* clock, std::vector<CredentialsActor*> credentials,
          std::vector<auth::SpiffeId> nodes);
 
   // Makes Project `p`, and then does this and that until `end`, in true time.
@@ -36,7 +37,7 @@ class People final : public Process {
   void OnAlarm() override {}
 
  private:
-  using Done = std::function<void(const absl::StatusOr<credentials::Outcome>&)>;
+  using Done = std::function<void(const absl::StatusOr<credentials::Answer>&)>;
   // Once.
   void Ask(const credentials::Event& event, Done done);
   // Again and again, until there is an answer.
@@ -48,7 +49,7 @@ class People final : public Process {
   void AskForForeignTask();
 
   Network* const network_;
-  CredentialsActor* const credentials_;
+  const std::vector<CredentialsActor*> credentials_;
   const std::vector<auth::SpiffeId> nodes_;
   std::set<std::string> denied_;
   int64_t open_ = 0;

@@ -29,7 +29,10 @@ class Process {
 
   const std::string& name() const { return name_; }
   World& world() { return *world_; }
+  const MachineClock* clock() const { return clock_; }
   Now Read() const { return clock_->Read(); }
+  // True time until its clock shows `when`; not negative.
+  absl::Duration Until(BootTime when) const { return clock_->Until(when); }
   bool up() const { return up_; }
   bool stopped() const { return stopped_; }
   // 0 before the first.

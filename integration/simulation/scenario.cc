@@ -10,12 +10,15 @@
 #include "integration/simulation/credentials_actor.h"
 #include "integration/simulation/executor_actor.h"
 #include "integration/simulation/fleet.h"
+#include "integration/simulation/health_actor.h"
 #include "integration/simulation/machine.h"
 #include "integration/simulation/network.h"
 #include "integration/simulation/operators.h"
 #include "integration/simulation/people.h"
 #include "integration/simulation/process.h"
+#include "integration/simulation/remote_store.h"
 #include "integration/simulation/scheduler_actor.h"
+#include "integration/simulation/subscriber_actor.h"
 #include "integration/simulation/telemetry_actor.h"
 #include "libs/time/proto_time.h"
 
@@ -30,6 +33,7 @@ FleetConfig FleetOf(const ScenarioConfig& config) {
   fleet.clusters = config.clusters;
   fleet.nodes_per_cluster = config.nodes_per_cluster;
   fleet.cluster_manager = true;
+  fleet.subscribers = true;
   fleet.print_log = config.print_log;
   fleet.mutants = config.mutants;
   return fleet;
@@ -49,6 +53,9 @@ class Scenario {
   void StepClock();
   absl::Duration HowLong();
   size_t BusyMachine();
+  const CredentialsActor& AnyCredentials() {
+    return *fleet_.credentials()[world_.random().Below(fleet_.credentials().size())];
+  }
   // An agent on a machine where a shim is stopped. Each of the two ends a Task at its deadline if
   // the other cannot; with both gone nobody does, and the design does not promise otherwise.
   bool IsLastWatcher(const Process& process) const;
@@ -154,6 +161,10 @@ void Scenario::FireFault() {
     }
     case 5: {
       world_.Fault("partition");
+      if (random.OneIn(2)) {
+        fleet_.CutFor(AnyCredentials().name(), StoreServer::kName, random.OneIn(2), how_long);
+        return;
+      }
       const std::string& scheduler =
           fleet_.schedulers()[random.Below(fleet_.schedulers().size())]->name();
       fleet_.CutFor(scheduler, SharedStore::kName, true, how_long);
@@ -200,6 +211,13 @@ void Scenario::FireFault() {
       world_.Fault("reboot");
       world_.Log(fleet_.machines()[i]->name(), "reboots");
       fleet_.agents()[i]->Crash();
+      if (random.OneIn(2)) {
+        // It is taken out of the scheduler's list, too, until it reports again.
+        const std::string node = absl::StrCat("clusters/c", i / config_.nodes_per_cluster,
+                                              "/nodes/", fleet_.machines()[i]->name());
+        fleet_.health().Hide(node);
+        world_.After(how_long, [this, node] { fleet_.health().Show(node); });
+      }
       fleet_.machines()[i]->Reboot();
       world_.After(how_long, [this, i] { fleet_.agents()[i]->Start(); });
       return;
@@ -215,9 +233,15 @@ void Scenario::FireFault() {
     }
     case 18: {
       world_.Fault("partition");
+      if (random.OneIn(3)) {
+        // A reader is cut off, or its word is not heard.
+        fleet_.CutFor(fleet_.subscribers()[random.Below(fleet_.subscribers().size())]->name(),
+                      fleet_.telemetry().name(), random.OneIn(2), how_long);
+        return;
+      }
       if (random.OneIn(2)) {
         const size_t i = random.Below(fleet_.agents().size());
-        fleet_.CutFor(fleet_.agents()[i]->name(), fleet_.credentials().name(), true, how_long);
+        fleet_.CutFor(fleet_.agents()[i]->name(), AnyCredentials().name(), true, how_long);
         return;
       }
       // What telemetry has taken is often not heard.
@@ -274,6 +298,10 @@ void Scenario::StepClock() {
   world_.Fault("clock step");
   world_.Log("world", absl::StrCat("a wall clock steps by ", absl::FormatDuration(by)));
   clock->StepWall(by);
+  for (const auto& replica : fleet_.credentials()) {
+    if (replica->clock() != clock || absl::AbsDuration(by) <= absl::Seconds(10)) continue;
+    fleet_.credentials_witness().ClockStepped();
+  }
 }
 
 // Of one with Tasks on it, if there is any.
@@ -297,7 +325,10 @@ bool Scenario::IsLastWatcher(const Process& process) const {
 Outcome Scenario::Run() {
   fleet_.Start();
   fleet_.people().Act(config_.faults ? config_.trouble : absl::ZeroDuration());
-  if (config_.faults) fleet_.operators().Act(config_.trouble);
+  if (config_.faults) {
+    fleet_.operators().Act(config_.trouble);
+    for (const auto& subscriber : fleet_.subscribers()) subscriber->GoBackUntil(config_.trouble);
+  }
   PlanJobs();
   if (config_.faults) PlanFault();
   world_.After(config_.trouble, [this] { fleet_.HealAll(); });
@@ -321,7 +352,8 @@ Outcome Scenario::Run() {
   outcome.log_hash = world_.log_hash();
   outcome.gangs = fleet_.witness().generations();
   outcome.commits = fleet_.witness().commits();
-  outcome.certificates = fleet_.credentials().witness().issued();
+  outcome.certificates = fleet_.credentials_witness().issued();
+  outcome.tokens = fleet_.credentials_witness().tokens();
   outcome.preemptions = fleet_.Preemptions();
   outcome.faults = world_.faults();
   outcome.time = world_.now();

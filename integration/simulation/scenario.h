@@ -35,6 +35,7 @@ struct Outcome {
   int64_t gangs = 0;
   int64_t commits = 0;
   int64_t certificates = 0;
+  int64_t tokens = 0;
   // Times that a Job was ended for one of higher standing.
   int64_t preemptions = 0;
   std::map<std::string, int> faults;
@@ -45,10 +46,10 @@ struct Outcome {
 inline constexpr const char* kFaultKinds[] = {
     "crash",     "stop",       "partition", "partition one way", "delay",      "duplicate",
     "reboot",    "shim kill",  "shim stop", "program kill",      "port taken", "disk full",
-    "slow disk", "clock step", "denial",    "finding",           "cordon"};
+    "slow disk", "clock step", "denial",    "finding",           "cordon",     "retention"};
 
-// Runs the real cores of scheduler (two replicas), executors, agents, shims, data_loader,
-// credentials, telemetry and cluster_manager through one seeded history.
+// Runs the real cores of scheduler (two replicas of it, and two of credentials), executors, agents,
+// shims, data_loader, credentials, telemetry and cluster_manager through one seeded history.
 Outcome RunScenario(const ScenarioConfig& config);
 
 }  // namespace capstan::simulation

@@ -58,6 +58,8 @@ bool SchedulerActor::StoreReached() const {
          network_->Passes(SharedStore::kName, name());
 }
 
+std::string SchedulerActor::Claim() const { return absl::StrCat(name(), "/", life()); }
+
 void SchedulerActor::OnStart() { KeepAlive(); }
 
 void SchedulerActor::OnCrash() {
@@ -67,7 +69,9 @@ void SchedulerActor::OnCrash() {
   sessions_.clear();
   calls_.clear();
   node_calls_.clear();
+  old_pipe_.reset();
   epoch_ = 0;
+  ended_epoch_ = 0;
 }
 
 void SchedulerActor::OnAlarm() {
@@ -82,14 +86,15 @@ void SchedulerActor::KeepAlive() {
   const absl::Duration back = network_->Delay();
   world().After(there, [this, sent, my_life, back] {
     if (!StoreReached() || life() != my_life || !up()) return;
-    if (store_->leader == name() && epoch_ == store_->epoch && world().now() < store_->lease_ends) {
+    if (store_->leader == Claim() && epoch_ == store_->epoch &&
+        world().now() < store_->lease_ends) {
       store_->lease_ends = world().now() + kTtl;
     } else if (world().now() >= store_->lease_ends) {
-      store_->leader = name();
+      store_->leader = Claim();
       store_->epoch = ++store_->disk.revision;
       store_->lease_ends = world().now() + kTtl;
       world().Log(name(), absl::StrCat("leads, epoch ", store_->epoch));
-    } else if (store_->leader != name()) {
+    } else if (store_->leader != Claim()) {
       return;
     }
     const int64_t epoch = store_->epoch;
@@ -125,8 +130,9 @@ void SchedulerActor::Lead(int64_t epoch) {
   next_sequence_ = (store_->disk.revision << 20) + 1;
   core_ = *std::move(core);
   CommitPipe::Options options;
-  options.compare = [this, epoch] {
-    if (store_->leader == name() && store_->epoch == epoch) return true;
+  // Of the life that submits it: what it leaves behind may arrive in a later one.
+  options.compare = [this, epoch, claim = Claim()] {
+    if (store_->leader == claim && store_->epoch == epoch) return true;
     if (mutants_->no_leadership_compare) world().Violate("a deposed leader's commit took effect");
     return mutants_->no_leadership_compare;
   };
@@ -174,7 +180,9 @@ void SchedulerActor::Apply(const scheduler::Event& event) {
     }
     pipe_->Submit(std::move(write.puts), std::move(write.deletes),
                   [this, records = std::move(records)](int64_t) {
-                    for (const auto& record : records) telemetry_->Committed(record);
+                    for (const auto& record : records) {
+                      telemetry_->witness().Committed(record.key, record.sequence);
+                    }
                   });
   }
   if (mutants_->reply_before_persist) {

@@ -22,13 +22,14 @@
 namespace capstan::simulation {
 
 // The store that the schedulers share: it never crashes, but may not be reached. It keeps the
-// leadership key under a lease of its own clock.
+// leadership key, and whose it is, under a lease of its own clock.
 struct SharedStore {
   static constexpr char kName[] = "store";
   static constexpr char kOutboxPrefix[] = "outbox/";
   Disk disk;
   // What the core reads: all but the outbox, which is the engine's.
   std::vector<store::KeyValue> CoreRecords() const;
+  // Of one life of a process: as etcd's lease, a claim is nobody's who is started later.
   std::string leader;
   int64_t epoch = 0;
   absl::Duration lease_ends;
@@ -79,6 +80,8 @@ class SchedulerActor final : public Process {
   // What the mutant says after its term.
   void AnswerDeposed(scheduler::SessionId session, int64_t sequence);
   bool StoreReached() const;
+  // Whom the leadership key names when this life holds it.
+  std::string Claim() const;
 
   Network* const network_;
   SharedStore* const store_;
@@ -88,6 +91,7 @@ class SchedulerActor final : public Process {
   Observer observer_;
   scheduler::SessionId next_session_ = 1;
   scheduler::CallId next_call_ = 1;
+  // Of this life.
   int64_t ended_epoch_ = 0;
   // Of this term.
   int64_t epoch_ = 0;

@@ -24,20 +24,25 @@ ABSL_FLAG(int64_t, seeds, CAPSTAN_SEEDS, "seeds that must count");
 namespace capstan::simulation {
 namespace {
 
-// A seed counts with at least 2,000 steps, 20 gangs, and every kind of fault fired.
+// A seed counts with at least 2,000 steps, 20 gangs, 10 tokens, and every kind of fault fired.
 bool Counts(const Outcome& outcome) {
-  if (outcome.steps < 2000 || outcome.gangs < 20) return false;
+  if (outcome.steps < 2000 || outcome.gangs < 20 || outcome.tokens < 10) return false;
   for (const char* kind : kFaultKinds) {
     if (outcome.faults.count(kind) == 0) return false;
   }
   return true;
 }
 
+int Fired(const Outcome& outcome, const std::string& kind) {
+  const auto fault = outcome.faults.find(kind);
+  return fault == outcome.faults.end() ? 0 : fault->second;
+}
+
 std::string Describe(const Outcome& outcome) {
-  std::string text =
-      absl::StrCat(outcome.steps, " steps, ", outcome.gangs, " gangs, ", outcome.commits,
-                   " checkpoints, ", outcome.certificates, " certificates, ", outcome.preemptions,
-                   " preemptions, ", absl::FormatDuration(outcome.time), ";");
+  std::string text = absl::StrCat(
+      outcome.steps, " steps, ", outcome.gangs, " gangs, ", outcome.commits, " checkpoints, ",
+      outcome.certificates, " certificates, ", outcome.tokens, " tokens, ", outcome.preemptions,
+      " preemptions, ", absl::FormatDuration(outcome.time), ";");
   for (const auto& [kind, count] : outcome.faults) absl::StrAppend(&text, " ", kind, " ", count);
   return text;
 }
@@ -55,6 +60,9 @@ TEST(SimulationTest, InvariantsHoldInEverySeed) {
   }
   int64_t counted = 0;
   int64_t preemptions = 0;
+  // Not to be had in every seed.
+  int64_t gone = 0;
+  int64_t expired = 0;
   int64_t run = 0;
   const int64_t wanted = absl::GetFlag(FLAGS_seeds);
   // Every seed must hold, also those that fire too little to count; three times as many is the
@@ -65,6 +73,8 @@ TEST(SimulationTest, InvariantsHoldInEverySeed) {
     const Outcome outcome = RunScenario(config);
     const bool counts = Counts(outcome);
     preemptions += outcome.preemptions;
+    gone += Fired(outcome, "node gone");
+    expired += Fired(outcome, "expired cursor");
     counted += counts ? 1 : 0;
     std::cout << "seed " << config.seed << (counts ? ": " : " (does not count): ")
               << Describe(outcome) << std::endl;
@@ -73,6 +83,8 @@ TEST(SimulationTest, InvariantsHoldInEverySeed) {
   std::cout << counted << " of " << run << " seeds count" << std::endl;
   EXPECT_EQ(counted, wanted);
   EXPECT_GT(preemptions, wanted / 2);
+  EXPECT_GT(gone, wanted / 4);
+  EXPECT_GT(expired, wanted >= 50 ? 0 : -1);
 }
 
 TEST(SimulationTest, ASeedMakesOneHistory) {

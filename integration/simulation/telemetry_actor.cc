@@ -1,123 +1,129 @@
 #include "integration/simulation/telemetry_actor.h"
 
-#include <algorithm>
+#include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
-#include "services/telemetry/core/records.pb.h"
+#include "services/telemetry/core/subscription_book.h"
 
 namespace capstan::simulation {
 namespace {
 
-// Of a segment.
-constexpr int64_t kRecords = 40;
-constexpr char kRecordPrefix[] = "record/";
-constexpr char kHeaderKey[] = "header";
-
-struct Stored {
-  std::string producer;
-  TelemetryActor::Record record;
-};
-
-std::string Encode(const Stored& stored) {
-  return absl::StrCat(stored.producer, " ", stored.record.key, " ", stored.record.sequence);
-}
-
-Stored Decode(const std::string& text) {
-  const std::vector<std::string> parts = absl::StrSplit(text, ' ');
-  Stored stored{parts.at(0), {parts.at(1), 0}};
-  if (!absl::SimpleAtoi(parts.at(2), &stored.record.sequence)) stored.record.sequence = -1;
-  return stored;
-}
+constexpr char kPerson[] = "spiffe://capstan-00000000.local/person/1000";
+constexpr absl::Duration kRetainEvery = absl::Seconds(45);
+// Segments that retention leaves, beside the newest.
+constexpr int64_t kKept = 1;
 
 }  // namespace
 
 void TelemetryActor::OnStart() {
-  Check();
-  index_ = std::make_unique<telemetry::ProducerIndex>();
-  pipe_ = std::make_unique<CommitPipe>(this, &disk_, CommitPipe::Options{});
-  next_offset_ = 0;
-  // The header of the newest segment, and what comes after it.
-  telemetry::core::StreamHeader header;
-  const auto stored = disk_.records.find(kHeaderKey);
-  if (stored != disk_.records.end()) header.ParseFromString(stored->second);
-  if (!mutants_->telemetry_forgets_producers) index_->Load(header);
-  for (const auto& [key, value] : disk_.records) {
-    next_offset_ += absl::StartsWith(key, kRecordPrefix) ? 1 : 0;
+  witness_.Loaded();
+  metrics_ = std::make_unique<metrics::Registry>("telemetry");
+  strand_ = std::make_unique<ProcessStrand>(this);
+  streams_ =
+      std::make_unique<DiskStreams>(this, &disk_, mutants_, [this] { witness_.StreamStored(); });
+  store_ = std::make_unique<DiskSubscriptions>(this, &disk_, mutants_,
+                                               [this] { witness_.SubscriptionStored(); });
+  auto records = store_->Load();
+  if (!records.ok()) return world().Violate(records.status().ToString());
+  // As lost_cursors.h, before anything is appended.
+  for (auto& record : *records) {
+    if (telemetry::MarkIfBeyondEnd(record, DiskStreams::ExtentOf(disk_)).has_value()) {
+      world().Violate(absl::StrCat("the Stream ends before the cursor of ", record.name()));
+    }
   }
-  const int64_t last = std::max<int64_t>(next_offset_ - 1, 0);
-  const int64_t begin = last - last % kRecords;
-  for (int64_t offset = begin; offset < next_offset_; ++offset) {
-    if (mutants_->telemetry_forgets_producers) break;
-    const Stored record =
-        Decode(disk_.records.at(absl::StrFormat("%s%012d", kRecordPrefix, offset)));
-    index_->Advance(record.producer, record.record.key, record.record.sequence);
-  }
+  engine_ = std::make_unique<telemetry::SubscriptionEngine>(
+      telemetry::SubscriptionEngine::Options(),
+      telemetry::SubscriptionEngine::Deps{.strand = strand_.get(),
+                                          .streams = streams_.get(),
+                                          .store = store_.get(),
+                                          .audit_strand = strand_.get(),
+                                          .audit = &audit_,
+                                          .metrics = metrics_.get()},
+      *std::move(records));
+  Retain();
 }
 
 void TelemetryActor::OnCrash() {
-  pipe_->Crash();
-  pipe_.reset();
-  index_.reset();
+  streams_->Crash();
+  store_->Crash();
+  engine_.reset();
+  store_.reset();
+  streams_.reset();
+  strand_.reset();
+  metrics_.reset();
 }
 
-void TelemetryActor::Append(const std::string& producer, const std::vector<Record>& records,
-                            const std::function<void(absl::StatusOr<bool>)>& reply) {
-  std::vector<store::Put> puts;
-  for (const Record& record : records) {
-    if (!index_->IsNew(producer, record.key, record.sequence)) continue;
-    // A new segment begins with how far each producer had come by then.
-    if (next_offset_ % kRecords == 0) {
-      puts.push_back({.key = kHeaderKey, .value = index_->ToHeader().SerializeAsString()});
-    }
-    index_->Advance(producer, record.key, record.sequence);
-    puts.push_back({.key = absl::StrFormat("%s%012d", kRecordPrefix, next_offset_++),
-                    .value = Encode({producer, record})});
-  }
-  world().Log(name(), absl::StrCat("takes ", puts.size(), " of ", records.size()));
-  pipe_->Submit(std::move(puts), {}, [this, records, reply](int64_t) {
-    for (const Record& record : records) acknowledged_.insert({record.sequence, record.key});
-    Check();
-    reply(true);
+void TelemetryActor::Retain() {
+  Later(kRetainEvery, [this] {
+    streams_->Retain(kKept);
+    Retain();
   });
 }
 
-void TelemetryActor::Check() {
-  std::map<std::string, int64_t> newest;
-  std::set<std::pair<int64_t, std::string>> there;
-  for (const auto& [key, value] : disk_.records) {
-    if (!absl::StartsWith(key, kRecordPrefix)) continue;
-    const Record record = Decode(value).record;
-    int64_t& before = newest[record.key];
-    if (record.sequence <= before) {
-      world().Violate(absl::StrCat("record ", record.sequence, " of ", record.key,
-                                   " is in the Stream twice, or after ", before));
-    }
-    before = record.sequence;
-    there.insert({record.sequence, record.key});
+void TelemetryActor::Append(const std::string& producer, const std::vector<Record>& records,
+                            const Reply<bool>& reply) {
+  std::vector<telemetry::v1::Record> appended;
+  for (const Record& record : records) {
+    telemetry::v1::Record& each = appended.emplace_back();
+    each.set_kind("job_event");
+    each.set_producer(producer);
+    each.set_key(record.key);
+    each.set_producer_sequence(record.sequence);
+    each.set_payload(absl::StrCat(record.key, "#", record.sequence));
   }
-  for (const auto& record : acknowledged_) {
-    if (there.count(record) != 0) continue;
-    world().Violate(absl::StrCat("acknowledged record ", record.first, " is not in the Stream"));
-  }
+  streams_->Append(DiskSubscriptions::kStream, std::move(appended),
+                   [this, records, reply](const absl::StatusOr<telemetry::Appended>& done) {
+                     if (!done.ok()) return reply(done.status());
+                     world().Log(name(), absl::StrCat("has taken ", records.size(), ", ",
+                                                      done->duplicates, " of them before"));
+                     for (const Record& record : records) {
+                       witness_.Acknowledged(record.key, record.sequence);
+                     }
+                     reply(true);
+                   });
 }
 
-bool TelemetryActor::HasAll(std::string* why) const {
-  std::set<std::pair<int64_t, std::string>> there;
-  for (const auto& [key, value] : disk_.records) {
-    if (!absl::StartsWith(key, kRecordPrefix)) continue;
-    const Record record = Decode(value).record;
-    there.insert({record.sequence, record.key});
-  }
-  for (const auto& record : committed_) {
-    if (there.count(record) != 0) continue;
-    *why = absl::StrCat("event ", record.first, " of ", record.second, " has not come");
-    return false;
-  }
-  return true;
+void TelemetryActor::Create(const Reply<telemetry::v1::Subscription>& reply) {
+  telemetry::v1::CreateSubscriptionRequest request;
+  request.set_parent(DiskSubscriptions::kProject);
+  request.set_subscription_id(DiskSubscriptions::kId);
+  request.set_stream(DiskSubscriptions::kStream);
+  request.set_request_id("00000000-0000-4000-8000-000000000001");
+  engine_->Create(request, kPerson, reply);
+}
+
+void TelemetryActor::Subscribe(std::unique_ptr<telemetry::SubscriptionSink> sink) {
+  telemetry::v1::SubscribeRequest request;
+  request.set_name(DiskSubscriptions::kName);
+  request.set_follow(true);
+  engine_->Subscribe(request, std::move(sink));
+}
+
+void TelemetryActor::Acknowledge(int64_t offset, int64_t generation,
+                                 const Reply<telemetry::v1::AcknowledgeResponse>& reply) {
+  telemetry::v1::AcknowledgeRequest request;
+  request.set_name(DiskSubscriptions::kName);
+  request.set_offset(offset);
+  request.set_reader_generation(mutants_->readers_not_fenced ? 0 : generation);
+  engine_->Acknowledge(
+      request,
+      [this, generation, reply](const absl::StatusOr<telemetry::v1::AcknowledgeResponse>& done) {
+        if (done.ok()) witness_.CursorAnswered(generation, done->acknowledged_offset());
+        reply(done);
+      });
+}
+
+void TelemetryActor::Seek(int64_t next_offset, const Reply<telemetry::v1::Subscription>& reply) {
+  telemetry::v1::SeekSubscriptionRequest request;
+  request.set_name(DiskSubscriptions::kName);
+  request.set_next_offset(next_offset);
+  engine_->Seek(request, kPerson,
+                [this, reply](const absl::StatusOr<telemetry::v1::Subscription>& done) {
+                  if (done.ok()) {
+                    witness_.CursorAnswered(done->reader_generation(), done->acknowledged_offset());
+                  }
+                  reply(done);
+                });
 }
 
 }  // namespace capstan::simulation

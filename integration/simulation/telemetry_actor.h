@@ -3,24 +3,27 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "integration/simulation/disk_streams.h"
+#include "integration/simulation/disk_subscriptions.h"
 #include "integration/simulation/mutants.h"
 #include "integration/simulation/process.h"
-#include "services/telemetry/core/producer_index.h"
+#include "integration/simulation/process_strand.h"
+#include "integration/simulation/telemetry_witness.h"
+#include "libs/audit/audit_sink.h"
+#include "libs/metrics/registry.h"
+#include "proto/capstan/telemetry/v1/subscription.pb.h"
+#include "services/telemetry/ports/subscriptions.h"
+#include "services/telemetry/subscription_engine.h"
 
 namespace capstan::simulation {
 
-// Telemetry: its real producer index in front of one Stream, whose segments are on one disk. Checks
-// at each append and at the start of each life that
-//  1. no record is in the Stream twice, and those of a producer's key are in order;
-//  2. what was acknowledged is there.
+// Telemetry: its real subscription engine and its real producer index, over one Stream and one
+// subscription on one simulated disk.
 class TelemetryActor final : public Process {
  public:
   struct Record {
@@ -28,17 +31,21 @@ class TelemetryActor final : public Process {
     int64_t sequence = 0;
   };
   TelemetryActor(World* world, const MachineClock* clock, const Mutants* mutants)
-      : Process(world, "telemetry", clock), mutants_(mutants) {}
+      : Process(world, "telemetry", clock), mutants_(mutants), witness_(world, &disk_) {}
 
+  template <typename T>
+  using Reply = std::function<void(absl::StatusOr<T>)>;
   // Keeps what is new, and replies once all is on disk.
   void Append(const std::string& producer, const std::vector<Record>& records,
-              const std::function<void(absl::StatusOr<bool>)>& reply);
+              const Reply<bool>& reply);
+  void Create(const Reply<telemetry::v1::Subscription>& reply);
+  void Subscribe(std::unique_ptr<telemetry::SubscriptionSink> sink);
+  void Acknowledge(int64_t offset, int64_t generation,
+                   const Reply<telemetry::v1::AcknowledgeResponse>& reply);
+  void Seek(int64_t next_offset, const Reply<telemetry::v1::Subscription>& reply);
 
-  // A leader has committed the record, which therefore must come.
-  void Committed(const Record& record) { committed_.insert({record.sequence, record.key}); }
-  // Whether all that was committed has come; if not, says why.
-  bool HasAll(std::string* why) const;
-
+  TelemetryWitness& witness() { return witness_; }
+  const TelemetryWitness& witness() const { return witness_; }
   const Disk& disk() const { return disk_; }
   Disk* mutable_disk() { return &disk_; }
 
@@ -48,17 +55,23 @@ class TelemetryActor final : public Process {
   void OnAlarm() override {}
 
  private:
-  // Walks the Stream on disk.
-  void Check();
+  // The audit trail is of no matter here.
+  class Audit final : public audit::AuditSink {
+   public:
+    absl::Status Record(const audit::AuditEntry&) override { return absl::OkStatus(); }
+  };
+  void Retain();
 
   const Mutants* const mutants_;
   Disk disk_;
-  std::set<std::pair<int64_t, std::string>> committed_;
-  std::set<std::pair<int64_t, std::string>> acknowledged_;
-  // Of this life.
-  int64_t next_offset_ = 0;
-  std::unique_ptr<telemetry::ProducerIndex> index_;
-  std::unique_ptr<CommitPipe> pipe_;
+  TelemetryWitness witness_;
+  Audit audit_;
+  // Of this life, in the order in which they are made.
+  std::unique_ptr<metrics::Registry> metrics_;
+  std::unique_ptr<ProcessStrand> strand_;
+  std::unique_ptr<DiskStreams> streams_;
+  std::unique_ptr<DiskSubscriptions> store_;
+  std::unique_ptr<telemetry::SubscriptionEngine> engine_;
 };
 
 }  // namespace capstan::simulation

@@ -16,8 +16,14 @@ constexpr int64_t kMaxRate = 900;
 }  // namespace
 
 void World::After(absl::Duration delay, std::function<void()> happen) {
+  if (over_) return;
   queue_.emplace(std::make_pair(now_ + std::max(delay, absl::ZeroDuration()), next_++),
                  std::move(happen));
+}
+
+void World::End() {
+  over_ = true;
+  std::exchange(queue_, {}).clear();
 }
 
 bool World::Step() {

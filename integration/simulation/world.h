@@ -24,6 +24,8 @@ class World {
   absl::Duration now() const { return now_; }
 
   void After(absl::Duration delay, std::function<void()> happen);
+  // Nothing more happens: what was to, is dropped while those live that it knows.
+  void End();
   // Makes the next thing happen; false if there is none.
   bool Step();
 
@@ -44,6 +46,7 @@ class World {
   Random random_;
   absl::Duration now_;
   uint64_t next_ = 0;
+  bool over_ = false;
   std::map<std::pair<absl::Duration, uint64_t>, std::function<void()>> queue_;
   uint64_t log_hash_ = 14695981039346656037u;
   bool print_ = false;

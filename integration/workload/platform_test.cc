@@ -33,7 +33,8 @@ std::string JobOf(const TestPlatform& platform, const std::string& id, const std
 // Standard output of the Job's one Task.
 std::vector<std::string> LinesOf(TestPlatform& platform, const std::string& job) {
   std::vector<std::string> lines;
-  for (const auto line : absl::StrSplit(platform.MustCapstan({"job", "logs", job}), '\n')) {
+  for (const auto line :
+       absl::StrSplit(platform.MustCapstan({"job", "logs", "--follow", job}), '\n')) {
     const size_t at = std::min({line.find("svid "), line.find("jwt "), line.find("valid "),
                                 line.find("error "), line.find("refused ")});
     if (at != absl::string_view::npos) lines.emplace_back(line.substr(at));

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs fuzz targets one after the other, as `./dev fuzz` does, or keeps what they have found.
 
-usage: fuzz.py [--seconds N] [--keep] --programs FOLDER --state FOLDER [LABEL=CORPUS ...]
+usage: fuzz.py [--seconds N] [--keep | --report] --programs FOLDER --state FOLDER
+               [--graph FILE --ledger FILE] [LABEL=CORPUS ...]
 
 FOLDER of programs is Bazel's bin folder, built with --config=fuzz; CORPUS the folder with the
 target's kept inputs, relative to the repository's root, where this is run. In the state folder each
@@ -11,21 +12,31 @@ target has a folder of its own:
   crashes/  the inputs that ended a run
   log       what libFuzzer printed in the last run
 
-A run says on stderr how it goes, and on stdout at the end one line a target and a count of both
-kinds. It ends with 1 if a target failed. With --keep nothing is searched: those inputs of
-`corpus/` that reach code which the kept ones do not are added to them, small ones first.
+A target is searched for N seconds of CPU, of all its threads together. A run says on stderr how it
+goes, and on stdout at the end one line a target and a count of both kinds. It ends with 1 if a
+target failed. With --keep nothing is searched: those inputs of `corpus/` that reach code which the
+kept ones do not are added to them, small ones first.
+
+The ledger says for each target for how many CPU seconds it was searched without a finding, and on
+which sources: those that GRAPH, the answer of `bazel query --output=xml deps(...)`, gives as its
+own and its dependencies', by their hash. Other sources begin again from 0, and so does a target
+that failed. --report searches nothing and prints that, least first.
 """
 
 import argparse
 import hashlib
+import json
 import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import xml.etree.ElementTree
 
 # Of one target. An input that needs more than that is itself a finding.
 MEMORY_MB = 2048
@@ -34,6 +45,12 @@ SECONDS_PER_INPUT = 10
 MOST_KEPT = 60
 MOST_KEPT_BYTES = 4096
 PROGRESS_EVERY_S = 30
+# Of CPU, for each target, before what it reads counts as searched.
+GOAL_S = 600
+# On a machine that is shared; only a target that waits instead of working needs the bound.
+MOST_WALL_PER_CPU = 60
+LOOK_EVERY_S = 0.2
+HASHED = (".cc", ".h", ".proto")
 
 STATUS = re.compile(r"^#(\d+)\s+(\S+)\s+cov: (\d+) ft: \d+ corp: (\d+)/")
 ARTIFACT = re.compile(r"Test unit written to (\S+)")
@@ -106,10 +123,30 @@ def cpu_seconds():
     return usage.ru_utime + usage.ru_stime
 
 
+def cpu_seconds_of(pid):
+    """Of a process that runs, all its threads together; 0 if it has ended."""
+    try:
+        with open("/proc/%d/stat" % pid, encoding="ascii", errors="replace") as file:
+            # The name may hold anything, also `) `.
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def end_after(process, seconds):
+    """Tells libFuzzer to end, after the input in hand, once it has used so much CPU."""
+    while process.poll() is None:
+        if cpu_seconds_of(process.pid) >= seconds:
+            process.send_signal(signal.SIGUSR1)
+            return
+        time.sleep(LOOK_EVERY_S)
+
+
 def run(target, seconds):
-    """Searches for `seconds`; returns the target's line, and whether it passed."""
+    """Searches for so many of CPU; returns the target's line, whether it passed, and CPU seconds."""
     progress = Progress()
-    command = [target.program, "-max_total_time=%d" % seconds,
+    command = [target.program, "-max_total_time=%d" % (seconds * MOST_WALL_PER_CPU),
                "-artifact_prefix=%s/" % target.crashes] + bounds() + [target.grown, target.corpus]
     began = told = time.monotonic()
     used = cpu_seconds()
@@ -117,6 +154,8 @@ def run(target, seconds):
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, encoding="utf-8",
                               errors="replace") as process:
+            watcher = threading.Thread(target=end_after, args=(process, seconds), daemon=True)
+            watcher.start()
             try:
                 for line in process.stderr:
                     log.write(line)
@@ -124,24 +163,24 @@ def run(target, seconds):
                     now = time.monotonic()
                     if now - told >= PROGRESS_EVERY_S:
                         told = now
-                        print("fuzz: %s %d of %d s: %s" % (
-                            target.label, now - began, seconds, progress.text()),
+                        print("fuzz: %s %d of %d s of CPU: %s" % (
+                            target.label, cpu_seconds_of(process.pid), seconds, progress.text()),
                             file=sys.stderr, flush=True)
             except BaseException:
                 process.kill()
                 raise
             code = process.wait()
-    text = "%s in %d s, %d s of CPU" % (
-        progress.text(), time.monotonic() - began, cpu_seconds() - used)
+    used = cpu_seconds() - used
+    text = "%s in %d s, %d s of CPU" % (progress.text(), time.monotonic() - began, used)
     if code == 0:
-        return "%s: %s" % (target.label, text), True
+        return "%s: %s" % (target.label, text), True, used
     why = progress.summary or "it ended with %d" % code
     if progress.artifact:
         why += "; the input is %s; again: bazel run --config=fuzz %s -- %s" % (
             progress.artifact, target.label, progress.artifact)
     else:
         why += "; see %s" % os.path.join(target.state, "log")
-    return "%s: FAILED after %s: %s" % (target.label, text, why), False
+    return "%s: FAILED after %s: %s" % (target.label, text, why), False, used
 
 
 def kept_files(folder):
@@ -186,27 +225,117 @@ def keep(target):
             ", %d without room" % left_out if left_out else ""), True
 
 
+class Sources:
+    """What each target is made of, as Bazel's query says."""
+
+    def __init__(self, graph):
+        self.inputs = {}
+        self.files = set()
+        for element in xml.etree.ElementTree.parse(graph).getroot():
+            name = element.get("name")
+            if element.tag == "rule":
+                self.inputs[name] = [one.get("name") for one in element.findall("rule-input")]
+            elif element.tag == "source-file" and name.endswith(HASHED):
+                self.files.add(name)
+
+    def of(self, label):
+        """Files of the repository, sorted."""
+        seen = set()
+        waiting = [label]
+        while waiting:
+            name = waiting.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            waiting.extend(self.inputs.get(name, []))
+        return sorted(name[2:].replace(":", "/") for name in seen & self.files
+                      if name.startswith("//"))
+
+    def hash(self, label):
+        files = self.of(label)
+        if not files:
+            raise ValueError("no sources of %s in the graph" % label)
+        total = hashlib.sha256()
+        for path in files:
+            with open(path, "rb") as file:
+                content = hashlib.sha256(file.read()).hexdigest()
+            total.update(("%s %s\n" % (path, content)).encode())
+        return total.hexdigest()[:16]
+
+
+class Ledger:
+    """For how long each target was searched without a finding, on which sources."""
+
+    def __init__(self, path, sources):
+        self.path = path
+        self.sources = sources
+        self.targets = {}
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                self.targets = json.load(file)["targets"]
+
+    def clean_seconds(self, label):
+        entry = self.targets.get(label)
+        if entry is None or entry["sources"] != self.sources.hash(label):
+            return 0
+        return entry["clean_cpu_seconds"]
+
+    def add(self, label, seconds, passed):
+        # Read again: another run may have written since.
+        self.targets = Ledger(self.path, self.sources).targets
+        clean = self.clean_seconds(label) + int(seconds) if passed else 0
+        self.targets[label] = {"sources": self.sources.hash(label), "clean_cpu_seconds": clean}
+        text = json.dumps({"targets": self.targets}, indent=1, sort_keys=True) + "\n"
+        with open(self.path + ".new", "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(self.path + ".new", self.path)
+
+    def report(self, labels):
+        lines = sorted((self.clean_seconds(label), label) for label in labels)
+        text = ["%6d s %s" % line for line in lines]
+        reached = sum(1 for seconds, _ in lines if seconds >= GOAL_S)
+        text.append("%d of %d targets with %d s of CPU or more, on these sources, without a finding"
+                    % (reached, len(lines), GOAL_S))
+        return text
+
+
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--seconds", type=int, default=600)
     parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--report", action="store_true")
+    parser.add_argument("--graph")
+    parser.add_argument("--ledger")
     parser.add_argument("--programs", required=True)
     parser.add_argument("--state", required=True)
     parser.add_argument("targets", nargs="+")
     options = parser.parse_args(arguments)
     if options.seconds < 1:
         parser.error("--seconds must be at least 1")
+    if bool(options.graph) != bool(options.ledger):
+        parser.error("--graph and --ledger go together")
+    if options.report and not options.ledger:
+        parser.error("--report needs --graph and --ledger")
+    ledger = Ledger(options.ledger, Sources(options.graph)) if options.ledger else None
     try:
         targets = [parse_target(text, options.programs, options.state)
                    for text in options.targets]
     except ValueError as error:
         parser.error(str(error))
+    if options.report:
+        print("\n".join(ledger.report([target.label for target in targets])))
+        return 0
     lines = []
     failed = 0
     for number, target in enumerate(targets, 1):
         print("fuzz: %s (%d of %d)" % (target.label, number, len(targets)), file=sys.stderr,
               flush=True)
-        line, passed = keep(target) if options.keep else run(target, options.seconds)
+        if options.keep:
+            line, passed = keep(target)
+        else:
+            line, passed, seconds = run(target, options.seconds)
+            if ledger is not None:
+                ledger.add(target.label, seconds, passed)
         failed += 0 if passed else 1
         lines.append(line)
     for line in lines:

@@ -27,6 +27,32 @@ echo "SUMMARY: AddressSanitizer: heap-buffer-overflow parser.cc:7 in Parse" >&2
 echo "Test unit written to ${prefix}crash-11" >&2
 exit 77
 """
+# Works until it is told to end, as libFuzzer does.
+WORKS = """#!/bin/sh
+trap 'exit 0' USR1
+echo "#2	INITED cov: 5 ft: 6 corp: 2/9b exec/s: 0 rss: 40Mb" >&2
+while :; do :; done
+"""
+# What Bazel says of one target with one library.
+GRAPH = """<?xml version="1.1" encoding="UTF-8" standalone="no"?>
+<query version="2">
+  <rule class="cc_test" name="//libs/x:parser_fuzz_test">
+    <rule-input name="//libs/x:parser"/>
+    <rule-input name="//libs/x:parser_fuzz_test.cc"/>
+    <rule-input name="//libs/x:corpus/seed"/>
+  </rule>
+  <rule class="cc_library" name="//libs/x:parser">
+    <rule-input name="//libs/x:parser.h"/>
+    <rule-input name="@system//:include/zlib.h"/>
+  </rule>
+  <rule class="cc_library" name="//libs/y:other"><rule-input name="//libs/y:other.cc"/></rule>
+  <source-file name="//libs/x:corpus/seed"/>
+  <source-file name="//libs/x:parser.h"/>
+  <source-file name="//libs/x:parser_fuzz_test.cc"/>
+  <source-file name="//libs/y:other.cc"/>
+  <source-file name="@system//:include/zlib.h"/>
+</query>
+"""
 # The two last words are where to merge to and from.
 MERGES = """#!/bin/sh
 while [ $# -gt 2 ]; do shift; done
@@ -112,6 +138,62 @@ class FuzzTest(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertEqual(len(fuzz.kept_files(self.corpus)), fuzz.MOST_KEPT)
         self.assertIn("6 without room", out)
+
+    def test_a_target_is_searched_for_seconds_of_cpu(self):
+        self.program(WORKS)
+        code, out = self.fuzz("--seconds", "1")
+        self.assertEqual(code, 0, out)
+        self.assertIn(" s, 1 s of CPU\n", out)
+
+    def sources(self):
+        """Goes to a repository with the sources that GRAPH names; gives the ledger's options."""
+        root = tempfile.TemporaryDirectory()
+        self.addCleanup(root.cleanup)
+        before = os.getcwd()
+        os.chdir(root.name)
+        self.addCleanup(os.chdir, before)
+        os.makedirs("libs/x")
+        for name in ("parser.h", "parser_fuzz_test.cc"):
+            self.put("libs/x", name, b"1")
+        self.put(".", "graph.xml", GRAPH.encode())
+        return ("--graph", "graph.xml", "--ledger", "ledger.json")
+
+    def report(self, options):
+        code, out = self.fuzz("--report", *options)
+        self.assertEqual(code, 0)
+        return out
+
+    def test_the_ledger_adds_up_what_was_clean(self):
+        options = self.sources()
+        self.assertEqual(fuzz.Sources("graph.xml").of(LABEL),
+                         ["libs/x/parser.h", "libs/x/parser_fuzz_test.cc"])
+        self.assertIn("     0 s %s\n" % LABEL, self.report(options))
+        self.program(WORKS)
+        for expected in (1, 2):
+            self.assertEqual(self.fuzz("--seconds", "1", *options)[0], 0)
+            self.assertIn("     %d s %s\n" % (expected, LABEL), self.report(options))
+        self.assertIn("0 of 1 targets with 600 s of CPU or more", self.report(options))
+
+    def test_other_sources_begin_again(self):
+        options = self.sources()
+        ledger = fuzz.Ledger("ledger.json", fuzz.Sources("graph.xml"))
+        ledger.add(LABEL, 700.9, True)
+        self.assertIn("1 of 1 targets with", self.report(options))
+        self.put("libs/x", "parser.h", b"2")
+        self.assertIn("     0 s %s\n" % LABEL, self.report(options))
+        ledger.add(LABEL, 5, True)
+        self.assertIn("     5 s %s\n" % LABEL, self.report(options))
+
+    def test_a_finding_begins_again(self):
+        options = self.sources()
+        fuzz.Ledger("ledger.json", fuzz.Sources("graph.xml")).add(LABEL, 700, True)
+        self.program(CRASHES)
+        self.assertEqual(self.fuzz("--seconds", "1", *options)[0], 1)
+        self.assertIn("     0 s %s\n" % LABEL, self.report(options))
+
+    def test_a_report_needs_a_ledger(self):
+        with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
+            self.fuzz("--report")
 
     def test_a_target_without_corpus_is_refused(self):
         with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):

@@ -23,7 +23,9 @@ struct TaskId {
   static TaskId Of(const capstan::type::v1::TaskKey& key);
   capstan::type::v1::TaskKey ToProto() const;
 
-  // `<job uid>/<generation, 20 digits>/<group>/<index, 10 digits>`: sorts as the value does.
+  // `<job uid>/<generation, 20 digits>/<group>/<index, 10 digits>`: all Tasks of a Job, of a
+  // generation and of a group are next to each other. Groups sort as values do unless one's name
+  // begins another's: `a-` and `a.` come before `a/`.
   std::string Path() const;
   static absl::StatusOr<TaskId> FromPath(absl::string_view path);
 

@@ -1,20 +1,15 @@
 #include "libs/process/process.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <deque>
 #include <random>
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "google/protobuf/util/message_differencer.h"
@@ -31,15 +26,17 @@
 #include "libs/auth/refused_handshakes.h"
 #include "libs/auth/svid_renewer.h"
 #include "libs/lifecycle/signal_thread.h"
-#include "libs/log/spdlog_sink.h"
 #include "libs/metrics/endpoint_server.h"
 #include "libs/process/audit_head_reporter.h"
 #include "libs/process/loopback_network.h"
 #include "libs/process/open_store.h"
 #include "libs/process/own_metrics.h"
+#include "libs/process/process_log.h"
 #include "libs/process/shared_secret.h"
+#include "libs/process/stop_reasons.h"
 #include "libs/process/stop_signal.h"
 #include "libs/process/target_reporter.h"
+#include "libs/process/token_file.h"
 #include "libs/random/random.h"
 #include "libs/rpc/access_log.h"
 #include "libs/rpc/admission.h"
@@ -69,98 +66,6 @@ constexpr absl::Duration kLastHead = absl::Seconds(2);
 constexpr absl::Duration kLastSpans = absl::Seconds(2);
 constexpr int kAccessLinesPerSecond = 200;
 constexpr absl::Duration kHeadDeadline = absl::Seconds(10);
-// Beside the signals, which are all above it.
-constexpr int kIdentityExpired = 0;
-constexpr int kEnded = -1;
-
-log::Level LevelOf(config::v1::Log::Level level) {
-  switch (level) {
-    case config::v1::Log::LEVEL_DEBUG:
-      return log::Level::kDebug;
-    case config::v1::Log::LEVEL_WARNING:
-      return log::Level::kWarning;
-    case config::v1::Log::LEVEL_ERROR:
-      return log::Level::kError;
-    default:
-      return log::Level::kInfo;
-  }
-}
-
-// Lets only records of a level and above through, which may change at any time.
-class LevelSink final : public log::Sink {
- public:
-  LevelSink(std::unique_ptr<log::Sink> sink, log::Level level)
-      : sink_(std::move(sink)), level_(level) {}
-  void Write(const log::Record& record) override {
-    if (record.level >= level_.load(std::memory_order_relaxed)) sink_->Write(record);
-  }
-  void SetLevel(log::Level level) { level_.store(level, std::memory_order_relaxed); }
-
- private:
-  const std::unique_ptr<log::Sink> sink_;
-  std::atomic<log::Level> level_;
-};
-
-// Reasons to stop, for one thread that waits for them: signals, kIdentityExpired or kEnded.
-class SignalQueue {
- public:
-  void Add(int signal) {
-    absl::MutexLock lock(&mutex_);
-    signals_.push_back(signal);
-  }
-  void End(absl::Status why) {
-    absl::MutexLock lock(&mutex_);
-    why_ = std::move(why);
-    signals_.push_back(kEnded);
-  }
-  // What was told last to End.
-  absl::Status why() {
-    absl::MutexLock lock(&mutex_);
-    return why_;
-  }
-  int Wait() {
-    absl::MutexLock lock(&mutex_);
-    const auto any = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !signals_.empty(); };
-    mutex_.Await(absl::Condition(&any));
-    const int signal = signals_.front();
-    signals_.pop_front();
-    return signal;
-  }
-
- private:
-  absl::Mutex mutex_;
-  std::deque<int> signals_ ABSL_GUARDED_BY(mutex_);
-  absl::Status why_ ABSL_GUARDED_BY(mutex_);
-};
-
-absl::StatusOr<std::unique_ptr<log::Sink>> OpenLog(const config::v1::Log& config) {
-  const log::Format format =
-      config.format() == config::v1::Log::FORMAT_JSON ? log::Format::kJson : log::Format::kHuman;
-  // Started by hand, a process logs where its starter looks.
-  if (config.file().empty() || isatty(STDERR_FILENO) == 1) return log::MakeStderrSink(format);
-  return log::MakeFileSink({.path = config.file(), .format = format});
-}
-
-// The token that an operator put beside the configuration; -1 if there is none.
-absl::StatusOr<UniqueFd> TakeTokenFile(const std::string& path) {
-  if (path.empty()) return UniqueFd();
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd.valid()) {
-    if (errno == ENOENT) return fd;
-    return ErrnoStatus(errno, "opening", path);
-  }
-  struct stat info = {};
-  if (fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, "reading", path);
-  if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    return status::Error(
-        absl::StatusCode::kFailedPrecondition, "TOKEN_FILE_READABLE",
-        absl::StrFormat("`%s` has mode %04o, so others may have read the join token; revoke what "
-                        "joined by it, and give a new token in a file of mode 0600.",
-                        path, info.st_mode & 07777),
-        {{"file", path}});
-  }
-  return fd;
-}
 
 absl::Status MakeFolder(const std::string& path) {
   if (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return absl::OkStatus();
@@ -176,9 +81,9 @@ struct Process::Parts {
   std::string advertised;
   const Clock* clock = nullptr;
   std::function<absl::StatusOr<config::v1::Process>()> reload;
-  SignalQueue signals;
+  StopReasons stop_reasons;
   std::unique_ptr<lifecycle::SignalThread> signal_thread;
-  std::unique_ptr<LevelSink> sink;
+  std::unique_ptr<ProcessLog> log_sink;
   std::unique_ptr<log::Logger> logger;
   std::unique_ptr<metrics::Registry> registry;
   // `capstan_process_…`: what every process has.
@@ -300,20 +205,19 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Open(const config::v1::Process
   parts->advertised = config.advertise().empty() ? config.listen() : config.advertise();
   parts->clock = clock;
   parts->reload = options.reload;
-  CAPSTAN_ASSIGN_OR_RETURN(parts->signal_thread,
-                           lifecycle::SignalThread::Create(
-                               {SIGTERM, SIGINT, SIGHUP, kStopTasksSignal},
-                               [signals = &parts->signals](int signal) { signals->Add(signal); }));
+  CAPSTAN_ASSIGN_OR_RETURN(parts->signal_thread, lifecycle::SignalThread::Create(
+                                                     {SIGTERM, SIGINT, SIGHUP, kStopTasksSignal},
+                                                     [reasons = &parts->stop_reasons](int signal) {
+                                                       reasons->Add(signal);
+                                                     }));
   // A peer that is gone shows as an error of the write, not as a signal.
   signal(SIGPIPE, SIG_IGN);
   CAPSTAN_RETURN_IF_ERROR(MakeFolder(config.data_folder()));
-  CAPSTAN_ASSIGN_OR_RETURN(std::unique_ptr<log::Sink> sink, OpenLog(config.log()));
-  const log::Level level = LevelOf(config.log().level());
-  parts->sink = std::make_unique<LevelSink>(std::move(sink), level);
+  CAPSTAN_ASSIGN_OR_RETURN(parts->log_sink, ProcessLog::Open(config.log()));
   parts->logger = std::make_unique<log::Logger>(
-      kind.name, clock, parts->sink.get(),
+      kind.name, clock, parts->log_sink.get(),
       // The sink decides where the level may change; else records below it are not even made.
-      parts->reload != nullptr ? log::Level::kDebug : level);
+      parts->reload != nullptr ? log::Level::kDebug : parts->log_sink->level());
   parts->logger->Info("starting", {{"pid", getpid()}});
   parts->registry = std::make_unique<metrics::Registry>(kind.name);
   parts->own_registry = std::make_unique<metrics::Registry>("process");
@@ -340,8 +244,8 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Open(const config::v1::Process
     absl::StatusOr<std::unique_ptr<store::Store>> store =
         OpenStore(config.store(), kind.name, config.data_folder(), parts->strand.get(),
                   {.seed = parts->NewSeed(),
-                   .on_replaced = [signals = &parts->signals](const absl::Status& why) {
-                     signals->End(why);
+                   .on_replaced = [reasons = &parts->stop_reasons](const absl::Status& why) {
+                     reasons->End(why);
                    }});
     if (!store.ok()) {
       parts->logger->Error("cannot start", {{"error", store.status()}});
@@ -388,7 +292,7 @@ absl::Status Process::Parts::Join(const StartOptions& options) {
   obtain.token_fd = options.join_token_fd;
   const std::string& token_file = config.joining().token_file();
   if (obtain.token_fd < 0) {
-    CAPSTAN_ASSIGN_OR_RETURN(UniqueFd fd, TakeTokenFile(token_file));
+    CAPSTAN_ASSIGN_OR_RETURN(UniqueFd fd, OpenTokenFile(token_file));
     obtain.token_fd = fd.Release();
   }
   CAPSTAN_ASSIGN_OR_RETURN(identity, auth::ObtainIdentity(obtain, clock));
@@ -431,7 +335,7 @@ absl::Status Process::Parts::StartAuth() {
           logger->Warning("SVID not renewed", {{"error", renewed}});
         }
       },
-      [this] { signals.Add(kIdentityExpired); });
+      [this] { stop_reasons.Add(StopReasons::kIdentityExpired); });
   if (kind.watches_policy) {
     enforcer = std::make_unique<auth::PolicyEnforcer>(
         auth::PolicyEnforcer::Options{.file = absl::StrCat(config.data_folder(), "/deny_list")},
@@ -507,7 +411,7 @@ void Process::Parts::Reload() {
   }
   config::v1::Process taken_up = config;
   taken_up.mutable_log()->set_level(read->log().level());
-  sink->SetLevel(LevelOf(read->log().level()));
+  log_sink->SetLevel(read->log().level());
   config = taken_up;
   if (google::protobuf::util::MessageDifferencer::Equals(taken_up, *read)) {
     logger->Info("configuration read again");
@@ -618,20 +522,20 @@ absl::Status Process::ServeMetrics(
   return absl::OkStatus();
 }
 
-void Process::End(absl::Status why) { parts_->signals.End(std::move(why)); }
+void Process::End(absl::Status why) { parts_->stop_reasons.End(std::move(why)); }
 
 absl::StatusOr<int> Process::WaitForSignal() {
   parts_->logger->Info("serving");
-  int signal = parts_->signals.Wait();
-  for (; signal == SIGHUP; signal = parts_->signals.Wait()) parts_->Reload();
+  int signal = parts_->stop_reasons.Wait();
+  for (; signal == SIGHUP; signal = parts_->stop_reasons.Wait()) parts_->Reload();
   // Asks the server, which its owner is about to drain.
   parts_->endpoint_server.reset();
-  if (signal == kEnded) {
-    const absl::Status why = parts_->signals.why();
+  if (signal == StopReasons::kEnded) {
+    const absl::Status why = parts_->stop_reasons.why();
     parts_->logger->Error("stopping", {{"error", why}});
     return why;
   }
-  if (signal == kIdentityExpired) {
+  if (signal == StopReasons::kIdentityExpired) {
     const absl::Status expired =
         status::Error(absl::StatusCode::kUnauthenticated, "NO_IDENTITY",
                       "the SVID has expired and was not renewed; a new join token is needed");

@@ -2,8 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,36 +9,20 @@
 #include "absl/strings/str_cat.h"
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/error.h"
+#include "services/node_agent/adapters/child_program.h"
 #include "services/node_agent/shim/shim.h"
 
 namespace capstan::node_agent {
 namespace {
 
-constexpr int kExecFailed = 127;
-
-// In the forked child: only async-signal-safe calls, since other threads' locks may be held for
-// ever.
+// In the forked child: see BecomeProgram.
 [[noreturn]] void BecomeShim(char* const* argv, int lock, int errors) {
   setsid();
   const int null = open("/dev/null", O_RDWR);
   dup2(null, 0);
   dup2(null, 1);
   dup2(errors, 2);
-  // dup2 onto itself would keep the close-on-exec flag.
-  if (lock == kLockFd) {
-    fcntl(kLockFd, F_SETFD, 0);
-  } else {
-    dup2(lock, kLockFd);
-  }
-  close_range(kLockFd + 1, ~0u, CLOSE_RANGE_CLOEXEC);
-  for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (chdir("/") != 0) _exit(kExecFailed);
-  char* const no_environment[] = {nullptr};
-  execve(argv[0], argv, no_environment);
-  _exit(kExecFailed);
+  BecomeProgram(argv, lock, kLockFd);
 }
 
 }  // namespace

@@ -3,9 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -19,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/status/status_macros.h"
+#include "services/node_agent/adapters/child_program.h"
 #include "services/node_agent/shim/visit.h"
 
 namespace capstan::node_agent {
@@ -29,7 +28,6 @@ using telemetry::v1::TaskSessionFrame;
 
 namespace {
 
-constexpr int kExecFailed = 127;
 constexpr int kSignalled = 128;
 
 struct Ends {
@@ -88,26 +86,12 @@ absl::StatusOr<Ends> OpenPipes() {
   return ends;
 }
 
-// In the forked child: only async-signal-safe calls. The descriptors are above kVisitFd.
+// In the forked child: see BecomeProgram. The descriptors are above kVisitFd.
 [[noreturn]] void Become(char* const* argv, int in, int out, int err, int talk) {
   dup2(in, 0);
   dup2(out, 1);
   dup2(err, 2);
-  // dup2 onto itself would keep the close-on-exec flag.
-  if (talk == kVisitFd) {
-    fcntl(talk, F_SETFD, 0);
-  } else {
-    dup2(talk, kVisitFd);
-  }
-  close_range(kVisitFd + 1, ~0u, CLOSE_RANGE_CLOEXEC);
-  for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (chdir("/") != 0) _exit(kExecFailed);
-  char* const no_environment[] = {nullptr};
-  execve(argv[0], argv, no_environment);
-  _exit(kExecFailed);
+  BecomeProgram(argv, talk, kVisitFd);
 }
 
 absl::StatusOr<UniqueFd> Connect(int32_t port) {

@@ -5,9 +5,11 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/strings/match.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "libs/resource/quantity.h"
 #include "libs/status/status_macros.h"
 #include "libs/time/proto_time.h"
@@ -36,9 +38,13 @@ std::tuple<absl::Time, std::string> AgeOf(const Job& job) {
 }  // namespace
 
 absl::StatusOr<absl::Duration> ParseAge(const std::string& text) {
+  absl::string_view number = text;
   int days = 0;
-  if (absl::EndsWith(text, "d") && absl::SimpleAtoi(text.substr(0, text.size() - 1), &days) &&
-      days >= 0 && days <= kMostDays) {
+  // SimpleAtoi takes signs and spaces too.
+  if (absl::ConsumeSuffix(&number, "d") && !number.empty() &&
+      std::all_of(number.begin(), number.end(),
+                  [](unsigned char c) { return absl::ascii_isdigit(c); }) &&
+      absl::SimpleAtoi(number, &days) && days <= kMostDays) {
     return absl::Hours(24) * days;
   }
   return resource::ParseDuration(text);

@@ -38,7 +38,7 @@ TEST(ArchivedJobsTest, AgesAreDaysOrDurations) {
   EXPECT_EQ(*ParseAge("7d"), absl::Hours(168));
   EXPECT_EQ(*ParseAge("36h"), absl::Hours(36));
   EXPECT_EQ(*ParseAge("1h30m"), absl::Minutes(90));
-  for (const char* wrong : {"d", "-1d", "1.5d", "7", "week", ""}) {
+  for (const char* wrong : {"d", "-1d", "+7d", "+36h", " 7d", "7 d", "1.5d", "7", "week", ""}) {
     EXPECT_FALSE(ParseAge(wrong).ok()) << wrong;
   }
 }

@@ -8,11 +8,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
@@ -275,6 +277,10 @@ absl::StatusOr<UniqueFd> ListenOn(uint16_t* port) {
 }
 
 bool ParsePort(absl::string_view text, uint16_t* port) {
+  // SimpleAtoi takes signs and spaces too.
+  if (text.empty() || !std::all_of(text.begin(), text.end(),
+                                   [](unsigned char c) { return absl::ascii_isdigit(c); }))
+    return false;
   int number = 0;
   if (!absl::SimpleAtoi(text, &number) || number < 1 || number > 65535) return false;
   *port = static_cast<uint16_t>(number);

@@ -17,7 +17,8 @@ TEST(ParsePortPairTest, OneNumberStandsForBoth) {
 }
 
 TEST(ParsePortPairTest, EverythingElseIsRefused) {
-  for (const char* bad : {"", ":", "0", "65536", "80:", "80:0", "a:80", "80:80:80", "-1", "1.5"}) {
+  for (const char* bad : {"", ":", "0", "65536", "80:", "80:0", "a:80", "80:80:80", "-1", "1.5",
+                          "+80", " 80", "80 ", "8080:+80"}) {
     EXPECT_EQ(status::Reason(ParsePortPair(bad).status()), "BAD_PORT") << bad;
   }
 }

@@ -1,6 +1,5 @@
 #include "tools/capstan/cli/access_commands.h"
 
-#include <memory>
 #include <set>
 #include <utility>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "proto/capstan/credentials/v1/join_service.grpc.pb.h"
 #include "proto/capstan/credentials/v1/project.grpc.pb.h"
 #include "tools/capstan/cli/call.h"
+#include "tools/capstan/cli/connection.h"
 #include "tools/capstan/cli/exit_code.h"
 #include "tools/capstan/cli/human_format.h"
 #include "tools/capstan/cli/names.h"
@@ -46,22 +46,6 @@ using credentials::v1::RoleBinding;
 using credentials::v1::TestPermissionsRequest;
 using credentials::v1::TestPermissionsResponse;
 using credentials::v1::TrustBundle;
-
-// A platform and a stub of one of credentials' services.
-template <typename Service>
-struct Connection {
-  std::unique_ptr<Platform> platform;
-  std::unique_ptr<typename Service::Stub> stub;
-};
-
-template <typename Service>
-absl::StatusOr<Connection<Service>> Connect(const Invocation& invocation) {
-  Connection<Service> connection;
-  CAPSTAN_ASSIGN_OR_RETURN(connection.platform, Platform::Open(invocation));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, connection.platform->Channel("credentials"));
-  connection.stub = Service::NewStub(channel);
-  return connection;
-}
 
 std::string DescribeIdentity(const v1::Identity& identity, absl::Time now) {
   std::string out = absl::StrCat("You are:    ", identity.name(), "\n");
@@ -142,7 +126,8 @@ absl::Status WhoAmI(Invocation& invocation) {
 
 absl::Status CanI(const std::string& verb, const std::string& resource, Invocation& invocation) {
   CAPSTAN_ASSIGN_OR_RETURN(const std::string permission, PermissionOf(verb, resource));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<AccessService>(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection,
+                           Connect<AccessService>(invocation, "credentials"));
   const bool in_project = IsAskedInProject(permission);
   const std::string where = in_project ? ProjectParent(invocation.project) : "";
   CAPSTAN_ASSIGN_OR_RETURN(const auto held,
@@ -155,7 +140,8 @@ absl::Status CanI(const std::string& verb, const std::string& resource, Invocati
 }
 
 absl::Status ListWhatICan(Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<AccessService>(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection,
+                           Connect<AccessService>(invocation, "credentials"));
   std::vector<std::string> inside;
   std::vector<std::string> outside;
   for (std::string& permission : auth::AllPermissions()) {
@@ -181,7 +167,8 @@ absl::Status ListWhatICan(Invocation& invocation) {
 
 absl::Status DenyIdentity(const DenyOptions& options, Invocation& invocation) {
   CAPSTAN_RETURN_IF_ERROR(CheckNamesOne(options));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<PolicyService>(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection,
+                           Connect<PolicyService>(invocation, "credentials"));
   DenyIdentityRequest request;
   request.set_spiffe_id(options.identity);
   request.set_serial(options.serial);
@@ -195,7 +182,8 @@ absl::Status DenyIdentity(const DenyOptions& options, Invocation& invocation) {
 
 absl::Status AllowIdentity(const DenyOptions& options, Invocation& invocation) {
   CAPSTAN_RETURN_IF_ERROR(CheckNamesOne(options));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<DenialService>(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection,
+                           Connect<DenialService>(invocation, "credentials"));
   DeleteDenialRequest request;
   request.set_spiffe_id(options.identity);
   request.set_serial(options.serial);
@@ -209,7 +197,8 @@ absl::Status AllowIdentity(const DenyOptions& options, Invocation& invocation) {
 }
 
 absl::Status ListDenials(Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<DenialService>(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection,
+                           Connect<DenialService>(invocation, "credentials"));
   ListDenialsRequest request;
   request.set_page_size(1000);
   std::vector<Denial> all;
@@ -235,7 +224,8 @@ absl::Status ListDenials(Invocation& invocation) {
 }
 
 absl::Status CreateJoinToken(const std::string& path, absl::Duration ttl, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<JoinTokenService>(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection,
+                           Connect<JoinTokenService>(invocation, "credentials"));
   CreateJoinTokenRequest request;
   request.set_path(path);
   if (ttl > absl::ZeroDuration()) *request.mutable_ttl() = ToProto(ttl);
@@ -252,7 +242,8 @@ absl::Status CreateJoinToken(const std::string& path, absl::Duration ttl, Invoca
 }
 
 absl::Status ShowTrustBundle(Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<IdentityService>(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection,
+                           Connect<IdentityService>(invocation, "credentials"));
   CAPSTAN_ASSIGN_OR_RETURN(const TrustBundle bundle,
                            Call(connection.stub.get(), &IdentityService::Stub::GetTrustBundle,
                                 GetTrustBundleRequest(), Terms(invocation)));

@@ -2,7 +2,6 @@
 
 #include <climits>
 #include <cstdlib>
-#include <memory>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -16,6 +15,7 @@
 #include "proto/capstan/dataloader/v1/dataset.grpc.pb.h"
 #include "tools/capstan/cli/call.h"
 #include "tools/capstan/cli/command_loop.h"
+#include "tools/capstan/cli/connection.h"
 #include "tools/capstan/cli/data_show.h"
 #include "tools/capstan/cli/exit_code.h"
 #include "tools/capstan/cli/human_format.h"
@@ -44,22 +44,6 @@ using dataloader::v1::ListDataLoadsRequest;
 using dataloader::v1::ListDatasetsRequest;
 using dataloader::v1::Output;
 using dataloader::v1::OutputService;
-
-// A platform and a stub of one of the data_loader's services.
-template <typename Service>
-struct Connection {
-  std::unique_ptr<Platform> platform;
-  std::unique_ptr<typename Service::Stub> stub;
-};
-
-template <typename Service>
-absl::StatusOr<Connection<Service>> Connect(const Invocation& invocation) {
-  Connection<Service> connection;
-  CAPSTAN_ASSIGN_OR_RETURN(connection.platform, Platform::Open(invocation));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, connection.platform->Channel("data_loader"));
-  connection.stub = Service::NewStub(channel);
-  return connection;
-}
 
 absl::StatusOr<std::string> SourceUri(const std::string& source) {
   if (absl::StrContains(source, "://")) return source;
@@ -166,7 +150,8 @@ absl::Status WatchLoad(const std::string& name, Invocation& invocation) {
 
 absl::Status CreateDataset(const CreateDatasetOptions& options, Invocation& invocation) {
   CAPSTAN_ASSIGN_OR_RETURN(const std::string uri, SourceUri(options.source));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<DatasetService>(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection,
+                           Connect<DatasetService>(invocation, "data_loader"));
   CreateDatasetRequest request;
   request.set_parent(ProjectParent(invocation.project));
   request.set_dataset_id(options.id);
@@ -184,7 +169,8 @@ absl::Status CreateDataset(const CreateDatasetOptions& options, Invocation& invo
 }
 
 absl::Status ListDatasets(Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<DatasetService>(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection,
+                           Connect<DatasetService>(invocation, "data_loader"));
   ListDatasetsRequest request;
   request.set_parent(ProjectParent(invocation.project));
   std::vector<Dataset> all;
@@ -212,7 +198,8 @@ absl::Status ListDatasets(Invocation& invocation) {
 }
 
 absl::Status GetDataset(const std::string& name, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<DatasetService>(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection,
+                           Connect<DatasetService>(invocation, "data_loader"));
   GetDatasetRequest request;
   request.set_name(InProject(invocation.project, "datasets", name));
   CAPSTAN_ASSIGN_OR_RETURN(
@@ -224,7 +211,8 @@ absl::Status GetDataset(const std::string& name, Invocation& invocation) {
 }
 
 absl::Status StartLoad(const StartLoadOptions& options, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<DataLoadService>(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection,
+                           Connect<DataLoadService>(invocation, "data_loader"));
   EnsureDataLoadRequest request;
   request.set_dataset(InProject(invocation.project, "datasets", options.dataset));
   request.set_version(LastSegment(options.version));
@@ -238,7 +226,8 @@ absl::Status StartLoad(const StartLoadOptions& options, Invocation& invocation) 
 }
 
 absl::Status GetBundle(const std::string& name, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<BundleService>(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection,
+                           Connect<BundleService>(invocation, "data_loader"));
   GetBundleRequest request;
   // As a Job names it, or as the platform does.
   request.set_name(
@@ -255,7 +244,8 @@ std::string DescribeBundle(const Bundle& bundle) {
 }
 
 absl::Status ListLoads(Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<DataLoadService>(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection,
+                           Connect<DataLoadService>(invocation, "data_loader"));
   ListDataLoadsRequest request;
   request.set_parent(ProjectParent(invocation.project));
   std::vector<DataLoad> all;
@@ -272,7 +262,8 @@ absl::Status ListLoads(Invocation& invocation) {
 absl::Status GetLoad(const std::string& name, bool watch, Invocation& invocation) {
   const std::string whole = InProject(invocation.project, "dataLoads", name);
   if (watch) return WatchLoad(whole, invocation);
-  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<DataLoadService>(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection,
+                           Connect<DataLoadService>(invocation, "data_loader"));
   GetDataLoadRequest request;
   request.set_name(whole);
   CAPSTAN_ASSIGN_OR_RETURN(
@@ -282,7 +273,8 @@ absl::Status GetLoad(const std::string& name, bool watch, Invocation& invocation
 }
 
 absl::StatusOr<Output> FetchOutput(const std::string& job, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<OutputService>(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection,
+                           Connect<OutputService>(invocation, "data_loader"));
   GetOutputRequest request;
   request.set_name(absl::StrCat(InProject(invocation.project, "jobs", job), "/output"));
   return Call(connection.stub.get(), &OutputService::Stub::GetOutput, request, Terms(invocation));

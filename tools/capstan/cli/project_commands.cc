@@ -2,7 +2,6 @@
 
 #include <pwd.h>
 
-#include <memory>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -16,9 +15,9 @@
 #include "libs/time/proto_time.h"
 #include "proto/capstan/credentials/v1/project.grpc.pb.h"
 #include "tools/capstan/cli/call.h"
+#include "tools/capstan/cli/connection.h"
 #include "tools/capstan/cli/human_format.h"
 #include "tools/capstan/cli/names.h"
-#include "tools/capstan/cli/platform.h"
 #include "tools/capstan/cli/printer.h"
 
 namespace capstan::cli {
@@ -33,19 +32,6 @@ using credentials::v1::ListRoleBindingsRequest;
 using credentials::v1::Project;
 using credentials::v1::ProjectService;
 using credentials::v1::RoleBinding;
-
-struct Projects {
-  std::unique_ptr<Platform> platform;
-  std::unique_ptr<ProjectService::Stub> stub;
-};
-
-absl::StatusOr<Projects> Connect(const Invocation& invocation) {
-  Projects projects;
-  CAPSTAN_ASSIGN_OR_RETURN(projects.platform, Platform::Open(invocation));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, projects.platform->Channel("credentials"));
-  projects.stub = ProjectService::NewStub(channel);
-  return projects;
-}
 
 absl::StatusOr<std::string> Member(const std::string& given) {
   const absl::string_view bare = absl::StripPrefix(given, "person/");
@@ -73,7 +59,7 @@ absl::StatusOr<RoleBinding::Role> ParseRole(const std::string& given) {
 }
 
 absl::StatusOr<std::vector<RoleBinding>> AllRoles(bool everywhere, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const Projects projects, Connect(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto projects, Connect<ProjectService>(invocation, "credentials"));
   ListRoleBindingsRequest request;
   if (!everywhere) request.set_parent(ProjectParent(invocation.project));
   std::vector<RoleBinding> all;
@@ -96,7 +82,7 @@ std::string BindingName(const std::string& name, bool everywhere, const Invocati
 
 absl::Status CreateProject(const std::string& id, const std::string& display_name,
                            Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const Projects projects, Connect(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto projects, Connect<ProjectService>(invocation, "credentials"));
   CreateProjectRequest request;
   request.set_project_id(id);
   request.set_request_id(invocation.random->Uuid4());
@@ -110,7 +96,7 @@ absl::Status CreateProject(const std::string& id, const std::string& display_nam
 }
 
 absl::Status GetProject(const std::string& name, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const Projects projects, Connect(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto projects, Connect<ProjectService>(invocation, "credentials"));
   GetProjectRequest request;
   request.set_name(ProjectParent(name));
   CAPSTAN_ASSIGN_OR_RETURN(
@@ -125,7 +111,7 @@ absl::Status GetProject(const std::string& name, Invocation& invocation) {
 }
 
 absl::Status ListProjects(Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const Projects projects, Connect(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto projects, Connect<ProjectService>(invocation, "credentials"));
   ListProjectsRequest request;
   std::vector<Project> all;
   do {
@@ -148,7 +134,7 @@ absl::Status ListProjects(Invocation& invocation) {
 absl::Status BindRole(const BindRoleOptions& options, Invocation& invocation) {
   CAPSTAN_ASSIGN_OR_RETURN(const std::string member, Member(options.member));
   CAPSTAN_ASSIGN_OR_RETURN(const RoleBinding::Role role, ParseRole(options.role));
-  CAPSTAN_ASSIGN_OR_RETURN(const Projects projects, Connect(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto projects, Connect<ProjectService>(invocation, "credentials"));
   CreateRoleBindingRequest request;
   if (!options.everywhere) request.set_parent(ProjectParent(invocation.project));
   request.set_role_binding_id(options.id.empty()
@@ -167,7 +153,7 @@ absl::Status BindRole(const BindRoleOptions& options, Invocation& invocation) {
 }
 
 absl::Status UnbindRole(const std::string& name, bool everywhere, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const Projects projects, Connect(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto projects, Connect<ProjectService>(invocation, "credentials"));
   DeleteRoleBindingRequest request;
   request.set_name(BindingName(name, everywhere, invocation));
   CAPSTAN_RETURN_IF_ERROR(Call(projects.stub.get(), &ProjectService::Stub::DeleteRoleBinding,

@@ -1,6 +1,5 @@
 #include "tools/capstan/cli/subscription_commands.h"
 
-#include <memory>
 #include <ostream>
 #include <utility>
 
@@ -15,10 +14,10 @@
 #include "proto/capstan/telemetry/v1/subscription.grpc.pb.h"
 #include "tools/capstan/cli/call.h"
 #include "tools/capstan/cli/command_loop.h"
+#include "tools/capstan/cli/connection.h"
 #include "tools/capstan/cli/follow_stream.h"
 #include "tools/capstan/cli/human_format.h"
 #include "tools/capstan/cli/names.h"
-#include "tools/capstan/cli/platform.h"
 #include "tools/capstan/cli/printer.h"
 #include "tools/capstan/cli/terminal.h"
 
@@ -82,19 +81,6 @@ std::string Describe(const Subscription& shown) {
   return absl::StrCat(text, "Reader:        ", Reader(shown), "\n");
 }
 
-struct Service {
-  std::unique_ptr<Platform> platform;
-  std::shared_ptr<SubscriptionService::Stub> stub;
-};
-
-absl::StatusOr<Service> Connect(const Invocation& invocation) {
-  Service made;
-  CAPSTAN_ASSIGN_OR_RETURN(made.platform, Platform::Open(invocation));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, made.platform->Channel("telemetry"));
-  made.stub = SubscriptionService::NewStub(channel);
-  return made;
-}
-
 std::string NameOf(const std::string& subscription, const Invocation& invocation) {
   return InProject(invocation.project, "subscriptions", subscription);
 }
@@ -143,7 +129,8 @@ std::string RecordLine(const Record& record) {
 }
 
 absl::Status CreateSubscription(const CreateSubscriptionOptions& options, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const Service service, Connect(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto service,
+                           Connect<SubscriptionService>(invocation, "telemetry"));
   CreateSubscriptionRequest request;
   request.set_parent(ProjectParent(invocation.project));
   request.set_subscription_id(options.id);
@@ -161,7 +148,8 @@ absl::Status CreateSubscription(const CreateSubscriptionOptions& options, Invoca
 }
 
 absl::Status ListSubscriptions(Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const Service service, Connect(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto service,
+                           Connect<SubscriptionService>(invocation, "telemetry"));
   ListSubscriptionsRequest request;
   request.set_parent(ProjectParent(invocation.project));
   CAPSTAN_ASSIGN_OR_RETURN(const auto found,
@@ -190,7 +178,8 @@ absl::Status ListSubscriptions(Invocation& invocation) {
 }
 
 absl::Status GetSubscription(const std::string& name, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const Service service, Connect(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto service,
+                           Connect<SubscriptionService>(invocation, "telemetry"));
   GetSubscriptionRequest request;
   request.set_name(NameOf(name, invocation));
   CAPSTAN_ASSIGN_OR_RETURN(const Subscription found,
@@ -200,7 +189,8 @@ absl::Status GetSubscription(const std::string& name, Invocation& invocation) {
 }
 
 absl::Status DeleteSubscription(const std::string& name, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const Service service, Connect(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto service,
+                           Connect<SubscriptionService>(invocation, "telemetry"));
   DeleteSubscriptionRequest request;
   request.set_name(NameOf(name, invocation));
   return Call(service.stub.get(), &SubscriptionService::Stub::DeleteSubscription, request,
@@ -209,7 +199,8 @@ absl::Status DeleteSubscription(const std::string& name, Invocation& invocation)
 }
 
 absl::Status ReadSubscription(const ReadSubscriptionOptions& options, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const Service service, Connect(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto service,
+                           Connect<SubscriptionService>(invocation, "telemetry"));
   SubscribeRequest request;
   request.set_name(NameOf(options.subscription, invocation));
   request.set_follow(options.follow);
@@ -238,13 +229,15 @@ absl::Status ReadSubscription(const ReadSubscriptionOptions& options, Invocation
 }
 
 absl::Status CommitSubscription(const std::string& name, int64_t offset, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const Service service, Connect(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto service,
+                           Connect<SubscriptionService>(invocation, "telemetry"));
   return Acknowledge(service.stub.get(), NameOf(name, invocation), offset, /*generation=*/0,
                      invocation);
 }
 
 absl::Status SeekSubscription(const SeekSubscriptionOptions& options, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const Service service, Connect(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto service,
+                           Connect<SubscriptionService>(invocation, "telemetry"));
   SeekSubscriptionRequest request;
   request.set_name(NameOf(options.subscription, invocation));
   request.set_next_offset(options.to);

@@ -173,7 +173,7 @@ class SchedulerCore {
   void SettleDependencies();
   void SettleDependency(JobEntry* job, const std::string& ended);
 
-  // Rounds of placement: core_round.cc.
+  // Rounds of placement: core_round.cc, and core_order.cc from TryInOrder on.
   struct RoundWork;
   enum class Tried { kLeft, kPlaced, kMakesRoom };
   void Round();

@@ -1,0 +1,65 @@
+// What the parts of a round share; of SchedulerCore alone.
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_CORE_ROUND_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_CORE_ROUND_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "services/scheduler/core/explain.h"
+#include "services/scheduler/core/placer.h"
+#include "services/scheduler/core/queue_victims.h"
+#include "services/scheduler/core/quota/resources.h"
+#include "services/scheduler/core/scheduler_core.h"
+#include "services/scheduler/core/usage.h"
+
+namespace capstan::scheduler {
+
+struct SchedulerCore::RoundWork {
+  std::vector<NodeStanding> standings;
+  std::vector<NodeCapacity> nodes;
+  // By uid and position of the Node: see KeepForReturning.
+  std::map<std::string, std::map<int, Amounts>> kept;
+  // What shares are of, and what of it is free.
+  Resources capacity;
+  Resources free;
+  std::vector<HeldGang> held;
+  // By position among those held; in no queue once told to end in this round.
+  std::vector<QueueVictims::Gang> victims;
+  // Those that were.
+  std::vector<QueueVictims::Gang> ended;
+  // Why Jobs of a Shape whose groups have these names find no room, as the first one found it.
+  std::map<std::string, std::string> words;
+  std::unique_ptr<PlacingRound> placing;
+  // Shapes that do not fit, and those that do not fit if they are bound. In a round room only
+  // shrinks: what did not fit once does not fit again.
+  std::set<std::string> unfit;
+  std::set<std::string> unfit_bound;
+  // Queue, amounts and priority of those that nobody may end for, wherever they would stand.
+  std::set<std::tuple<int, uint32_t, int32_t>> unhelped;
+  // Shape, Queue and priority of those for whom too few may end.
+  std::set<std::tuple<std::string, std::string, int32_t>> vain;
+  int victim_searches = 0;
+  int victim_questions = 0;
+  int reserve_attempts = 0;
+  int revisions = 0;
+
+  // Of the Node among `standings`; -1 if it is not there.
+  int PositionOf(const NodeId& id) const {
+    const auto found = std::lower_bound(standings.begin(), standings.end(), id,
+                                        [](const NodeStanding& standing, const NodeId& wanted) {
+                                          return standing.capacity.id < wanted;
+                                        });
+    if (found == standings.end() || found->capacity.id != id) return -1;
+    return static_cast<int>(found - standings.begin());
+  }
+};
+
+}  // namespace capstan::scheduler
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_CORE_ROUND_H_

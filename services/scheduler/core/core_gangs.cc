@@ -60,7 +60,6 @@ void SchedulerCore::Dequeue(const JobEntry& job) {
   // The place kept for it is free for others.
   if (making_room_.erase(OrderOf(job)) > 0) room_changed_ = true;
   if (reserved_ == job.uid()) ForgetReservation();
-  hopeless_.erase(job.uid());
   fresh_.erase(OrderOf(job));
   queue_book_.RemoveWaiting(job);
   retry_at_.erase(job.uid());
@@ -289,7 +288,6 @@ void SchedulerCore::ForgetAvoided() {
     }
     nodes.erase(past, nodes.end());
     Touch(*job);
-    hopeless_.erase(job->uid());
     room_changed_ = true;
   }
 }

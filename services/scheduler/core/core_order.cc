@@ -157,7 +157,7 @@ SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* 
     return Tried::kLeft;
   }
   if (reserved_.empty() && work->reserve_attempts < kMaxReserveAttempts &&
-      hopeless_.count(job->uid()) == 0) {
+      hopeless_.count(shape) == 0 && work->unreservable.count(shape) == 0) {
     TryReserve(job, request, work);
   }
   if (job->state.reason() != "INSUFFICIENT_RESOURCES" && job->state.reason() != "PREEMPTED" &&

@@ -25,6 +25,9 @@ namespace {
 // An estimate that differs by less is not written anew.
 constexpr absl::Duration kEstimateStep = absl::Seconds(10);
 
+// Shapes remembered; beyond, all are found out anew.
+constexpr size_t kMaxHopeless = 4096;
+
 // What a round costs grows with the fleet, so rounds of large fleets do not follow each other at
 // once: what comes in meanwhile shares the next one.
 constexpr size_t kNodesWithoutPause = 256;
@@ -254,7 +257,11 @@ void SchedulerCore::TryReserve(JobEntry* job, const GangRequest& request, RoundW
     const bool any_short =
         std::any_of(work->nodes.begin(), work->nodes.end(),
                     [](const NodeCapacity& node) { return node.free.AnyBelowZero(); });
-    if (!any_short) hopeless_.insert(job->uid());
+    work->unreservable.insert(request.Shape());
+    if (!any_short) {
+      if (hopeless_.size() == kMaxHopeless) hopeless_.clear();
+      hopeless_.insert(request.Shape());
+    }
     if (reserved_ == job->uid()) ForgetReservation();
     return;
   }

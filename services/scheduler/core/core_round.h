@@ -40,6 +40,8 @@ struct SchedulerCore::RoundWork {
   // shrinks: what did not fit once does not fit again.
   std::set<std::string> unfit;
   std::set<std::string> unfit_bound;
+  // Shapes that no room could be kept for.
+  std::set<std::string> unreservable;
   // Queue, amounts and priority of those that nobody may end for, wherever they would stand.
   std::set<std::tuple<int, uint32_t, int32_t>> unhelped;
   // Shape, Queue and priority of those for whom too few may end.

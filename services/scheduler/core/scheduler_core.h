@@ -197,7 +197,7 @@ class SchedulerCore {
   bool TryMakeRoom(const QueueOrder& order, JobEntry* job, const GangRequest& request,
                    RoundWork* work);
   void TryReserve(JobEntry* job, const GangRequest& request, RoundWork* work);
-  // Drops what was learned of Jobs that no room can be kept for, if the fleet is another.
+  // Drops what was learned of Shapes that no room can be kept for, if the fleet is another.
   void ReviseHopeless(const RoundWork& work);
   void ForgetReservation();
   void PlaceIn(JobEntry* job, const GangRequest& request, const GangPlacement& placement,
@@ -292,8 +292,8 @@ class SchedulerCore {
   std::set<OrderKey> making_room_;
   // The waiting Job that room is kept for, or "".
   std::string reserved_;
-  // Those of waiting_ that would not fit even once all that runs has gone, as far as it was tried
-  // with what usable Nodes have in all. They use up no more tries to keep room for somebody.
+  // Shapes that would not fit even once all that runs has gone, as far as it was tried with what
+  // usable Nodes have in all. They use up no more tries to keep room for somebody.
   std::set<std::string> hopeless_;
   Amounts hopeless_fleet_;
   // The next time at which someone who may not be ended yet might be.

@@ -60,6 +60,16 @@ TEST_F(BackfillTest, AJobEndsAtItsTimeLimit) {
   EXPECT_EQ(harness_.job("short").state.message(), "ran for its time limit of 2m");
 }
 
+// However many of them stand before it, the first Job that can ever fit has room kept for it.
+TEST_F(BackfillTest, JobsOfOneShapeThatNeverFitTakeOneTryToKeepRoom) {
+  for (int i = 0; i < 6; ++i) Submit(absl::StrCat("never", i), Spec(9));
+  Submit("first", Spec(4, absl::Hours(1)));
+  Submit("second", Spec(8, absl::Hours(1)));
+  executor_.Connect();
+  EXPECT_EQ(StateOf("first"), Job::STATE_PREPARING);
+  EXPECT_TRUE(harness_.job("second").state.has_estimated_start_time());
+}
+
 TEST_F(BackfillTest, ANewLeaderGoesOnCounting) {
   executor_.Connect();
   RunJob("short", Spec(2, absl::Minutes(2)));

@@ -51,6 +51,8 @@ struct Occurrence {
 
 struct JobState {
   absl::optional<round::GangIndex> gang;
+  // As it stands in its queue.
+  scheduler::QueuedGang queued;
   absl::Duration first_start = absl::InfiniteDuration();
   absl::Duration started;
   // Work that a checkpoint has kept.
@@ -168,14 +170,6 @@ class Simulation {
     return amounts;
   }
 
-  scheduler::QueuedGang QueuedOf(int job) {
-    scheduler::QueuedGang gang;
-    gang.priority = workload_.jobs[job].priority;
-    gang.submit_order = job;
-    gang.uid = {0, static_cast<uint64_t>(job)};
-    return gang;
-  }
-
   void Submit(int number) {
     const WorkloadJob& job = workload_.jobs[number];
     const int64_t on_a_node = workload_.fleet.gpus_per_node / job.gpus_per_task;
@@ -205,8 +199,10 @@ class Simulation {
     // What is declared is for the whole; what a checkpoint kept need not be run again.
     gang.declared = job.declared - jobs_[number].done;
     jobs_[number].gang = fleet_.AddGang(std::move(gang));
-    scheduler::QueuedGang queued = QueuedOf(number);
-    queued.request = requests_.Acquire(Amounts(job));
+    scheduler::QueuedGang& queued = jobs_[number].queued;
+    queued.kind.priority = job.priority;
+    queued.kind.request = requests_.Acquire(Amounts(job));
+    queued.submit_order = number;
     queues_.Insert(leaves_[job.queue], queued);
     demand_[leaves_[job.queue]] += job.gpus();
     ForeseeRound(options_.round_period);
@@ -215,9 +211,8 @@ class Simulation {
   void Dequeue(int number) {
     const WorkloadJob& job = workload_.jobs[number];
     const int leaf = leaves_[job.queue];
-    const auto found = queues_.queue(leaf).find(QueuedOf(number));
-    requests_.Release(found->request);
-    queues_.Erase(leaf, *found);
+    requests_.Release(jobs_[number].queued.kind.request);
+    queues_.Erase(leaf, jobs_[number].queued);
   }
 
   void Begin(int number) {
@@ -292,10 +287,10 @@ class Simulation {
       }
       if (!tree_.leaf(v) || !options_.policy.reclaim) continue;
       budgets.SetAboveGuarantee(queue, used > node.guarantee[gpu_]);
-      const auto& waiting = queues_.queue(v);
+      const auto first = queues_.First(v);
       budgets.SetMayReclaim(
-          queue, !waiting.empty() &&
-                     used + requests_.Get(waiting.begin()->request)[gpu_] <= node.guarantee[gpu_]);
+          queue, first.has_value() &&
+                     used + requests_.Get(first->kind.request)[gpu_] <= node.guarantee[gpu_]);
     }
     return budgets;
   }

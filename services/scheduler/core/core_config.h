@@ -31,6 +31,10 @@ struct CoreConfig {
   // A Job that has run for less is not ended for another, where no Queue says how long.
   absl::Duration min_runtime = absl::Minutes(5);
 
+  // Rounds ask about each Job that waits, one by one, as if none told anything of its kind. That
+  // changes nothing but what they cost, as a test shows.
+  bool visit_all = false;
+
   // Jobs that have not ended, of which a CreateJob beyond is shed.
   size_t max_jobs = 200'000;
   // Ended Jobs are kept for so long after their end, and at most so many (then the oldest go), but

@@ -50,13 +50,11 @@ void SchedulerCore::Enqueue(JobEntry* job) {
 }
 
 void SchedulerCore::Await(const JobEntry& job) {
-  waiting_.insert(OrderOf(job));
   fresh_.insert(OrderOf(job));
   queue_book_.AddWaiting(job);
 }
 
 void SchedulerCore::Dequeue(const JobEntry& job) {
-  waiting_.erase(OrderOf(job));
   // The place kept for it is free for others.
   if (making_room_.erase(OrderOf(job)) > 0) room_changed_ = true;
   if (reserved_ == job.uid()) ForgetReservation();
@@ -288,6 +286,7 @@ void SchedulerCore::ForgetAvoided() {
     }
     nodes.erase(past, nodes.end());
     Touch(*job);
+    queue_book_.SetChanged(*job);
     room_changed_ = true;
   }
 }

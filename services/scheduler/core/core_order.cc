@@ -1,6 +1,5 @@
 // Who is tried in a round, in what order, and for whom others end.
 #include <algorithm>
-#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -13,6 +12,8 @@
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/queue_victims.h"
+#include "services/scheduler/core/quota/gang_queues.h"
+#include "services/scheduler/core/quota/queue_order.h"
 #include "services/scheduler/core/scheduler_core.h"
 
 namespace capstan::scheduler {
@@ -36,6 +37,8 @@ constexpr size_t kMaxVictims = 512;
 constexpr size_t kAllRevised = 256;
 constexpr int kMaxRevisions = 32;
 constexpr absl::Duration kReasonHolds = absl::Minutes(1);
+// Jobs looked at and left because of that; then no more are written in the round.
+constexpr int kMaxPutOff = 256;
 
 constexpr char kReserved[] =
     "fits, but might delay a Job that room is kept for; with a time_limit that ends before that "
@@ -43,41 +46,13 @@ constexpr char kReserved[] =
 
 // What the queues' rules know of who asks for room.
 std::tuple<int, uint32_t, int32_t> AskerOf(const QueueOrder& order) {
-  return {order.next_leaf(), order.next_gang().request, order.next_gang().priority};
+  return {order.next_leaf(), order.next_gang().kind.request, order.next_gang().kind.priority};
 }
 
 }  // namespace
 
-bool SchedulerCore::IsOutranked(const JobEntry& job) const {
-  const int32_t priority = job.spec.spec().priority();
-  for (const OrderKey& key : waiting_) {
-    const JobEntry* other = model_.FindJob(std::get<2>(key));
-    if (other->spec.spec().priority() <= priority) return false;
-    if (other->spec.spec().queue() == job.spec.spec().queue() &&
-        other->state.reason() != "QUEUE_LIMIT") {
-      return true;
-    }
-  }
-  return false;
-}
-
-bool SchedulerCore::IsPrecededByReturned(const JobEntry& job) const {
-  const OrderKey own = OrderOf(job);
-  for (const OrderKey& key : fresh_) {
-    if (!(key < own)) return false;
-    if (model_.FindJob(std::get<2>(key))->spec.spec().queue() == job.spec.spec().queue()) {
-      return true;
-    }
-  }
-  return false;
-}
-
 bool SchedulerCore::MayWant(const JobEntry& job) const {
-  const std::string& queue = job.spec.spec().queue();
-  return IsOutranked(job) ||
-         std::any_of(waiting_.begin(), waiting_.end(), [this, &queue](const OrderKey& key) {
-           return model_.FindJob(std::get<2>(key))->spec.spec().queue() != queue;
-         });
+  return queue_book_.IsOutranked(job) || queue_book_.AnyOutside(job);
 }
 
 void SchedulerCore::TryInOrder(RoundWork* work) {
@@ -85,22 +60,21 @@ void SchedulerCore::TryInOrder(RoundWork* work) {
   {
     QueueOrder order = queue_book_.Order(/*fresh_only=*/!room_changed_, work->capacity);
     while (order.has_next() && !StepFull()) {
-      const JobEntry* job = FindJob(queue_book_.UidOf(order.next_gang()));
-      switch (TryNext(order, work)) {
-        case Tried::kPlaced:
-          placed.push_back(job);
-          queue_book_.TakeStart(*job);
-          order.Start();
-          break;
-        case Tried::kMakesRoom:
-          nominated.push_back(job);
-          queue_book_.TakeStart(*job);
-          order.Start();
-          break;
-        case Tried::kLeft:
-          left.push_back(job);
-          order.Skip();
-          break;
+      const QueuedGang gang = order.next_gang();
+      const JobEntry* job = FindJob(queue_book_.UidOf(gang));
+      const Tried tried = TryNext(order, work);
+      if (tried == Tried::kPlaced || tried == Tried::kMakesRoom) {
+        (tried == Tried::kPlaced ? placed : nominated).push_back(job);
+        queue_book_.TakeStart(*job);
+        order.Start();
+      } else if (tried == Tried::kLeft || gang.kind.fresh || config_.visit_all) {
+        // Each that is fresh is to be told why it waits.
+        left.push_back(job);
+        order.Skip();
+      } else if (tried == Tried::kKindLeft) {
+        order.SkipKind();
+      } else {
+        order.SkipKindUntilStart();
       }
     }
     // With work left over the flags stay set: NextDeadline asks for the rest.
@@ -122,17 +96,18 @@ void SchedulerCore::TryInOrder(RoundWork* work) {
   if (!room_changed_) SettleHeld();
 }
 
+// What is said of a whole kind holds until the round ends because room only shrinks, use of Queues
+// and of rates only grows, and who may end for whom, once asked in vain, is not asked again.
 SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* work) {
   JobEntry* job = FindJob(queue_book_.UidOf(order.next_gang()));
-  if (WaitsForRate(job)) return Tried::kLeft;
-  if (const absl::optional<std::string> limit = queue_book_.Refusal(order, work->capacity)) {
+  bool told = false;
+  if (WaitsForRate(job, &told)) return told ? Tried::kLeft : Tried::kKindLeft;
+  if (const auto limit = queue_book_.Refusal(order, work->capacity)) {
     if (MayAskForVictims(order, *work) && TryMakeRoom(order, job, GangRequest::From(*job), work)) {
       return Tried::kMakesRoom;
     }
-    if (job->state.reason() != "QUEUE_LIMIT" || job->state.message() != *limit) {
-      SetState(job, Job::STATE_QUEUED, "QUEUE_LIMIT", *limit);
-    }
-    return Tried::kLeft;
+    if (SetState(job, Job::STATE_QUEUED, "QUEUE_LIMIT", limit->words)) return Tried::kLeft;
+    return limit->lasts ? Tried::kKindLeft : Tried::kKindLeftUntilStart;
   }
   const GangRequest request = GangRequest::From(*job);
   const std::string shape = request.Shape();
@@ -150,35 +125,40 @@ SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* 
   if (MayAskForVictims(order, *work) && TryMakeRoom(order, job, request, work)) {
     return Tried::kMakesRoom;
   }
-  if (!is_reserved && work->unfit.count(shape) == 0) {
-    if (job->state.reason() != "RESERVED" && MayRevise(*job, work)) {
-      SetState(job, Job::STATE_QUEUED, "RESERVED", kReserved);
-    }
-    return Tried::kLeft;
-  }
-  if (reserved_.empty() && work->reserve_attempts < kMaxReserveAttempts &&
+  const bool only_bound = !is_reserved && work->unfit.count(shape) == 0;
+  if (!only_bound && reserved_.empty() && work->reserve_attempts < kMaxReserveAttempts &&
       hopeless_.count(shape) == 0 && work->unreservable.count(shape) == 0) {
     TryReserve(job, request, work);
   }
-  if (job->state.reason() != "INSUFFICIENT_RESOURCES" && job->state.reason() != "PREEMPTED" &&
-      MayRevise(*job, work)) {
-    std::string kind = shape;
-    for (const auto& group : job->spec.spec().task_groups()) {
-      absl::StrAppend(&kind, "|", group.name());
-    }
-    std::string& words = work->words[kind];
-    if (words.empty()) words = RoomInWords(*job, work->standings);
-    SetState(job, Job::STATE_QUEUED, "INSUFFICIENT_RESOURCES", words);
+  // Whose place is kept says nothing of others.
+  const Tried left = is_reserved ? Tried::kLeft : Tried::kKindLeft;
+  const std::string& reason = job->state.reason();
+  if (only_bound ? reason == "RESERVED"
+                 : reason == "INSUFFICIENT_RESOURCES" || reason == "PREEMPTED") {
+    return left;
   }
+  if (!MayRevise(*job, work)) return work->revisions < kMaxRevisions ? Tried::kLeft : left;
+  if (only_bound) {
+    SetState(job, Job::STATE_QUEUED, "RESERVED", kReserved);
+    return Tried::kLeft;
+  }
+  std::string kind = shape;
+  for (const auto& group : job->spec.spec().task_groups()) {
+    absl::StrAppend(&kind, "|", group.name());
+  }
+  std::string& words = work->words[kind];
+  if (words.empty()) words = RoomInWords(*job, work->standings);
+  SetState(job, Job::STATE_QUEUED, "INSUFFICIENT_RESOURCES", words);
   return Tried::kLeft;
 }
 
 bool SchedulerCore::MayRevise(const JobEntry& job, RoundWork* work) const {
   const std::string& reason = job.state.reason();
   if (reason != "RESERVED" && reason != "INSUFFICIENT_RESOURCES") return true;
-  if (waiting_.size() <= kAllRevised) return true;
-  if (work->revisions == kMaxRevisions ||
-      now_.wall - ToTime(job.state.update_time()) < kReasonHolds) {
+  if (queue_book_.waiting() <= kAllRevised) return true;
+  if (work->revisions == kMaxRevisions) return false;
+  if (now_.wall - ToTime(job.state.update_time()) < kReasonHolds) {
+    if (++work->revisions_put_off == kMaxPutOff) work->revisions = kMaxRevisions;
     return false;
   }
   ++work->revisions;

@@ -151,11 +151,12 @@ void SchedulerCore::DrainQueues() {
   drain_due_ = false;
 }
 
-bool SchedulerCore::WaitsForRate(JobEntry* job) {
+bool SchedulerCore::WaitsForRate(JobEntry* job, bool* told) {
   const absl::optional<QueueBook::RateWait> wait = queue_book_.StartWait(*job);
   if (!wait.has_value()) return false;
   start_rate_at_ = std::min(start_rate_at_, wait->available);
-  SetState(job, Job::STATE_QUEUED, "QUEUE_RATE", wait->words);
+  const bool is_news = SetState(job, Job::STATE_QUEUED, "QUEUE_RATE", wait->words);
+  if (told != nullptr) *told = is_news;
   return true;
 }
 

@@ -234,9 +234,10 @@ void SchedulerCore::ForgetReservation() {
 void SchedulerCore::KeepReservation(RoundWork* work) {
   if (reserved_.empty()) return;
   JobEntry* job = FindJob(reserved_);
-  if (job == nullptr || waiting_.count(OrderOf(*job)) == 0 || IsOutranked(*job) ||
-      IsPrecededByReturned(*job) || queue_book_.Refusal(*job, work->capacity) ||
+  if (job == nullptr || !queue_book_.IsWaiting(*job) || queue_book_.IsOutranked(*job) ||
+      queue_book_.IsPrecededByFresh(*job) || queue_book_.Refusal(*job, work->capacity) ||
       WaitsForRate(job)) {
+    if (job != nullptr) queue_book_.SetChanged(*job);
     return ForgetReservation();
   }
   const GangRequest request = GangRequest::From(*job);

@@ -50,6 +50,7 @@ struct SchedulerCore::RoundWork {
   int victim_questions = 0;
   int reserve_attempts = 0;
   int revisions = 0;
+  int revisions_put_off = 0;
 
   // Of the Node among `standings`; -1 if it is not there.
   int PositionOf(const NodeId& id) const {

@@ -3,60 +3,23 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "libs/status/error.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/gang_state.h"
+#include "services/scheduler/core/placer.h"
 #include "services/scheduler/core/quota/admission.h"
-#include "services/scheduler/core/quota/validation.h"
 #include "services/scheduler/core/retry.h"
 
 namespace capstan::scheduler {
 namespace {
-
-namespace pb = ::capstan::scheduler::v1;
 
 constexpr char kCpu[] = "cpu";
 constexpr char kMemory[] = "memory";
 
 std::string QueueIdOf(absl::string_view name) {
   return std::string(absl::StripPrefix(name, "queues/"));
-}
-
-Limit LimitOf(const pb::QuotaLimit& limit) {
-  switch (limit.limit_case()) {
-    case pb::QuotaLimit::kAmount:
-      return Limit::Of(limit.amount());
-    case pb::QuotaLimit::kUnlimited:
-      return limit.unlimited() ? Limit::Unlimited() : Limit();
-    case pb::QuotaLimit::LIMIT_NOT_SET:
-      break;
-  }
-  return Limit();
-}
-
-Rate RateOf(const pb::RateLimit& limit) {
-  return {limit.count(), ToDuration(limit.period()),
-          limit.burst() == 0 ? limit.count() : limit.burst()};
-}
-
-QueueSpec SpecOf(const std::string& id, const pb::Queue& queue) {
-  QueueSpec spec;
-  spec.id = id;
-  spec.parent = QueueIdOf(queue.parent());
-  spec.weight = queue.weight() == 0 ? kDefaultQueueWeight : queue.weight();
-  spec.stops = {queue.cordon(), queue.hold(), queue.drain()};
-  if (queue.has_usage_half_life()) spec.half_life = ToDuration(queue.usage_half_life());
-  if (queue.has_submit_rate()) spec.submit_rate = RateOf(queue.submit_rate());
-  if (queue.has_start_rate()) spec.start_rate = RateOf(queue.start_rate());
-  for (const pb::ResourceQuota& given : queue.quotas()) {
-    Quota& quota = spec.quotas[given.resource()];
-    if (given.has_guarantee()) quota.guarantee = Limit::Of(given.guarantee());
-    quota.borrowing = LimitOf(given.borrowing_limit());
-    quota.lending = LimitOf(given.lending_limit());
-  }
-  return spec;
 }
 
 // Names that are counted: those of quotas always, the others while there is room. What was used and
@@ -77,29 +40,6 @@ std::vector<std::string> Names(const std::vector<QueueSpec>& specs,
     }
   }
   return {names.begin(), names.end()};
-}
-
-// The violation's field as one of the request: `queues[7].quotas["cpu"].guarantee` becomes
-// `queue.quotas[0].guarantee`. What concerns other queues, by what the new one guarantees, is
-// reported of its quotas.
-std::string FieldOf(const QuotaViolation& violation, const std::string& own_prefix,
-                    const pb::Queue& queue) {
-  absl::string_view field = violation.field;
-  if (!absl::ConsumePrefix(&field, own_prefix)) return "queue.quotas";
-  for (int i = 0; i < queue.quotas_size(); ++i) {
-    const std::string by_name = absl::StrCat("quotas[\"", queue.quotas(i).resource(), "\"].");
-    if (!absl::ConsumePrefix(&field, by_name)) continue;
-    const bool limit = field == "borrowing" || field == "lending";
-    return absl::StrCat("queue.quotas[", i, "].", field, limit ? "_limit" : "");
-  }
-  return absl::StrCat("queue.", field);
-}
-
-bool HasLiveJobs(const Model& model, const std::string& queue) {
-  return std::any_of(model.jobs.begin(), model.jobs.end(), [&queue](const auto& entry) {
-    const JobEntry& job = entry.second;
-    return !job.final() && QueueIdOf(job.spec.spec().queue()) == queue;
-  });
 }
 
 Amounts AmountsOf(const JobEntry& job) {
@@ -125,58 +65,6 @@ Amounts LiveAmounts(const JobEntry& job) {
 
 }  // namespace
 
-std::vector<QueueSpec> QueueSpecsOf(const std::map<std::string, rec::QueueRecord>& queues) {
-  std::vector<QueueSpec> specs;
-  for (const auto& [id, record] : queues) specs.push_back(SpecOf(id, record.queue()));
-  return specs;
-}
-
-bool HasQueuesBelow(const Model& model, const std::string& id) {
-  return std::any_of(model.queues.begin(), model.queues.end(), [&id](const auto& entry) {
-    return QueueIdOf(entry.second.queue().parent()) == id;
-  });
-}
-
-std::string QueueAbove(const Model& model, const std::string& id, bool (*holds)(const pb::Queue&)) {
-  std::string uppermost;
-  for (auto queue = model.queues.find(id); queue != model.queues.end();
-       queue = model.queues.find(QueueIdOf(queue->second.queue().parent()))) {
-    if (holds(queue->second.queue())) uppermost = queue->first;
-  }
-  return uppermost;
-}
-
-absl::Status CheckChangedQueue(const Model& model, const std::string& id, const pb::Queue& queue) {
-  std::vector<QueueSpec> specs;
-  for (const auto& [other, record] : model.queues) {
-    if (other != id) specs.push_back(SpecOf(other, record.queue()));
-  }
-  const std::string own_prefix = absl::StrCat("queues[", specs.size(), "].");
-  specs.push_back(SpecOf(id, queue));
-  // Cores and memory are always counted.
-  specs.back().quotas[kCpu];
-  specs.back().quotas[kMemory];
-  status::FieldErrors errors;
-  for (const QuotaViolation& violation : ValidateQueues(specs)) {
-    errors.Add(FieldOf(violation, own_prefix, queue), violation.description);
-  }
-  return errors.ToStatus();
-}
-
-absl::Status CheckNewQueue(const Model& model, const std::string& id, const pb::Queue& queue) {
-  const absl::Status valid = CheckChangedQueue(model, id, queue);
-  if (!valid.ok()) return valid;
-  const std::string parent = QueueIdOf(queue.parent());
-  if (parent.empty() || HasQueuesBelow(model, parent) || !HasLiveJobs(model, parent)) {
-    return absl::OkStatus();
-  }
-  return status::Error(absl::StatusCode::kFailedPrecondition, "QUEUE_HAS_JOBS",
-                       absl::StrCat(queue.parent(),
-                                    " has Jobs that are not over, and a Queue with Queues below it "
-                                    "takes none; create the Queue below another, or wait"),
-                       {{"queue", queue.parent()}});
-}
-
 void QueueBook::SetTree(const std::map<std::string, rec::QueueRecord>& queues,
                         const std::set<std::string>& accelerators) {
   const std::vector<QueueSpec> specs = QueueSpecsOf(queues);
@@ -191,9 +79,11 @@ void QueueBook::SetTree(const std::map<std::string, rec::QueueRecord>& queues,
   starts_ = RateGate(tree_, RateGate::Kind::kStart, now_.boot, starts);
   usage_ = TreeUsage(tree_);
   waiting_ = GangQueues(tree_);
-  fresh_ = GangQueues(tree_);
   requests_ = RequestClasses();
-  for (auto& [sequence, gang] : gangs_) Insert(sequence, gang);
+  for (Kind& kind : kinds_) {
+    if (kind.gangs > 0) Bind(&kind);
+  }
+  for (const auto& [sequence, gang] : gangs_) Insert(gang);
   for (const auto& [uid, live] : live_) {
     const int leaf = LeafOf(live.queue);
     if (leaf >= 0) usage_.Add(leaf, ToResources(live.amounts));
@@ -293,51 +183,129 @@ void QueueBook::SetLive(const JobEntry& job) {
   live_[job.uid()] = {QueueIdOf(job.spec.spec().queue()), std::move(amounts)};
 }
 
-QueuedGang QueueBook::QueuedOf(int64_t sequence, const Gang& gang) const {
-  QueuedGang queued;
-  queued.priority = gang.priority;
-  queued.request = gang.request;
-  queued.submit_order = sequence;
-  return queued;
+QueuedGang QueueBook::QueuedOf(const Gang& gang) const {
+  const Kind& kind = kinds_[gang.kind];
+  return {{kind.priority, kind.request, gang.kind, gang.fresh}, gang.job->spec.submit_sequence()};
 }
 
-void QueueBook::Insert(int64_t sequence, Gang& gang) {
-  gang.request = requests_.Acquire(ToResources(gang.amounts));
-  const int leaf = LeafOf(gang.queue);
-  if (leaf < 0) return;
-  waiting_.Insert(leaf, QueuedOf(sequence, gang));
-  if (gang.fresh) fresh_.Insert(leaf, QueuedOf(sequence, gang));
+void QueueBook::Insert(const Gang& gang) {
+  const int leaf = kinds_[gang.kind].leaf;
+  if (leaf >= 0) waiting_.Insert(leaf, QueuedOf(gang));
+}
+
+void QueueBook::Erase(const Gang& gang) {
+  const int leaf = kinds_[gang.kind].leaf;
+  if (leaf >= 0) waiting_.Erase(leaf, QueuedOf(gang));
+}
+
+void QueueBook::Bind(Kind* kind) {
+  kind->leaf = LeafOf(kind->queue);
+  kind->request = requests_.Acquire(ToResources(kind->amounts));
+}
+
+uint32_t QueueBook::AcquireKind(const JobEntry& job) {
+  const GangRequest request = GangRequest::From(job);
+  const std::string& reason = job.state.reason();
+  // Of these each says which limit, rate or Queue it is.
+  const bool in_words = absl::StartsWith(reason, "QUEUE_");
+  const std::string queue = QueueIdOf(job.spec.spec().queue());
+  const int32_t priority = job.spec.spec().priority();
+  std::string key =
+      absl::StrCat(queue, "|", priority, "|", absl::FormatDuration(request.duration), "|", reason,
+                   "|", in_words ? job.state.message() : "", "|", request.Shape());
+  const auto [known, added] = kind_ids_.try_emplace(key, 0);
+  if (added) {
+    if (free_kinds_.empty()) {
+      free_kinds_.push_back(static_cast<uint32_t>(kinds_.size()));
+      kinds_.emplace_back();
+    }
+    known->second = free_kinds_.back();
+    free_kinds_.pop_back();
+    Kind& kind = kinds_[known->second];
+    kind.key = std::move(key);
+    kind.queue = queue;
+    kind.priority = priority;
+    kind.amounts = AmountsOf(job);
+    kind.waits_for_limit = reason == "QUEUE_LIMIT";
+    Bind(&kind);
+  }
+  ++kinds_[known->second].gangs;
+  return known->second;
+}
+
+void QueueBook::ReleaseKind(uint32_t id) {
+  Kind& kind = kinds_[id];
+  if (--kind.gangs > 0) return;
+  requests_.Release(kind.request);
+  kind_ids_.erase(kind.key);
+  kind = Kind();
+  free_kinds_.push_back(id);
 }
 
 void QueueBook::AddWaiting(const JobEntry& job) {
   RemoveWaiting(job);
-  Gang gang;
-  gang.uid = job.uid();
-  gang.queue = QueueIdOf(job.spec.spec().queue());
-  gang.priority = job.spec.spec().priority();
-  gang.amounts = AmountsOf(job);
-  const int64_t sequence = job.spec.submit_sequence();
-  Insert(sequence, gangs_[sequence] = std::move(gang));
+  Gang& gang = gangs_[job.spec.submit_sequence()];
+  gang.job = &job;
+  gang.kind = AcquireKind(job);
+  Insert(gang);
 }
 
 void QueueBook::SetTried(const JobEntry& job) {
   auto it = gangs_.find(job.spec.submit_sequence());
-  if (it == gangs_.end() || !it->second.fresh) return;
-  it->second.fresh = false;
-  const int leaf = LeafOf(it->second.queue);
-  if (leaf >= 0) fresh_.Erase(leaf, QueuedOf(it->first, it->second));
+  if (it != gangs_.end()) SetKind(job, /*fresh=*/false, &it->second);
+}
+
+void QueueBook::SetChanged(const JobEntry& job) {
+  auto it = gangs_.find(job.spec.submit_sequence());
+  if (it != gangs_.end()) SetKind(job, it->second.fresh, &it->second);
+}
+
+void QueueBook::SetKind(const JobEntry& job, bool fresh, Gang* gang) {
+  const uint32_t kind = AcquireKind(job);
+  Erase(*gang);
+  ReleaseKind(gang->kind);
+  gang->kind = kind;
+  gang->fresh = fresh;
+  Insert(*gang);
 }
 
 void QueueBook::RemoveWaiting(const JobEntry& job) {
   auto it = gangs_.find(job.spec.submit_sequence());
   if (it == gangs_.end()) return;
-  const int leaf = LeafOf(it->second.queue);
-  if (leaf >= 0) {
-    waiting_.Erase(leaf, QueuedOf(it->first, it->second));
-    fresh_.Erase(leaf, QueuedOf(it->first, it->second));
-  }
-  requests_.Release(it->second.request);
+  Erase(it->second);
+  ReleaseKind(it->second.kind);
   gangs_.erase(it);
+}
+
+bool QueueBook::IsWaiting(const JobEntry& job) const {
+  return gangs_.count(job.spec.submit_sequence()) > 0;
+}
+
+bool QueueBook::IsOutranked(const JobEntry& job) const {
+  const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
+  if (leaf < 0) return false;
+  for (const auto& [kind, gangs] : waiting_.kinds(leaf)) {
+    if (kind.priority <= job.spec.spec().priority()) return false;
+    if (!kinds_[kind.id].waits_for_limit) return true;
+  }
+  return false;
+}
+
+bool QueueBook::IsPrecededByFresh(const JobEntry& job) const {
+  const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
+  if (leaf < 0) return false;
+  const int32_t priority = job.spec.spec().priority();
+  for (const auto& [kind, gangs] : waiting_.kinds(leaf)) {
+    if (kind.priority < priority) return false;
+    if (!kind.fresh) continue;
+    if (kind.priority > priority || *gangs.begin() < job.spec.submit_sequence()) return true;
+  }
+  return false;
+}
+
+bool QueueBook::AnyOutside(const JobEntry& job) const {
+  const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
+  return gangs_.size() > (leaf < 0 ? 0 : waiting_.size(leaf));
 }
 
 Resources QueueBook::Sum(const std::vector<Amounts>& amounts) const {
@@ -354,21 +322,21 @@ Resources QueueBook::Capacity(const std::vector<Amounts>& free) const {
 }
 
 QueueOrder QueueBook::Order(bool fresh_only, const Resources& capacity) const {
-  return QueueOrder({usage_, fresh_only ? fresh_ : waiting_, requests_, capacity,
-                     histories_.At(now_.wall), kMaxHistoryPermille});
+  return QueueOrder({usage_, waiting_, requests_, capacity, histories_.At(now_.wall),
+                     kMaxHistoryPermille, fresh_only});
 }
 
 const std::string& QueueBook::UidOf(const QueuedGang& gang) const {
-  return gangs_.at(gang.submit_order).uid;
+  return gangs_.at(gang.submit_order).job->uid();
 }
 
-absl::optional<std::string> QueueBook::Refusal(const QueueOrder& order,
-                                               const Resources& capacity) const {
+absl::optional<QueueBook::LimitWait> QueueBook::Refusal(const QueueOrder& order,
+                                                        const Resources& capacity) const {
   return Refusal(order.usage(), capacity, order.next_leaf(), order.next_request());
 }
 
-absl::optional<std::string> QueueBook::Refusal(const JobEntry& job,
-                                               const Resources& capacity) const {
+absl::optional<QueueBook::LimitWait> QueueBook::Refusal(const JobEntry& job,
+                                                        const Resources& capacity) const {
   const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
   if (leaf < 0) return absl::nullopt;
   return Refusal(usage_, capacity, leaf, ToResources(AmountsOf(job)));
@@ -426,23 +394,28 @@ QueueVictims QueueBook::VictimsFor(const QueueOrder& order, const Resources& cap
                                    const std::vector<QueueVictims::Gang>& ended) const {
   TreeUsage usage = order.usage();
   for (const QueueVictims::Gang& gang : ended) usage.Remove(gang.leaf, gang.amounts);
-  const QueueVictims::Gang claimant = {order.next_leaf(), order.next_gang().priority,
+  const QueueVictims::Gang claimant = {order.next_leaf(), order.next_gang().kind.priority,
                                        order.next_request()};
   return QueueVictims(usage, capacity, free, claimant, held);
 }
 
-absl::optional<std::string> QueueBook::Refusal(const TreeUsage& usage, const Resources& capacity,
-                                               int leaf, const Resources& request) const {
+absl::optional<QueueBook::LimitWait> QueueBook::Refusal(const TreeUsage& usage,
+                                                        const Resources& capacity, int leaf,
+                                                        const Resources& request) const {
   const absl::optional<QuotaRefusal> refusal = CheckStart(usage, capacity, leaf, request);
   if (!refusal.has_value() || refusal->reason == QuotaRefusal::Reason::kCapacity ||
       refusal->reason == QuotaRefusal::Reason::kUnknownResource) {
     return absl::nullopt;
   }
   const int r = refusal->resource;
-  if (r < 0) return Describe(tree_, *refusal);
-  return absl::StrCat(tree_.Describe(refusal->node), " may have ", refusal->limit, " of ",
-                      tree_.resources().name(r), "; the Job needs ", request[r],
-                      " beside what runs there or is kept for others");
+  LimitWait wait;
+  // Claims only grow while gangs start, so what a queue below the root refuses stays refused.
+  wait.lasts = refusal->node != QueueTree::kRoot;
+  wait.words = r < 0 ? Describe(tree_, *refusal)
+                     : absl::StrCat(tree_.Describe(refusal->node), " may have ", refusal->limit,
+                                    " of ", tree_.resources().name(r), "; the Job needs ",
+                                    request[r], " beside what runs there or is kept for others");
+  return wait;
 }
 
 }  // namespace capstan::scheduler

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
@@ -54,10 +55,24 @@ class QueueBook {
   // What the Job's live Tasks use; or will, if a place is held for it or it returns to the one that
   // it has. What makes room for another uses nothing any more.
   void SetLive(const JobEntry& job);
-  // The Job waits for room; it is fresh until it was tried.
+  // The Job waits for room; it is fresh until it was tried. It stays where it is until removed.
+  // What it asks for and the reason that it has decide its kind: to be told again after each try
+  // that changed the reason, and whenever it asks for something else.
   void AddWaiting(const JobEntry& job);
   void SetTried(const JobEntry& job);
+  void SetChanged(const JobEntry& job);
   void RemoveWaiting(const JobEntry& job);
+  bool IsWaiting(const JobEntry& job) const;
+  size_t waiting() const { return gangs_.size(); }
+
+  // Someone of the Job's Queue that waits has higher priority, and does not wait for a limit.
+  bool IsOutranked(const JobEntry& job) const;
+  // Someone of its Queue who goes before it is fresh.
+  bool IsPrecededByFresh(const JobEntry& job) const;
+  // Someone waits in another Queue.
+  bool AnyOutside(const JobEntry& job) const;
+  // Different kinds of what waits.
+  size_t kinds() const { return kind_ids_.size(); }
 
   // Counts what was in use until now where that has changed; to be called once everything that
   // happens now has. Returns the ids of the Queues of which UsageOf is more than what time made of
@@ -73,12 +88,19 @@ class QueueBook {
   QueueOrder Order(bool fresh_only, const Resources& capacity) const;
   // Uid of a gang of the order.
   const std::string& UidOf(const QueuedGang& gang) const;
-  // What keeps the order's next gang from starting by the limits of its queues, in words; room is
-  // not its question. The words do not name what is in use: they are stored with every Job that
-  // waits for the limit, and would have to be written anew with each start and end.
-  absl::optional<std::string> Refusal(const QueueOrder& order, const Resources& capacity) const;
-  // The same of a Job that waits, with use as it was last told.
-  absl::optional<std::string> Refusal(const JobEntry& job, const Resources& capacity) const;
+  // That the limits of its Queues keep a Job from starting; room is not their question. The words
+  // do not name what is in use: they are stored with every Job that waits for the limit, and would
+  // have to be written anew with each start and end.
+  struct LimitWait {
+    std::string words;
+    // However much starts beside it, a limit refuses it: not so where the fleet's guarantees that
+    // are not lent do, since what they keep free may be used up.
+    bool lasts = true;
+  };
+  // Of the order's next gang.
+  absl::optional<LimitWait> Refusal(const QueueOrder& order, const Resources& capacity) const;
+  // Of a Job that waits, with use as it was last told.
+  absl::optional<LimitWait> Refusal(const JobEntry& job, const Resources& capacity) const;
 
   // That a rate of the Queue, or of one above it, says no: in words that stay the same while it
   // does, and until when.
@@ -109,12 +131,20 @@ class QueueBook {
 
  private:
   struct Gang {
-    std::string uid;
+    const JobEntry* job = nullptr;
+    uint32_t kind = 0;
+    bool fresh = true;
+  };
+  // What gangs have in common that are tried alike, and of whose record a try makes the same.
+  struct Kind {
+    std::string key;
+    int64_t gangs = 0;
     std::string queue;
+    int leaf = -1;
     int32_t priority = 0;
     Amounts amounts;
-    bool fresh = true;
     uint32_t request = 0;
+    bool waits_for_limit = false;
   };
   struct Live {
     std::string queue;
@@ -124,21 +154,30 @@ class QueueBook {
   Resources ToResources(const Amounts& amounts) const;
   // -1 if the tree has no such leaf.
   int LeafOf(const std::string& queue) const;
-  absl::optional<std::string> Refusal(const TreeUsage& usage, const Resources& capacity, int leaf,
-                                      const Resources& request) const;
+  absl::optional<LimitWait> Refusal(const TreeUsage& usage, const Resources& capacity, int leaf,
+                                    const Resources& request) const;
   // What the Queue uses now counts as used since the history's time.
   void TakeForUsed(const std::string& id, NamedHistory* history);
   RateWait WaitOf(const RateRefusal& refusal, absl::string_view does,
                   absl::optional<Rate> QueueNode::* rate) const;
-  QueuedGang QueuedOf(int64_t sequence, const Gang& gang) const;
-  void Insert(int64_t sequence, Gang& gang);
+  QueuedGang QueuedOf(const Gang& gang) const;
+  void Insert(const Gang& gang);
+  void Erase(const Gang& gang);
+  void SetKind(const JobEntry& job, bool fresh, Gang* gang);
+  // The number of the Job's kind, held once more; and held once less.
+  uint32_t AcquireKind(const JobEntry& job);
+  void ReleaseKind(uint32_t id);
+  // Puts it into the tree.
+  void Bind(Kind* kind);
 
   std::set<std::string> accelerators_;
   QueueTree tree_;
   TreeUsage usage_{tree_};
   GangQueues waiting_{tree_};
-  GangQueues fresh_{tree_};
   RequestClasses requests_;
+  std::vector<Kind> kinds_;
+  std::vector<uint32_t> free_kinds_;
+  absl::flat_hash_map<std::string, uint32_t> kind_ids_;  // by key
   Now now_;
   RateGate submissions_{tree_, RateGate::Kind::kSubmit, BootTime()};
   RateGate starts_{tree_, RateGate::Kind::kStart, BootTime()};

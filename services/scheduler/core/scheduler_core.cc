@@ -92,10 +92,11 @@ void SchedulerCore::TouchTask(const JobEntry& job, int rank) {
   Touch(job).task_chunks.insert(TaskChunkOf(rank));
 }
 
-void SchedulerCore::SetState(JobEntry* job, Job::State state, const std::string& reason,
+bool SchedulerCore::SetState(JobEntry* job, Job::State state, const std::string& reason,
                              const std::string& message) {
   rec::JobStateRecord& record = job->state;
-  if (record.state() == state && record.reason() == reason && record.message() == message) return;
+  if (record.state() == state && record.reason() == reason && record.message() == message)
+    return false;
   const std::string phase = PhaseOf(*job);
   absl::optional<trace::Span> past;
   if (!phase.empty() && IsTraced(*job)) past = PhaseSpan(*job, now_.wall);
@@ -123,6 +124,7 @@ void SchedulerCore::SetState(JobEntry* job, Job::State state, const std::string&
   event.set_state(Job::State_Name(state).substr(sizeof("STATE_") - 1));
   event.set_reason(reason);
   event.set_message(message);
+  return true;
 }
 
 void SchedulerCore::TellTask(const JobEntry& job, int rank) {

@@ -60,7 +60,7 @@ class SchedulerCore {
   // State ahead of the store by what is not committed yet: for tests and metrics, not for readers.
   const Model& model() const { return model_; }
   const LeaseTable& leases() const { return leases_; }
-  size_t waiting_jobs() const { return waiting_.size() + making_room_.size(); }
+  size_t waiting_jobs() const { return queue_book_.waiting() + making_room_.size(); }
 
  private:
   struct Session {
@@ -101,8 +101,9 @@ class SchedulerCore {
   void On(const UpdateQueue& event);
   // Stops what runs in Queues that are drained, as much as fits the step.
   void DrainQueues();
-  // The Job may not start yet by the rates of its Queues; it is tried again when it may.
-  bool WaitsForRate(JobEntry* job);
+  // The Job may not start yet by the rates of its Queues; it is tried again when it may. `told`, if
+  // given: whether its record did not say so before.
+  bool WaitsForRate(JobEntry* job, bool* told = nullptr);
   // What no round looks at, since its Queue starts nothing.
   void SettleHeld();
   void On(const CordonNode& event);
@@ -175,7 +176,9 @@ class SchedulerCore {
 
   // Rounds of placement: core_round.cc, and core_order.cc from TryInOrder on.
   struct RoundWork;
-  enum class Tried { kLeft, kPlaced, kMakesRoom };
+  // kKindLeft: a try of each gang of its kind behind it would end so in this round, and write
+  // nothing; kKindLeftUntilStart: until somebody starts.
+  enum class Tried { kLeft, kKindLeft, kKindLeftUntilStart, kPlaced, kMakesRoom };
   void Round();
   void BeginRound(RoundWork* work);
   // What ended Tasks had of those gangs that return at once, taken out of what is free; not if one
@@ -203,10 +206,6 @@ class SchedulerCore {
   void PlaceIn(JobEntry* job, const GangRequest& request, const GangPlacement& placement,
                RoundWork* work);
   void Place(JobEntry* job, const std::vector<NodeCapacity>& nodes, const GangPlacement& placement);
-  // Someone of its Queue that waits has higher priority.
-  bool IsOutranked(const JobEntry& job) const;
-  // Someone of its Queue who goes before it has come back and was not tried yet.
-  bool IsPrecededByReturned(const JobEntry& job) const;
   // Someone waits for whom the Job might be ended, as far as Queue and priority go.
   bool MayWant(const JobEntry& job) const;
   // For how long the gang has run.
@@ -241,7 +240,8 @@ class SchedulerCore {
   DirtyJob& Touch(const JobEntry& job) { return dirty_jobs_[job.uid()]; }
   void TouchTask(const JobEntry& job, int rank);
   void UpdateUsage();
-  void SetState(JobEntry* job, capstan::scheduler::v1::Job::State state, const std::string& reason,
+  // False if the record said all that before.
+  bool SetState(JobEntry* job, capstan::scheduler::v1::Job::State state, const std::string& reason,
                 const std::string& message);
   void TellTask(const JobEntry& job, int rank);
   JobEntry* FindJob(const std::string& uid);
@@ -270,7 +270,7 @@ class SchedulerCore {
   std::set<std::string> clusters_unheard_;  // node states not yet refreshed since the start
   std::set<NodeId> draining_;
   std::set<NodeId> given_up_;
-  std::set<OrderKey> waiting_;
+  // Of those that wait for room, which queue_book_ knows, the ones that were not tried yet.
   std::set<OrderKey> fresh_;
   bool room_changed_ = false;
   // The next round is not before.
@@ -288,7 +288,7 @@ class SchedulerCore {
   std::map<std::string, std::set<std::string>> dependents_;
   std::set<std::string> ended_dependencies_;
   std::set<std::string> live_;  // uids of Jobs with a gang that is
-  // Jobs that others are ended for; no part of waiting_.
+  // Jobs that others are ended for; none of those that queue_book_ knows to wait.
   std::set<OrderKey> making_room_;
   // The waiting Job that room is kept for, or "".
   std::string reserved_;

@@ -1,37 +1,48 @@
 #include "services/scheduler/core/quota/gang_queues.h"
 
-#include "absl/types/optional.h"
+#include <algorithm>
+#include <tuple>
 
 namespace capstan::scheduler {
 
 bool GangQueues::Insert(int leaf, const QueuedGang& gang) {
-  const bool added = queues_[leaf].insert(gang).second;
-  size_ += added ? 1 : 0;
-  return added;
+  Queue& queue = queues_[leaf];
+  if (!queue.kinds[gang.kind].insert(gang.submit_order).second) return false;
+  ++queue.size;
+  ++size_;
+  return true;
 }
 
 bool GangQueues::Erase(int leaf, const QueuedGang& gang) {
-  const bool erased = queues_[leaf].erase(gang) > 0;
-  size_ -= erased ? 1 : 0;
-  return erased;
+  Queue& queue = queues_[leaf];
+  const auto kind = queue.kinds.find(gang.kind);
+  if (kind == queue.kinds.end() || kind->second.erase(gang.submit_order) == 0) return false;
+  if (kind->second.empty()) queue.kinds.erase(kind);
+  --queue.size;
+  --size_;
+  return true;
 }
 
-std::vector<std::pair<std::string, GangQueues::Queue>> GangQueues::Rebind(const QueueTree& from,
-                                                                          const QueueTree& to) {
-  std::vector<Queue> before = std::move(queues_);
-  queues_ = std::vector<Queue>(to.size());
-  std::vector<std::pair<std::string, Queue>> homeless;
-  for (int i = 0; i < from.size(); ++i) {
-    if (before[i].empty()) continue;
-    const absl::optional<int> place = to.Find(from.node(i).id);
-    if (place.has_value() && to.leaf(*place)) {
-      queues_[*place] = std::move(before[i]);
-    } else {
-      size_ -= before[i].size();
-      homeless.emplace_back(from.node(i).id, std::move(before[i]));
-    }
+absl::optional<QueuedGang> GangQueues::First(int leaf) const {
+  absl::optional<QueuedGang> first;
+  for (const auto& [kind, gangs] : kinds(leaf)) {
+    if (first.has_value() && kind.priority < first->kind.priority) break;
+    if (first.has_value() && *gangs.begin() > first->submit_order) continue;
+    first = QueuedGang{kind, *gangs.begin()};
   }
-  return homeless;
+  return first;
+}
+
+std::vector<QueuedGang> GangQueues::InOrder(int leaf) const {
+  std::vector<QueuedGang> all;
+  for (const auto& [kind, gangs] : kinds(leaf)) {
+    for (int64_t submit_order : gangs) all.push_back({kind, submit_order});
+  }
+  std::sort(all.begin(), all.end(), [](const QueuedGang& a, const QueuedGang& b) {
+    return std::make_tuple(-int64_t{a.kind.priority}, a.submit_order) <
+           std::make_tuple(-int64_t{b.kind.priority}, b.submit_order);
+  });
+  return all;
 }
 
 }  // namespace capstan::scheduler

@@ -1,43 +1,56 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_QUOTA_GANG_QUEUES_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_QUOTA_GANG_QUEUES_H_
 
-#include <array>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <string>
-#include <utility>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
+#include "absl/types/optional.h"
 #include "services/scheduler/core/quota/queue_tree.h"
 
 namespace capstan::scheduler {
 
-// A gang that waits, in 32 bytes.
-struct QueuedGang {
+// What those gangs of a queue have in common for which a try ends alike, as long as none of them
+// finds room.
+struct GangKind {
   // Higher goes first.
   int32_t priority = 0;
-  // What it needs in all; an id of a RequestClasses.
+  // What each needs in all; an id of a RequestClasses.
   uint32_t request = 0;
-  // Rises with the time of submission.
-  int64_t submit_order = 0;
-  // The Job's UUID, high half first.
-  std::array<uint64_t, 2> uid = {};
+  // Whatever else a try depends on; a number of the caller's.
+  uint32_t id = 0;
+  // Not tried yet.
+  bool fresh = false;
 
-  // The order within a queue: priority, then submission, then uid. The request takes no part.
-  friend std::strong_ordering operator<=>(const QueuedGang& a, const QueuedGang& b) {
+  friend std::strong_ordering operator<=>(const GangKind& a, const GangKind& b) {
     if (auto order = b.priority <=> a.priority; order != 0) return order;
-    if (auto order = a.submit_order <=> b.submit_order; order != 0) return order;
-    return a.uid <=> b.uid;
+    if (auto order = a.request <=> b.request; order != 0) return order;
+    if (auto order = a.id <=> b.id; order != 0) return order;
+    return a.fresh <=> b.fresh;
   }
-  friend bool operator==(const QueuedGang& a, const QueuedGang& b) { return (a <=> b) == 0; }
+  friend bool operator==(const GangKind& a, const GangKind& b) { return (a <=> b) == 0; }
 };
 
-// The gangs that wait in each leaf, in order; about 40 bytes each. For one thread.
+// A gang that waits. The order within a queue is priority, then submission.
+struct QueuedGang {
+  GangKind kind;
+  // Rises with the time of submission; no other gang of the queue has the same.
+  int64_t submit_order = 0;
+
+  friend bool operator==(const QueuedGang&, const QueuedGang&) = default;
+};
+
+// The gangs that wait in each leaf, by kind and in order: 8 bytes each and a B-tree's slack, and
+// about 100 for each kind. For one thread.
 class GangQueues {
  public:
-  using Queue = absl::btree_set<QueuedGang>;
+  // By submit_order.
+  using Gangs = absl::btree_set<int64_t>;
+  // None is empty.
+  using Kinds = absl::btree_map<GangKind, Gangs>;
 
   explicit GangQueues(const QueueTree& tree) : queues_(tree.size()) {}
 
@@ -45,14 +58,21 @@ class GangQueues {
   bool Insert(int leaf, const QueuedGang& gang);
   bool Erase(int leaf, const QueuedGang& gang);
 
-  const Queue& queue(int leaf) const { return queues_[leaf]; }
+  const Kinds& kinds(int leaf) const { return queues_[leaf].kinds; }
+  size_t size(int leaf) const { return queues_[leaf].size; }
   size_t size() const { return size_; }
 
-  // Moves every queue to its place in another tree, by id; returns the gangs of queues that are not
-  // leaves there, by id of their queue. O(queues).
-  std::vector<std::pair<std::string, Queue>> Rebind(const QueueTree& from, const QueueTree& to);
+  // The leaf's first gang. O(kinds of the highest priority).
+  absl::optional<QueuedGang> First(int leaf) const;
+  // All of the leaf, in order. O(n log n).
+  std::vector<QueuedGang> InOrder(int leaf) const;
 
  private:
+  struct Queue {
+    Kinds kinds;
+    size_t size = 0;
+  };
+
   std::vector<Queue> queues_;
   size_t size_ = 0;
 };

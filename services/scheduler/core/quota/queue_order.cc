@@ -1,5 +1,6 @@
 #include "services/scheduler/core/quota/queue_order.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace capstan::scheduler {
@@ -16,15 +17,19 @@ Resources Scaled(const UsageHistory& history, int64_t permille, const Resources&
   return scaled;
 }
 
+// Never: no round starts so many.
+constexpr int64_t kForRound = INT64_MAX;
+
 }  // namespace
 
 QueueOrder::QueueOrder(const Inputs& inputs)
     : tree_(inputs.usage.tree()),
-      gangs_(inputs.gangs),
       requests_(inputs.requests),
       capacity_(inputs.capacity),
       usage_(inputs.usage),
-      cursors_(tree_.size()),
+      merges_(tree_.size()),
+      starts_below_(tree_.size()),
+      uppermost_(tree_.size(), QueueTree::kRoot),
       head_leaf_(tree_.size(), -1),
       keys_(tree_.size()),
       heaps_(tree_.size()),
@@ -41,11 +46,17 @@ QueueOrder::QueueOrder(const Inputs& inputs)
   for (int i = 0; i < tree_.size(); ++i) {
     offsets_[i] = offset;
     offset += static_cast<int>(tree_.children(i).size());
+    if (i == QueueTree::kRoot) continue;
+    const int parent = tree_.node(i).parent;
+    uppermost_[i] = parent == QueueTree::kRoot ? i : uppermost_[parent];
   }
   // From the end, children come before their parents.
   for (int i = tree_.size() - 1; i >= 0; --i) {
     if (tree_.leaf(i)) {
-      cursors_[i] = gangs_.queue(i).begin();
+      for (const auto& [kind, gangs] : inputs.gangs.kinds(i)) {
+        if (inputs.fresh_only && !kind.fresh) continue;
+        AddLane(&merges_[i], {&kind, &gangs, gangs.begin(), -1});
+      }
       SetLeafHead(i);
     } else if (heap_sizes_[i] > 0) {
       head_leaf_[i] = head_leaf_[*heap(i)];
@@ -56,13 +67,85 @@ QueueOrder::QueueOrder(const Inputs& inputs)
   }
 }
 
+QueuedGang QueueOrder::next_gang() const {
+  const Lane& lane = head(next_leaf());
+  return {*lane.kind, *lane.next};
+}
+
+bool QueueOrder::IsBehind(const Lane& a, const Lane& b) {
+  if (a.kind->priority != b.kind->priority) return a.kind->priority < b.kind->priority;
+  return *a.next > *b.next;
+}
+
+void QueueOrder::AddLane(Merge* merge, Lane lane) {
+  if (lane.next == lane.gangs->end()) return;
+  merge->lanes.push_back(std::move(lane));
+  std::push_heap(merge->lanes.begin(), merge->lanes.end(), IsBehind);
+}
+
+QueueOrder::Lane QueueOrder::TakeHead(Merge* merge) {
+  std::pop_heap(merge->lanes.begin(), merge->lanes.end(), IsBehind);
+  Lane lane = std::move(merge->lanes.back());
+  merge->lanes.pop_back();
+  return lane;
+}
+
 void QueueOrder::SetLeafHead(int leaf) {
-  const bool has_head = !tree_.node(leaf).stops.hold && cursors_[leaf] != gangs_.queue(leaf).end();
+  Merge& merge = merges_[leaf];
+  while (!merge.lanes.empty() && IsPassed(merge.lanes.front()) &&
+         merge.turned.contains(merge.lanes.front().kind->request)) {
+    merge.parked.push_back(TakeHead(&merge));
+  }
+  const bool has_head = !tree_.node(leaf).stops.hold && !merge.lanes.empty();
   head_leaf_[leaf] = has_head ? leaf : -1;
 }
 
+void QueueOrder::Unpark(int leaf) {
+  Merge& merge = merges_[leaf];
+  if (merge.starts == starts_) return;
+  const int64_t starts_near = starts_below_[uppermost_[leaf]];
+  const bool all = merge.starts_near != starts_near;
+  if (all) merge.turned.clear();
+  merge.starts = starts_;
+  merge.starts_near = starts_near;
+  // Who stands before the head has had its turn.
+  const int32_t priority = head(leaf).kind->priority;
+  const int64_t submit_order = *head(leaf).next;
+  std::vector<Lane> parked = std::exchange(merge.parked, {});
+  for (Lane& lane : parked) {
+    if (!all && IsPassed(lane)) {
+      merge.parked.push_back(std::move(lane));
+    } else if (lane.kind->priority <= priority) {
+      if (lane.kind->priority == priority) lane.next = lane.gangs->upper_bound(submit_order);
+      AddLane(&merge, std::move(lane));
+    }
+  }
+}
+
+void QueueOrder::Pass(int leaf, bool started, int64_t passed_until) {
+  Merge& merge = merges_[leaf];
+  if (started) {
+    usage_.Add(leaf, next_request());
+    ++starts_;
+    ++starts_below_[uppermost_[leaf]];
+  }
+  Unpark(leaf);
+  Lane lane = TakeHead(&merge);
+  if (!started) merge.turned.insert(lane.kind->request);
+  lane.passed_until = std::max(lane.passed_until, passed_until);
+  ++lane.next;
+  AddLane(&merge, std::move(lane));
+  Advance(leaf);
+}
+
+void QueueOrder::Settle() {
+  while (has_next() && IsPassed(head(next_leaf()))) {
+    Pass(next_leaf(), /*started=*/false, /*passed_until=*/-1);
+  }
+}
+
 void QueueOrder::SetKey(int node) {
-  const Resources& request = requests_.Get(cursors_[head_leaf_[node]]->request);
+  const Resources& request = requests_.Get(head(head_leaf_[node]).kind->request);
   const QueueNode& queue = tree_.node(node);
   Resources after = usage_.used(node) + request;
   bool guaranteed = false, beyond = false;
@@ -142,21 +225,30 @@ void QueueOrder::Advance(int leaf) {
 }
 
 void QueueOrder::Start() {
-  const int leaf = next_leaf();
-  usage_.Add(leaf, next_request());
-  ++cursors_[leaf];
-  Advance(leaf);
+  Pass(next_leaf(), /*started=*/true, /*passed_until=*/-1);
+  Settle();
 }
 
 void QueueOrder::Skip() {
-  const int leaf = next_leaf();
-  ++cursors_[leaf];
-  Advance(leaf);
+  Pass(next_leaf(), /*started=*/false, /*passed_until=*/-1);
+  Settle();
+}
+
+void QueueOrder::SkipKind() {
+  Pass(next_leaf(), /*started=*/false, kForRound);
+  Settle();
+}
+
+void QueueOrder::SkipKindUntilStart() {
+  Pass(next_leaf(), /*started=*/false, starts_);
+  Settle();
 }
 
 void QueueOrder::Block(int leaf) {
-  cursors_[leaf] = gangs_.queue(leaf).end();
+  merges_[leaf].lanes.clear();
+  merges_[leaf].parked.clear();
   Advance(leaf);
+  Settle();
 }
 
 }  // namespace capstan::scheduler

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "services/scheduler/core/quota/gang_queues.h"
 #include "services/scheduler/core/quota/queue_tree.h"
 #include "services/scheduler/core/quota/request_classes.h"
@@ -30,7 +31,11 @@ inline constexpr int64_t kMaxHistoryPermille = 1000;
 // The head of a leaf is its first gang that was not yet started or skipped, that of an inner node
 // the head of its next child. Queues that are held have none.
 //
-// Making one costs O(queues · resources), each Start or Skip O(depth · (resources + log siblings)).
+// Making one costs O(queues · resources + kinds), each Start or Skip O(depth · (resources + log
+// siblings) + log kinds). The gangs behind a SkipKind cost no more for being many: of each request
+// that they have one takes a turn for all, and again after each start below the same uppermost
+// queue.
+//
 // It only reads what it is given, all of which must outlive it and stay as it is. For one thread.
 class QueueOrder {
  public:
@@ -45,6 +50,8 @@ class QueueOrder {
     const std::vector<UsageHistory>& histories;
     // How much of the history's average counts beside current use; 0 to kMaxHistoryPermille.
     int64_t history_permille = 0;
+    // Leaves out what is not fresh.
+    bool fresh_only = false;
   };
 
   explicit QueueOrder(const Inputs& inputs);
@@ -53,13 +60,19 @@ class QueueOrder {
   bool has_next() const { return head_leaf_[QueueTree::kRoot] >= 0; }
   // The gang to be tried now and its queue. Only with has_next().
   int next_leaf() const { return head_leaf_[QueueTree::kRoot]; }
-  const QueuedGang& next_gang() const { return *cursors_[next_leaf()]; }
-  const Resources& next_request() const { return requests_.Get(next_gang().request); }
+  QueuedGang next_gang() const;
+  const Resources& next_request() const { return requests_.Get(head(next_leaf()).kind->request); }
 
   // The next gang starts: it counts as using what it needs.
   void Start();
   // The next gang does not start in this round; the one behind it in its queue is tried later.
   void Skip();
+  // As Skip, and so for every gang of its kind behind it in its queue, none of which is returned
+  // any more. The others come in the order in which they would if each of those was skipped in its
+  // turn.
+  void SkipKind();
+  // The same until anybody starts: those whose turn comes after that are returned.
+  void SkipKindUntilStart();
   // Nothing of the leaf is tried any more in this round.
   void Block(int leaf);
 
@@ -75,7 +88,40 @@ class QueueOrder {
     int tier = 1;
     Share share;
   };
+  // The gangs of one kind in one leaf.
+  struct Lane {
+    const GangKind* kind = nullptr;
+    const GangQueues::Gangs* gangs = nullptr;
+    // Its first that has had no turn.
+    GangQueues::Gangs::const_iterator next;
+    // Those left are passed over, until more starts than this were made.
+    int64_t passed_until = -1;
+  };
+  // The lanes of a leaf.
+  struct Merge {
+    // A heap by priority and order of the first gang.
+    std::vector<Lane> lanes;
+    // Those of which nobody needs a turn, as things are. In no order.
+    std::vector<Lane> parked;
+    // Requests of gangs that had a turn since the last start below the same uppermost queue: who is
+    // passed over and has the same would have its turn together with the one before it.
+    absl::flat_hash_set<uint32_t> turned;
+    // Of starts below the uppermost queue, and of all, when this was last put right.
+    int64_t starts_near = 0;
+    int64_t starts = 0;
+  };
 
+  const Lane& head(int leaf) const { return merges_[leaf].lanes.front(); }
+  bool IsPassed(const Lane& lane) const { return lane.passed_until >= starts_; }
+  static bool IsBehind(const Lane& a, const Lane& b);
+  static void AddLane(Merge* merge, Lane lane);
+  static Lane TakeHead(Merge* merge);
+  // Brings back what has to have turns again.
+  void Unpark(int leaf);
+  // The head of the leaf has had its turn.
+  void Pass(int leaf, bool started, int64_t passed_until);
+  // Until the root's head is somebody who is not passed over.
+  void Settle();
   void Advance(int leaf);
   void SetLeafHead(int leaf);
   void SetKey(int node);
@@ -88,14 +134,18 @@ class QueueOrder {
   int* heap(int parent) { return heaps_.data() + offsets_[parent]; }
 
   const QueueTree& tree_;
-  const GangQueues& gangs_;
   const RequestClasses& requests_;
   const Resources capacity_;
   TreeUsage usage_;
   // What history adds to use, by node; empty if nothing.
   std::vector<Resources> extra_;
-  // Next gang of each leaf.
-  std::vector<GangQueues::Queue::const_iterator> cursors_;
+  // By leaf.
+  std::vector<Merge> merges_;
+  int64_t starts_ = 0;
+  // By node below the root: starts in it and below.
+  std::vector<int64_t> starts_below_;
+  // By node: its uppermost queue.
+  std::vector<int> uppermost_;
   // By node: the leaf whose gang is the node's head; -1 if it has none.
   std::vector<int> head_leaf_;
   std::vector<Key> keys_;

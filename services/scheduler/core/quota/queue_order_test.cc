@@ -32,12 +32,13 @@ struct Fixture {
   explicit Fixture(const std::vector<QueueSpec>& specs)
       : tree(specs, {}), usage(tree), gangs(tree) {}
 
-  void Submit(absl::string_view queue, const Resources& request, int32_t priority = 0) {
+  void Submit(absl::string_view queue, const Resources& request, int32_t priority = 0,
+              uint32_t kind = 0) {
     QueuedGang gang;
-    gang.priority = priority;
-    gang.request = requests.Acquire(request);
+    gang.kind.priority = priority;
+    gang.kind.request = requests.Acquire(request);
+    gang.kind.id = kind;
     gang.submit_order = ++submitted;
-    gang.uid = {0, static_cast<uint64_t>(submitted)};
     gangs.Insert(*tree.Find(queue), gang);
   }
   QueueOrder Order(int64_t permille = 0) const {
@@ -74,7 +75,7 @@ TEST(QueueOrderTest, TakesTheLowestWeightedShareWithTheNextGang) {
   EXPECT_EQ(large.Starts(), "b b b a ") << "the gang itself counts";
 }
 
-TEST(QueueOrderTest, WithinAQueueByPriorityThenSubmissionThenUid) {
+TEST(QueueOrderTest, WithinAQueueByPriorityThenSubmission) {
   Fixture fixture({Queue("a")});
   fixture.Submit("a", Gpus(1), 5);
   fixture.Submit("a", Gpus(2), 9);
@@ -84,10 +85,8 @@ TEST(QueueOrderTest, WithinAQueueByPriorityThenSubmissionThenUid) {
   std::vector<int64_t> sizes;
   for (; order.has_next(); order.Skip()) sizes.push_back(order.next_request()[0]);
   EXPECT_EQ(sizes, (std::vector<int64_t>{2, 4, 1, 3}));
-  QueuedGang first, second;
-  first.uid = {1, 9};
-  second.uid = {2, 0};
-  EXPECT_LT(first, second);
+  EXPECT_EQ(fixture.requests.Get(fixture.gangs.First(*fixture.tree.Find("a"))->kind.request),
+            Gpus(2));
 }
 
 TEST(QueueOrderTest, AGuaranteeThatCoversTheGangGoesFirst) {
@@ -141,8 +140,7 @@ class NaiveOrder {
   NaiveOrder(const Fixture& fixture, int64_t permille)
       : fixture_(fixture), usage_(fixture.usage), permille_(permille) {
     for (int leaf : Leaves(fixture.tree)) {
-      const GangQueues::Queue& queue = fixture.gangs.queue(leaf);
-      if (!fixture.tree.node(leaf).stops.hold) waiting_[leaf] = {queue.begin(), queue.end()};
+      if (!fixture.tree.node(leaf).stops.hold) waiting_[leaf] = fixture.gangs.InOrder(leaf);
     }
   }
 
@@ -150,7 +148,7 @@ class NaiveOrder {
   int Next() const { return Head(QueueTree::kRoot); }
   const QueuedGang& gang(int leaf) const { return waiting_.at(leaf).front(); }
   void Pass(int leaf, bool start) {
-    if (start) usage_.Add(leaf, fixture_.requests.Get(gang(leaf).request));
+    if (start) usage_.Add(leaf, fixture_.requests.Get(gang(leaf).kind.request));
     waiting_[leaf].erase(waiting_[leaf].begin());
   }
   void Block(int leaf) { waiting_[leaf].clear(); }
@@ -166,7 +164,8 @@ class NaiveOrder {
     for (int child : fixture_.tree.children(node)) {
       const int leaf = Head(child);
       if (leaf < 0) continue;
-      const std::pair<bool, Share> key = KeyOf(child, fixture_.requests.Get(gang(leaf).request));
+      const std::pair<bool, Share> key =
+          KeyOf(child, fixture_.requests.Get(gang(leaf).kind.request));
       if (best < 0 || key < best_key) best = leaf, best_key = key;
     }
     return best;
@@ -209,7 +208,8 @@ void SubmitRandomly(Fixture& fixture, Random& random) {
   const std::vector<int> leaves = Leaves(fixture.tree);
   for (int i = 0; i < 60; ++i) {
     fixture.Submit(fixture.tree.node(leaves[random.Below(leaves.size())]).id,
-                   RandomAmounts(2, 0, 3, random), static_cast<int32_t>(random.Below(3)));
+                   RandomAmounts(2, 0, 3, random), static_cast<int32_t>(random.Below(3)),
+                   static_cast<uint32_t>(random.Below(2)));
   }
   for (int i = 0; i < 5; ++i) {
     fixture.usage.Add(leaves[random.Below(leaves.size())], RandomAmounts(2, 0, 9, random));
@@ -260,11 +260,11 @@ TEST(QueueOrderTest, DoesNotDependOnTheOrderOfInsertion) {
     second.capacity = first.capacity;
     std::vector<std::pair<int, QueuedGang>> all;
     for (int leaf : Leaves(first.tree)) {
-      for (const QueuedGang& gang : first.gangs.queue(leaf)) all.emplace_back(leaf, gang);
+      for (const QueuedGang& gang : first.gangs.InOrder(leaf)) all.emplace_back(leaf, gang);
     }
     for (size_t i = all.size(); i-- > 1;) std::swap(all[i], all[random.Below(i + 1)]);
     for (auto& [leaf, gang] : all) {
-      gang.request = second.requests.Acquire(first.requests.Get(gang.request));
+      gang.kind.request = second.requests.Acquire(first.requests.Get(gang.kind.request));
       second.gangs.Insert(leaf, gang);
     }
     second.usage = TreeUsage(second.tree);
@@ -273,18 +273,126 @@ TEST(QueueOrderTest, DoesNotDependOnTheOrderOfInsertion) {
   }
 }
 
-TEST(GangQueuesTest, RebindKeepsGangsByTheirQueuesId) {
-  Fixture fixture({Queue("a"), Queue("b"), Queue("c")});
+// What becomes of gangs in a round, as far as the order has a say: some start, and of others it
+// turns out that nobody of their kind does any more, or none until somebody starts.
+class Outcomes {
+ public:
+  enum class Outcome { kStart, kSkip, kSkipKind, kSkipKindUntilStart };
+
+  Outcomes(uint64_t seed, uint64_t starts_in_100) : seed_(seed), starts_in_100_(starts_in_100) {}
+
+  // Of a gang whose turn it is. `asked`: it may decide something for its kind.
+  bool IsClosed(int leaf, const GangKind& kind) const {
+    const auto until = closed_.find({leaf, kind});
+    return until != closed_.end() && until->second >= starts_;
+  }
+  Outcome Of(int leaf, const QueuedGang& gang) {
+    Random random(seed_ * 1000 + static_cast<uint64_t>(gang.submit_order));
+    if (random.Below(100) < starts_in_100_) {
+      ++starts_;
+      return Outcome::kStart;
+    }
+    switch (random.Below(4)) {
+      case 0:
+        return Outcome::kSkip;
+      case 1:
+        closed_[{leaf, gang.kind}] = starts_;
+        return Outcome::kSkipKindUntilStart;
+      default:
+        closed_[{leaf, gang.kind}] = INT64_MAX;
+        return Outcome::kSkipKind;
+    }
+  }
+
+ private:
+  const uint64_t seed_;
+  const uint64_t starts_in_100_;
+  int64_t starts_ = 0;
+  std::map<std::pair<int, GangKind>, int64_t> closed_;
+};
+
+// The gangs that are passed over are those that an order which visits everybody finds closed, and
+// the others come exactly as there.
+TEST(QueueOrderTest, PassingOverKindsChangesNoOther) {
+  size_t passed = 0;
+  for (uint64_t seed = 0; seed < 3000; ++seed) {
+    Random random(seed);
+    Fixture fixture(SpecsFor(random));
+    SubmitRandomly(fixture, random);
+    const std::vector<int> leaves = Leaves(fixture.tree);
+    for (int i = 0; i < 100; ++i) {
+      fixture.Submit(fixture.tree.node(leaves[random.Below(leaves.size())]).id,
+                     Gpus(random.Between(1, 3)), static_cast<int32_t>(random.Below(2)),
+                     static_cast<uint32_t>(random.Below(2)));
+    }
+    const uint64_t starts_in_100 = random.Below(60);
+    Outcomes outcomes(seed, starts_in_100), all_outcomes(seed, starts_in_100);
+    QueueOrder order = fixture.Order();
+    NaiveOrder all(fixture, 0);
+    using Outcome = Outcomes::Outcome;
+    for (int leaf = all.Next(); leaf >= 0; leaf = all.Next()) {
+      const QueuedGang gang = all.gang(leaf);
+      if (all_outcomes.IsClosed(leaf, gang.kind)) {
+        all.Pass(leaf, false);
+        ++passed;
+        continue;
+      }
+      ASSERT_TRUE(order.has_next()) << "seed " << seed;
+      ASSERT_EQ(order.next_leaf(), leaf) << "seed " << seed;
+      ASSERT_EQ(order.next_gang(), gang) << "seed " << seed;
+      const Outcome outcome = outcomes.Of(leaf, gang);
+      ASSERT_EQ(all_outcomes.Of(leaf, gang), outcome);
+      all.Pass(leaf, outcome == Outcome::kStart);
+      switch (outcome) {
+        case Outcome::kStart:
+          order.Start();
+          break;
+        case Outcome::kSkip:
+          order.Skip();
+          break;
+        case Outcome::kSkipKind:
+          order.SkipKind();
+          break;
+        case Outcome::kSkipKindUntilStart:
+          order.SkipKindUntilStart();
+          break;
+      }
+    }
+    ASSERT_FALSE(order.has_next()) << "seed " << seed;
+  }
+  EXPECT_GT(passed, 3000u) << "else it shows nothing";
+}
+
+TEST(QueueOrderTest, OnlyTheFreshIfSoAsked) {
+  Fixture fixture({Queue("a")});
   fixture.Submit("a", Gpus(1));
-  fixture.Submit("b", Gpus(1));
-  fixture.Submit("c", Gpus(1));
-  const QueueTree next({Queue("c"), Queue("a"), Queue("aa", "a"), Queue("0")}, {});
-  const auto homeless = fixture.gangs.Rebind(fixture.tree, next);
-  ASSERT_EQ(homeless.size(), 2u) << "b is gone, a is no leaf any more";
-  EXPECT_EQ(homeless[0].first, "a");
-  EXPECT_EQ(homeless[1].first, "b");
-  EXPECT_EQ(fixture.gangs.queue(*next.Find("c")).size(), 1u);
-  EXPECT_EQ(fixture.gangs.size(), 1u);
+  QueuedGang fresh;
+  fresh.kind.request = fixture.requests.Acquire(Gpus(2));
+  fresh.kind.fresh = true;
+  fresh.submit_order = 7;
+  fixture.gangs.Insert(*fixture.tree.Find("a"), fresh);
+  QueueOrder order({fixture.usage, fixture.gangs, fixture.requests, fixture.capacity,
+                    fixture.histories, 0, /*fresh_only=*/true});
+  ASSERT_TRUE(order.has_next());
+  EXPECT_EQ(order.next_gang(), fresh);
+  order.Skip();
+  EXPECT_FALSE(order.has_next());
+}
+
+TEST(GangQueuesTest, KeepsNoKindThatNobodyIsOf) {
+  Fixture fixture({Queue("a"), Queue("b")});
+  fixture.Submit("a", Gpus(1));
+  fixture.Submit("a", Gpus(1));
+  const int leaf = *fixture.tree.Find("a");
+  ASSERT_EQ(fixture.gangs.kinds(leaf).size(), 1u);
+  for (const QueuedGang& gang : fixture.gangs.InOrder(leaf)) {
+    EXPECT_TRUE(fixture.gangs.Erase(leaf, gang));
+    EXPECT_FALSE(fixture.gangs.Erase(leaf, gang));
+  }
+  EXPECT_TRUE(fixture.gangs.kinds(leaf).empty());
+  EXPECT_EQ(fixture.gangs.size(leaf), 0u);
+  EXPECT_EQ(fixture.gangs.size(), 0u);
+  EXPECT_FALSE(fixture.gangs.First(leaf).has_value());
 }
 
 TEST(RequestClassesTest, KeepsEachRequestOnceAndReusesIds) {

@@ -95,10 +95,9 @@ Fleet& Waiting(int gangs) {
     fleet = new Fleet(5000);
     for (int i = 0; i < gangs; ++i) {
       QueuedGang gang;
-      gang.priority = static_cast<int32_t>(fleet->random.Below(10));
-      gang.request = fleet->requests.Acquire(fleet->Request());
+      gang.kind.priority = static_cast<int32_t>(fleet->random.Below(10));
+      gang.kind.request = fleet->requests.Acquire(fleet->Request());
       gang.submit_order = i;
-      gang.uid = {fleet->random.Next(), fleet->random.Next()};
       fleet->gangs.Insert(fleet->leaves[fleet->random.Below(fleet->leaves.size())], gang);
     }
     waiting = gangs;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
@@ -35,6 +36,13 @@ absl::Status FieldError(absl::string_view field, absl::string_view description) 
   status::FieldErrors errors;
   errors.Add(field, description);
   return errors.ToStatus();
+}
+
+// A leader before has tried it and written so.
+bool SaysWhyItWaits(const JobEntry& job) {
+  const std::string& reason = job.state.reason();
+  return reason == "INSUFFICIENT_RESOURCES" || reason == "RESERVED" ||
+         absl::StartsWith(reason, "QUEUE_");
 }
 
 }  // namespace
@@ -100,6 +108,8 @@ void SchedulerCore::On(const LeadershipGained& event) {
       queue_book_.SetLive(job);
     } else if (job.state.reason() == "BACK_OFF") {
       retry_at_[uid] = now_.boot + ToDuration(job.state.back_off());
+    } else if (SaysWhyItWaits(job)) {
+      queue_book_.AddWaiting(job, /*fresh=*/false);
     } else {
       Await(job);
     }

@@ -51,7 +51,7 @@ void SchedulerCore::Enqueue(JobEntry* job) {
 
 void SchedulerCore::Await(const JobEntry& job) {
   fresh_.insert(OrderOf(job));
-  queue_book_.AddWaiting(job);
+  queue_book_.AddWaiting(job, /*fresh=*/true);
 }
 
 void SchedulerCore::Dequeue(const JobEntry& job) {

@@ -242,11 +242,12 @@ void QueueBook::ReleaseKind(uint32_t id) {
   free_kinds_.push_back(id);
 }
 
-void QueueBook::AddWaiting(const JobEntry& job) {
+void QueueBook::AddWaiting(const JobEntry& job, bool fresh) {
   RemoveWaiting(job);
   Gang& gang = gangs_[job.spec.submit_sequence()];
   gang.job = &job;
   gang.kind = AcquireKind(job);
+  gang.fresh = fresh;
   Insert(gang);
 }
 

@@ -81,6 +81,24 @@ TEST_F(BackfillTest, ANewLeaderGoesOnCounting) {
   EXPECT_EQ(StateOf("short"), Job::STATE_FAILED);
 }
 
+// Of many that wait, each would be a record and an event.
+TEST_F(BackfillTest, ANewLeaderFindsTheReasonsOfThoseThatWaitAndKeepsTheRoom) {
+  executor_.Connect();
+  RunJob("all", Spec(8, absl::Hours(1)));
+  Submit("kept", Spec(8, absl::Hours(1)));
+  Submit("waits", Spec(1));
+  const absl::Duration wait = Wait("kept");
+  executor_.Disconnect();
+  const size_t events = harness_.events().size();
+  harness_.NewLeader();
+  harness_.Advance(absl::Seconds(1));
+  EXPECT_EQ(ReasonOf("kept"), "INSUFFICIENT_RESOURCES");
+  EXPECT_EQ(ReasonOf("waits"), "INSUFFICIENT_RESOURCES");
+  executor_.Connect();
+  EXPECT_EQ(harness_.events().size(), events);
+  EXPECT_EQ(Wait("kept"), wait - absl::Seconds(1));
+}
+
 TEST_F(BackfillTest, TheLimitIsEachGenerationsOwn) {
   executor_.Connect();
   JobSpec spec = Spec(1, absl::Minutes(2));

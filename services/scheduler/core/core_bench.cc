@@ -1,5 +1,7 @@
 #include "services/scheduler/core/core_bench.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -94,7 +96,7 @@ class Bench {
 
   absl::Status Start() {
     CAPSTAN_ASSIGN_OR_RETURN(core_, SchedulerCore::Load(config_, records_));
-    records_.clear();
+    records_ = {};
     LeadershipGained gained;
     gained.token.set_store_incarnation(1);
     gained.token.set_leader_epoch(1);
@@ -235,7 +237,23 @@ class Bench {
   int64_t placed_ = 0;
 };
 
+int64_t HeapBytes() {
+  const struct mallinfo2 heap = mallinfo2();
+  return static_cast<int64_t>(heap.uordblks + heap.hblkhd);
+}
+
 }  // namespace
+
+absl::StatusOr<Figure> BenchMemory(const Stopwatch& stopwatch, int queued) {
+  const int64_t before = HeapBytes();
+  Bench bench(&stopwatch, /*nodes=*/0, queued);
+  CAPSTAN_RETURN_IF_ERROR(bench.Start());
+  const double bytes = static_cast<double>(HeapBytes() - before) / queued;
+  return Summarise(
+      absl::StrCat("scheduler.core_bytes_per_job.queued", queued), {bytes}, "bytes", "lower", 1024,
+      absl::StrCat("heap of a core in which ", queued, " Jobs wait, in ", kShapes, " shapes and ",
+                   kQueues, " queues; each with its spec and state as they are stored"));
+}
 
 absl::StatusOr<std::vector<Figure>> BenchSteps(const Stopwatch& stopwatch, int nodes, int queued) {
   const int seconds = std::min(4, nodes / kRate);

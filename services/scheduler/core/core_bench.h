@@ -15,6 +15,9 @@ namespace capstan::scheduler {
 // over.
 absl::StatusOr<std::vector<Figure>> BenchSteps(const Stopwatch& stopwatch, int nodes, int queued);
 
+// What a core holds for each Job that waits.
+absl::StatusOr<Figure> BenchMemory(const Stopwatch& stopwatch, int queued);
+
 }  // namespace capstan::scheduler
 
 #endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_CORE_BENCH_H_

@@ -4,16 +4,20 @@
 #include "services/scheduler/core/bench_figure.h"
 #include "services/scheduler/core/core_bench.h"
 
-// `core_bench NODES QUEUED`: that case alone, e.g. to be profiled.
+// `core_bench NODES QUEUED`: that case alone, e.g. to be profiled; with 0 Nodes, what a Job takes.
 int main(int argc, char** argv) {
   using namespace capstan::scheduler;  // NOLINT(google-build-using-namespace)
   PinToOneCore();
   const Stopwatch stopwatch = MakeStopwatch();
+  if (argc == 3 && std::atoi(argv[1]) == 0) {
+    return ReportFigure(BenchMemory(stopwatch, std::atoi(argv[2])));
+  }
   if (argc == 3) {
     return ReportFigures(BenchSteps(stopwatch, std::atoi(argv[1]), std::atoi(argv[2])));
   }
   int failed = 0;
   for (int nodes : {500, 2000, 7500}) failed |= ReportFigures(BenchSteps(stopwatch, nodes, 1000));
-  failed |= ReportFigures(BenchSteps(stopwatch, 7500, 10'000));
+  for (int queued : {10'000, 100'000}) failed |= ReportFigures(BenchSteps(stopwatch, 7500, queued));
+  failed |= ReportFigure(BenchMemory(stopwatch, 100'000));
   return failed;
 }

@@ -136,6 +136,7 @@ TEST_F(PeopleTest, EachMayDoWhatTheRoleSaysWithOneReplicaToo) {
   MayNot(kViewer, "job port-forward serve :8080", "jobs.exec");
   MayNot(kViewer, absl::StrCat("job submit ", File("short"), " --job-id other"), "jobs.create");
   MayNot(kViewer, "job cancel serve", "jobs.cancel");
+  MayNot(kViewer, "job simulate --cordon node-0", "jobs.simulate");
   MayNot(kViewer, "subscription create mine serve", "subscriptions.create");
   MayNot(kViewer, "queue update default --weight 2", "queues.update");
   MayNot(kViewer, "node cordon node-0", "nodes.cordon");
@@ -154,6 +155,7 @@ TEST_F(PeopleTest, EachMayDoWhatTheRoleSaysWithOneReplicaToo) {
 
   // An operator runs the fleet, and nobody's Jobs.
   May(kOperator, "queue update default --weight 2");
+  May(kOperator, "job simulate --cordon node-0");
   MayNot(kOperator, "job exec serve -- true", "jobs.exec");
   MayNot(kOperator, "job cancel serve", "jobs.cancel");
 

@@ -37,6 +37,9 @@ std::string GoodJob(const std::string& spec, const std::string& group) {
 std::vector<Row> JobRows() {
   const std::string create = "scheduler.JobService/CreateJob";
   const std::string name = "job.spec.task_groups[0].";
+  const std::string simulate = "scheduler.JobService/SimulatePlacement";
+  const std::string simulated =
+      absl::StrCat("jobs { task_groups { name: 'w' replicas: 1 ", Group(""), " } } ");
   return {
       {"no parent", create, "job_id: 'wrong' job { " + GoodJob() + " }", kInvalid, "parent", ""},
       {"a bare parent", create, "parent: 'default' job { " + GoodJob() + " }", kInvalid, "parent",
@@ -261,6 +264,46 @@ std::vector<Row> JobRows() {
        "name: 'projects/default/jobs/absent'", kNotFound, "", ""},
       {"an explanation of nothing", "scheduler.JobService/ExplainJob", "name: ''", kInvalid, "name",
        ""},
+      {"a simulation of nothing", simulate, "parent: 'projects/default'", kInvalid, "jobs",
+       "node_changes"},
+      {"a simulation nowhere", simulate, "parent: 'default' jobs { }", kInvalid, "parent", ""},
+      {"eleven Jobs to simulate", simulate, "parent: 'projects/default' " + Times(11, simulated),
+       kInvalid, "jobs", "at most 10"},
+      {"a Job to simulate without Tasks", simulate,
+       absl::StrCat("parent: 'projects/default' ", simulated, " jobs { queue: 'queues/default' }"),
+       kInvalid, "jobs[1].task_groups", ""},
+      {"a Job to simulate in no Queue that is there", simulate,
+       "parent: 'projects/default' jobs { queue: 'queues/absent' task_groups { name: 'w' replicas: "
+       "1 " +
+           Group("") + " } }",
+       kInvalid, "jobs[0].queue", "absent"},
+      {"more than 100 Nodes", simulate,
+       "parent: 'projects/default' node_changes { add { count: 101 like: 'clusters/c/nodes/n' } }",
+       kInvalid, "node_changes", "at most 100"},
+      {"no Nodes", simulate,
+       "parent: 'projects/default' node_changes { add { count: 0 like: 'clusters/c/nodes/n' } }",
+       kInvalid, "node_changes[0].add.count", "1 to 100"},
+      {"Nodes like nothing", simulate,
+       "parent: 'projects/default' node_changes { add { count: 1 } }", kInvalid,
+       "node_changes[0].add.like", "one of them"},
+      {"Nodes like one that is not there", simulate,
+       "parent: 'projects/default' "
+       "node_changes { add { count: 1 like: 'clusters/local/nodes/absent' } }",
+       kInvalid, "node_changes[0].add.like", "does not exist"},
+      {"Nodes of no size", simulate,
+       "parent: 'projects/default' node_changes { add { count: 1 cluster: 'clusters/local' } }",
+       kInvalid, "node_changes[0].add.allocatable.cpu_millis", ""},
+      {"a bare Node to remove", simulate, "parent: 'projects/default' node_changes { remove: 'n' }",
+       kInvalid, "node_changes[0].remove", "clusters/{cluster}/nodes/{node}"},
+      {"a Node that is not there to cordon", simulate,
+       "parent: 'projects/default' node_changes { cordon: 'clusters/local/nodes/absent' }",
+       kInvalid, "node_changes[0].cordon", "does not exist"},
+      {"a Node changed twice", simulate,
+       "parent: 'projects/default' node_changes { cordon: 'clusters/local/nodes/n' } "
+       "node_changes { uncordon: 'clusters/local/nodes/n' }",
+       kInvalid, "node_changes[1].uncordon", "twice"},
+      {"an empty change", simulate, "parent: 'projects/default' node_changes { }", kInvalid,
+       "node_changes[0]", "add"},
   };
 }
 

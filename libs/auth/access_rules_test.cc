@@ -102,6 +102,14 @@ TEST(AccessRulesTest, WhoOnlyLooksDoesNotEnterTasks) {
   EXPECT_EQ(ScopeOf("jobs.exec"), PermissionScope::kProject);
 }
 
+TEST(AccessRulesTest, WhoSubmitsOrRunsNodesMaySimulate) {
+  using credentials::v1::RoleBinding;
+  EXPECT_TRUE(RoleGives(RoleBinding::ROLE_RESEARCHER, "jobs.simulate"));
+  EXPECT_TRUE(RoleGives(RoleBinding::ROLE_OPERATOR, "jobs.simulate"));
+  EXPECT_FALSE(RoleGives(RoleBinding::ROLE_VIEWER, "jobs.simulate"));
+  EXPECT_EQ(ScopeOf("jobs.simulate"), PermissionScope::kProject);
+}
+
 TEST(AccessRulesTest, WhoOnlyLooksDoesNotMoveCursors) {
   using credentials::v1::RoleBinding;
   for (const char* permission : {"subscriptions.create", "subscriptions.read"}) {

@@ -23,7 +23,7 @@ struct Row {
 constexpr PermissionScope kAny = PermissionScope::kAnyProject;
 
 // Sorted by permission.
-constexpr std::array<Row, 30> kTable = {{
+constexpr std::array<Row, 31> kTable = {{
     {"auditRecords.list", kAdmin | kOperator},
     {"bundles.create", kAdmin | kResearcher, kAny},
     {"bundles.get", kEveryone, kAny},
@@ -38,6 +38,8 @@ constexpr std::array<Row, 30> kTable = {{
     {"jobs.exec", kAdmin | kResearcher},
     {"jobs.get", kEveryone},
     {"jobs.list", kEveryone},
+    // Work for the scheduler, of use to who submits and to who adds and drains Nodes.
+    {"jobs.simulate", kAdmin | kOperator | kResearcher},
     {"joinTokens.create", kAdmin | kOperator},
     {"logs.read", kEveryone},
     {"nodes.cordon", kAdmin | kOperator},

@@ -8,6 +8,7 @@
 #include "libs/resource/page.h"
 #include "libs/rpc/server.h"
 #include "libs/status/status_macros.h"
+#include "libs/strand/thread_strand.h"
 #include "services/scheduler/adapters/data_loader_source.h"
 #include "services/scheduler/adapters/telemetry_archive.h"
 #include "services/scheduler/api/executor_session_service.h"
@@ -38,6 +39,8 @@ struct Server::Parts {
   std::unique_ptr<QueueService> queue_service;
   std::unique_ptr<NodeService> node_service;
   std::unique_ptr<ExecutorSessionService> session_service;
+  // What runs here uses the services above.
+  std::unique_ptr<ThreadStrand> simulations;
   std::unique_ptr<rpc::Server> server;
   // As the engine said last. On the strand, on which `server` is set too.
   bool leading = false;
@@ -114,6 +117,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   api.access = deps.access;
   api.audit = deps.audit;
   api.strand = deps.strand;
+  parts.simulations = std::make_unique<ThreadStrand>("simulations", &deps.strand->clock());
+  api.simulations = parts.simulations.get();
   api.random = &parts.random;
   api.engine = parts.engine.get();
   api.view = parts.view.get();

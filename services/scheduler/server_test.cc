@@ -171,6 +171,37 @@ TEST_F(ServerTest, SubmitsIdempotentlyGetsListsAndExplains) {
   EXPECT_EQ(explained->jobs_ahead(), 2);
 }
 
+TEST_F(ServerTest, SimulatesWithoutAnyEffect) {
+  pb::SimulatePlacementRequest request;
+  request.set_parent("projects/p");
+  *request.add_jobs() = CreateRequest("a").job().spec();
+  const auto simulate = [&] {
+    return Call(jobs_, &pb::JobService::Stub::SimulatePlacement, request);
+  };
+  // Until it leads for the first time there is no Queue.
+  ASSERT_TRUE(Create(CreateRequest("there")).ok());
+  for (int i = 0; i < 3; ++i) {
+    const auto simulated = simulate();
+    ASSERT_TRUE(simulated.ok()) << simulated.status();
+    ASSERT_EQ(simulated->jobs_size(), 1);
+    EXPECT_EQ(simulated->jobs(0).outcome(),
+              pb::SimulatePlacementResponse::JobOutcome::OUTCOME_WAITS);
+    EXPECT_EQ(simulated->jobs(0).summary(), "no node is known yet");
+    EXPECT_EQ(simulated->others().waiting(), 1);
+  }
+  pb::ListJobsRequest list;
+  list.set_parent("projects/p");
+  EXPECT_EQ(Call(jobs_, &pb::JobService::Stub::ListJobs, list)->jobs_size(), 1);
+  request.mutable_jobs(0)->set_queue("queues/absent");
+  auto violations = status::GetFieldViolations(simulate().status());
+  ASSERT_EQ(violations.size(), 1u);
+  EXPECT_EQ(violations[0].field, "jobs[0].queue");
+  request.mutable_jobs(0)->mutable_task_groups(0)->set_replicas(0);
+  violations = status::GetFieldViolations(simulate().status());
+  ASSERT_EQ(violations.size(), 1u);
+  EXPECT_EQ(violations[0].field, "jobs[0].task_groups[0].replicas");
+}
+
 TEST_F(ServerTest, RefusesWithTheFieldsThatAreWrong) {
   pb::CreateJobRequest request = CreateRequest("Bad");
   request.set_request_id("not-a-uuid");

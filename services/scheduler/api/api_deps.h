@@ -22,6 +22,8 @@ struct ApiDeps {
   auth::Access* access = nullptr;
   audit::AuditSink* audit = nullptr;
   Strand* strand = nullptr;
+  // Where simulations run, beside the strand.
+  Strand* simulations = nullptr;
   // Of uids; used on the strand.
   Random* random = nullptr;
   Engine* engine = nullptr;

@@ -22,11 +22,16 @@
 #include "services/scheduler/core/explain.h"
 #include "services/scheduler/core/render.h"
 #include "services/scheduler/core/validate.h"
+#include "services/scheduler/core/what_if.h"
 
 namespace capstan::scheduler {
 namespace {
 
 namespace pb = ::capstan::scheduler::v1;
+
+// Each has a copy of the state.
+constexpr int kMaxSimulations = 4;
+constexpr absl::Duration kSimulateAgainAfter = absl::Seconds(2);
 
 absl::Status CheckJobName(const std::string& field, const std::string& name) {
   status::FieldErrors errors;
@@ -269,6 +274,49 @@ grpc::ServerUnaryReactor* JobService::ExplainJob(grpc::CallbackServerContext* co
           *response = scheduler::ExplainJob(view.model(), *job,
                                             Standings(view.model(), view.usage(), {}, {}));
           return absl::OkStatus();
+        });
+      });
+}
+
+grpc::ServerUnaryReactor* JobService::SimulatePlacement(grpc::CallbackServerContext* context,
+                                                        const pb::SimulatePlacementRequest* request,
+                                                        pb::SimulatePlacementResponse* response) {
+  return rpc::HandleUnary(
+      context, deps_.access, "/capstan.scheduler.v1.JobService/SimulatePlacement", request,
+      response,
+      [this](const pb::SimulatePlacementRequest& r) {
+        absl::Status parent = CheckParent(r.parent());
+        if (!parent.ok()) return parent;
+        status::FieldErrors errors;
+        ValidateSimulatePlacement(config_, WithDefaults(config_, r), &errors);
+        return errors.ToStatus();
+      },
+      [this](const rpc::Call& call, const pb::SimulatePlacementRequest& r,
+             pb::SimulatePlacementResponse* response, rpc::Finish finish) {
+        auto simulate = [this, asked = WithDefaults(config_, r), submitter = call.caller.Name(),
+                         response, finish = std::move(finish)]() mutable {
+          if (simulations_ == kMaxSimulations) {
+            finish(status::WithRetryDelay(
+                status::Error(
+                    absl::StatusCode::kResourceExhausted, "TOO_MANY_SIMULATIONS",
+                    absl::StrCat(kMaxSimulations, " simulations are under way; try again later")),
+                kSimulateAgainAfter));
+            return;
+          }
+          ++simulations_;
+          deps_.simulations->Post(
+              [this, state = StateForSimulation(deps_.view->model(), asked),
+               now = deps_.strand->clock().Read(), asked = std::move(asked),
+               submitter = std::move(submitter),
+               answer = rpc::RespondWith(response, std::move(finish))]() mutable {
+                auto outcome =
+                    scheduler::SimulatePlacement(config_, std::move(state), asked, submitter, now);
+                deps_.strand->Post([this] { --simulations_; });
+                answer(std::move(outcome));
+              });
+        };
+        deps_.strand->Post([this, simulate = std::move(simulate)]() mutable {
+          deps_.view->WhenAtLeast(deps_.engine->committed_revision(), std::move(simulate));
         });
       });
 }

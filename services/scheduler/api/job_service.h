@@ -31,11 +31,17 @@ class JobService final : public capstan::scheduler::v1::JobService::CallbackServ
       grpc::CallbackServerContext* context,
       const capstan::scheduler::v1::ExplainJobRequest* request,
       capstan::scheduler::v1::ExplainJobResponse* response) override;
+  grpc::ServerUnaryReactor* SimulatePlacement(
+      grpc::CallbackServerContext* context,
+      const capstan::scheduler::v1::SimulatePlacementRequest* request,
+      capstan::scheduler::v1::SimulatePlacementResponse* response) override;
 
  private:
   const ApiDeps deps_;
   const CoreConfig config_;
   const int64_t incarnation_;
+  // Under way or waiting for those; on the strand.
+  int simulations_ = 0;
 };
 
 }  // namespace capstan::scheduler

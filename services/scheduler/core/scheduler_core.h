@@ -62,6 +62,24 @@ class SchedulerCore {
   const LeaseTable& leases() const { return leases_; }
   size_t waiting_jobs() const { return queue_book_.waiting() + making_room_.size(); }
 
+  // A core for asking what would happen (what_if.h), whose steps nobody carries out. It has led
+  // from `now` on for as long as it takes, by what `model` holds: each Cluster with an ACTIVE Node
+  // has an executor that hears all of these, what was tried in vain need not be tried again, and a
+  // start rate that a Job waits for is used up.
+  static std::unique_ptr<SchedulerCore> Suppose(const CoreConfig& config, Model model,
+                                                const Now& now);
+  // Nodes that change all at once. Those removed, cordoned and uncordoned must be there; the
+  // Clusters of those added must have an ACTIVE Node.
+  struct SupposedNodes {
+    std::vector<std::pair<std::string, capstan::type::v1::NodeObservation>> added;  // by Cluster
+    // Their Tasks are lost, and all others of the same gangs end.
+    std::set<NodeId> removed;
+    std::set<NodeId> cordoned;
+    std::set<NodeId> uncordoned;
+  };
+  // To be followed by an event, which is what begins a round.
+  void SupposeNodes(const SupposedNodes& nodes, const Now& now);
+
  private:
   struct Session {
     SessionId id = 0;

@@ -1,0 +1,293 @@
+// What SimulatePlacement says is what then happens, over random pasts: the same Nodes, the same
+// victims, the same time, the same reason. And asking changes nothing.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "gtest/gtest.h"
+#include "libs/random/random.h"
+#include "libs/time/proto_time.h"
+#include "proto/capstan/scheduler/v1/job_service.pb.h"
+#include "services/scheduler/core/core_harness.h"
+#include "services/scheduler/core/model.h"
+#include "services/scheduler/core/what_if.h"
+
+namespace capstan::scheduler {
+namespace {
+
+using capstan::scheduler::v1::Job;
+using capstan::scheduler::v1::JobSpec;
+using capstan::scheduler::v1::SimulatePlacementRequest;
+using capstan::scheduler::v1::SimulatePlacementResponse;
+using capstan::scheduler::v1::Topology;
+using capstan::type::v1::TaskEnd;
+using JobOutcome = SimulatePlacementResponse::JobOutcome;
+
+constexpr int kNodes = 4;
+constexpr int kSteps = 40;
+
+class World {
+ public:
+  explicit World(uint64_t seed) : random_(seed), harness_(Config(seed)) {
+    for (const char* cluster : {"east", "west"}) {
+      executors_.push_back(std::make_unique<FakeExecutor>(cluster, kNodes, 4000, &harness_));
+      for (int node = 0; node < kNodes; ++node) {
+        executors_.back()->set_labels(node, {{"topology.kubernetes.io/zone", "z"},
+                                             {"capstan.dev/rack", absl::StrCat("r", node / 2)}});
+      }
+      executors_.back()->Connect();
+    }
+    for (int i = 0; i < 2; ++i) {
+      CreateQueue create;
+      create.call = harness_.next_call();
+      create.queue_id = create.uid = absl::StrCat("q", i);
+      create.queue.set_weight(100 + 100 * i);
+      auto& quota = *create.queue.add_quotas();
+      quota.set_resource("cpu");
+      quota.set_guarantee(8000);
+      if (i == 1) quota.mutable_borrowing_limit()->set_amount(12'000);
+      harness_.Deliver(harness_.Apply(create));
+    }
+  }
+
+  // `ask`: simulates something after each step.
+  void Run(bool ask) {
+    for (int i = 0; i < kSteps && !::testing::Test::HasFailure(); ++i) {
+      Step();
+      // Of its own, so that the worlds stay the same.
+      Random other(static_cast<uint64_t>(i));
+      if (ask) Simulate(AnyRequest(&other));
+    }
+    for (auto& executor : executors_) executor->Renew();
+    harness_.Deliver(harness_.Advance(absl::Seconds(2)));
+  }
+
+  SimulatePlacementRequest AnyRequest(Random* random) {
+    SimulatePlacementRequest request;
+    request.set_parent("projects/p");
+    for (int64_t n = random->Between(1, 4); n > 0; --n) *request.add_jobs() = AnySpec(random);
+    if (random->OneIn(2)) return request;
+    if (random->OneIn(2)) request.add_node_changes()->set_cordon("clusters/east/nodes/n0");
+    auto& change = *request.add_node_changes();
+    if (random->OneIn(2)) {
+      change.set_uncordon("clusters/west/nodes/n3");
+    } else {
+      change.mutable_add()->set_count(static_cast<int>(random->Between(1, 3)));
+      change.mutable_add()->set_like("clusters/west/nodes/n1");
+    }
+    return request;
+  }
+
+  SimulatePlacementResponse Simulate(const SimulatePlacementRequest& given) {
+    const SimulatePlacementRequest request = WithDefaults(harness_.config(), given);
+    status::FieldErrors errors;
+    ValidateSimulatePlacement(harness_.config(), request, &errors);
+    EXPECT_TRUE(errors.ok()) << errors.ToStatus();
+    const Model& model = harness_.core().model();
+    auto response = SimulatePlacement(harness_.config(), StateForSimulation(model, request),
+                                      request, "person-1", harness_.now());
+    EXPECT_TRUE(response.ok()) << response.status();
+    EXPECT_FALSE(response->cut_short());
+    return *std::move(response);
+  }
+
+  // Does what the request supposes, and says in the words of Said what came of each Job; then, of
+  // those that had waited, who has started.
+  std::vector<std::string> Really(const SimulatePlacementRequest& request) {
+    std::set<std::string> waited;
+    for (const auto& [uid, job] : harness_.jobs()) {
+      if (job.state.state() == Job::STATE_QUEUED) waited.insert(uid);
+    }
+    for (const auto& change : request.node_changes()) {
+      if (change.has_cordon()) harness_.Apply(CordonNode{0, "east", "n0", "test", ""});
+      if (change.has_uncordon()) harness_.Apply(UncordonNode{0, "west", "n3", "test"});
+      if (change.has_add()) {
+        ObservationsReceived report;
+        report.session = executors_[1]->session();
+        report.observations.set_journal_sequence(1'000'000);
+        for (int i = 1; i <= change.add().count(); ++i) {
+          auto& node = *report.observations.add_nodes();
+          node = harness_.core().model().nodes.at({"west", "n1"}).observation();
+          node.set_node(absl::StrCat("simulated-", i));
+        }
+        harness_.Apply(report);
+      }
+    }
+    if (request.node_changes_size() > 0) harness_.Advance(absl::Milliseconds(500));
+    std::vector<std::string> started;
+    for (const std::string& uid : waited) {
+      if (harness_.job(uid).live()) started.push_back(uid);
+    }
+    // Nobody is told: what is to end goes on ending.
+    for (int i = 0; i < request.jobs_size(); ++i) {
+      harness_.Submit(absl::StrCat("simulated.", i), request.jobs(i));
+    }
+    harness_.Advance(absl::Milliseconds(500));
+    std::vector<std::string> all;
+    for (int i = 0; i < request.jobs_size(); ++i) {
+      const JobEntry& job = harness_.job(absl::StrCat("simulated.", i));
+      std::string said = job.state.reason();
+      if (job.state.state() == Job::STATE_PREPARING) {
+        std::map<std::string, int> nodes;
+        for (size_t rank = 0; rank < job.gang->nodes.size(); ++rank) {
+          ++nodes[job.gang->node(static_cast<int>(rank)).Name()];
+        }
+        for (const auto& [name, tasks] : nodes) absl::StrAppend(&said, " ", name, ":", tasks);
+      }
+      std::set<std::string> victims;
+      for (const auto& victim : job.state.making_room()) {
+        victims.insert(absl::StrCat("projects/p/jobs/", victim.job_uid()));
+      }
+      absl::StrAppend(&said, absl::StrJoin(victims, " "));
+      if (job.state.has_estimated_start_time()) {
+        absl::StrAppend(&said, " ", ToTime(job.state.estimated_start_time()) - absl::UnixEpoch(),
+                        job.state.estimate_assumed());
+      }
+      all.push_back(std::move(said));
+    }
+    all.push_back(absl::StrCat(started.size()));
+    return all;
+  }
+
+  static std::vector<std::string> Said(const SimulatePlacementResponse& response) {
+    std::vector<std::string> all;
+    for (const JobOutcome& outcome : response.jobs()) {
+      std::string said = outcome.reason();
+      std::map<std::string, int> nodes;
+      for (const auto& use : outcome.nodes()) nodes[use.node()] = use.tasks();
+      for (const auto& [name, tasks] : nodes) absl::StrAppend(&said, " ", name, ":", tasks);
+      std::set<std::string> victims;
+      for (const std::string& name : outcome.victims()) victims.insert(name);
+      EXPECT_EQ(static_cast<int>(victims.size()), outcome.victim_count());
+      absl::StrAppend(&said, absl::StrJoin(victims, " "));
+      if (outcome.has_estimated_start_time()) {
+        absl::StrAppend(&said, " ", ToTime(outcome.estimated_start_time()) - absl::UnixEpoch(),
+                        outcome.estimate_assumed());
+      }
+      all.push_back(std::move(said));
+    }
+    all.push_back(absl::StrCat(response.others().started()));
+    return all;
+  }
+
+  Random& random() { return random_; }
+  const CoreHarness& harness() const { return harness_; }
+
+ private:
+  static CoreConfig Config(uint64_t seed) {
+    CoreConfig config;
+    config.min_runtime = absl::Seconds(seed % 2 == 0 ? 5 : 60);
+    return config;
+  }
+
+  static JobSpec AnySpec(Random* random) {
+    JobSpec spec =
+        CoreHarness::Spec(static_cast<int>(random->Between(1, 6)), random->Between(1, 4) * 1000);
+    spec.set_queue(random->OneIn(3) ? "queues/q0"
+                                    : (random->OneIn(2) ? "queues/q1" : "queues/default"));
+    spec.set_priority(static_cast<int>(random->Between(-1, 1)));
+    if (random->OneIn(3))
+      *spec.mutable_time_limit() = ToProto(absl::Minutes(random->Between(1, 9)));
+    if (random->OneIn(4)) spec.add_clusters(random->OneIn(2) ? "east" : "west");
+    if (random->OneIn(3)) {
+      spec.mutable_task_groups(0)->set_replicas(static_cast<int>(random->Between(1, 2)));
+      spec.mutable_topology()->set_required(Topology::LEVEL_RACK);
+    }
+    return spec;
+  }
+
+  void Step() {
+    FakeExecutor& executor = *executors_[random_.Below(executors_.size())];
+    switch (random_.Below(8)) {
+      case 0:
+      case 1:
+      case 2:
+        harness_.Deliver(harness_.Submit(absl::StrCat("j", jobs_++), AnySpec(&random_)));
+        break;
+      case 3:
+        executor.PrepareAll();
+        break;
+      case 4:
+        executor.RunAll();
+        break;
+      case 5: {
+        std::vector<std::string> running;
+        for (const auto& [key, task] : executor.tasks()) {
+          if (task.running()) running.push_back(key);
+        }
+        if (!running.empty()) {
+          executor.End(running[random_.Below(running.size())], TaskEnd::CAUSE_EXITED);
+        }
+        break;
+      }
+      case 6:
+        if (random_.OneIn(2)) {
+          harness_.Deliver(harness_.Apply(CordonNode{0, "west", "n3", "test", ""}));
+        } else {
+          harness_.Deliver(harness_.Apply(UncordonNode{0, "west", "n3", "test"}));
+        }
+        break;
+      default:
+        for (auto& other : executors_) other->Renew();
+        harness_.Deliver(harness_.Advance(absl::Seconds(random_.Between(1, 12))));
+        break;
+    }
+  }
+
+  Random random_;
+  CoreHarness harness_;
+  std::vector<std::unique_ptr<FakeExecutor>> executors_;
+  int jobs_ = 0;
+};
+
+TEST(WhatIfPropertyTest, WhatItSaysIsWhatThenHappens) {
+  std::map<int, int> outcomes;
+  int started = 0;
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    World world(seed);
+    world.Run(/*ask=*/false);
+    const SimulatePlacementRequest request = world.AnyRequest(&world.random());
+    const SimulatePlacementResponse response = world.Simulate(request);
+    EXPECT_EQ(World::Said(response), world.Really(request)) << request.DebugString();
+    if (HasFailure()) return;
+    for (const JobOutcome& outcome : response.jobs()) ++outcomes[outcome.outcome()];
+    started += response.others().started();
+  }
+  // The test has to have tested something.
+  EXPECT_GT(outcomes[JobOutcome::OUTCOME_STARTS], 20);
+  EXPECT_GT(outcomes[JobOutcome::OUTCOME_MAKES_ROOM], 10);
+  EXPECT_GT(outcomes[JobOutcome::OUTCOME_STARTS_LATER], 10);
+  EXPECT_GT(outcomes[JobOutcome::OUTCOME_WAITS], 20);
+  EXPECT_GT(started, 10);
+}
+
+TEST(WhatIfPropertyTest, AskingChangesNothing) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    World asked(seed);
+    asked.Run(/*ask=*/true);
+    World left_alone(seed);
+    left_alone.Run(/*ask=*/false);
+    EXPECT_EQ(asked.harness().records(), left_alone.harness().records());
+    EXPECT_EQ(asked.harness().events().size(), left_alone.harness().events().size());
+    if (HasFailure()) return;
+  }
+}
+
+TEST(WhatIfPropertyTest, TheSameQuestionHasTheSameAnswer) {
+  World world(7);
+  world.Run(/*ask=*/false);
+  const SimulatePlacementRequest request = world.AnyRequest(&world.random());
+  EXPECT_EQ(world.Simulate(request).SerializeAsString(),
+            world.Simulate(request).SerializeAsString());
+}
+
+}  // namespace
+}  // namespace capstan::scheduler

@@ -1,6 +1,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,7 @@
 #include "tools/capstan/cli/data_commands.h"
 #include "tools/capstan/cli/job_attach.h"
 #include "tools/capstan/cli/job_commands.h"
+#include "tools/capstan/cli/job_simulate.h"
 #include "tools/capstan/cli/job_submit.h"
 #include "tools/capstan/cli/job_top.h"
 #include "tools/capstan/cli/usage_table.h"
@@ -51,6 +53,39 @@ void AddSubmit(CLI::App& job, Act* act) {
       "  NAME=$(capstan job submit train.yaml -o name)\n");
   submit->callback(
       [=] { *act = [=](Invocation& invocation) { return SubmitJob(*options, invocation); }; });
+}
+
+void AddSimulate(CLI::App& job, Act* act) {
+  auto options = std::make_shared<SimulateOptions>();
+  CLI::App* simulate = job.add_subcommand(
+      "simulate", "Say what would happen if Jobs were submitted, or Nodes came or went");
+  simulate->add_option("file", options->files, "submit files, at most 10; - is standard input")
+      ->type_name("FILE");
+  const auto add = [&](const char* flag, std::vector<std::string>* values, const char* help,
+                       const char* type) {
+    simulate->add_option(flag, *values, help)
+        ->type_name(type)
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  };
+  add("--add-nodes", &options->add_nodes, "so many more Nodes like that one; may be given again",
+      "COUNT=NODE");
+  add("--remove-node", &options->remove, "a Node that is gone; may be given again", "NODE");
+  add("--cordon", &options->cordon, "a Node that takes nothing new; may be given again", "NODE");
+  add("--uncordon", &options->uncordon, "a Node that all cordons are lifted of; may be given again",
+      "NODE");
+  simulate->footer(
+      "Nothing is stored, started or ended. First the Nodes change, all at once, then the Jobs "
+      "are\n"
+      "submitted one after the other. Needs the permission jobs.simulate.\n"
+      "Examples:\n"
+      "  capstan job simulate train.yaml\n"
+      "  capstan job simulate train.yaml train.yaml -o json\n"
+      "  capstan job simulate --add-nodes 10=node-0\n"
+      "  capstan job simulate train.yaml --remove-node node-0\n"
+      "  capstan job simulate train.yaml --cordon node-0\n");
+  simulate->callback(
+      [=] { *act = [=](Invocation& invocation) { return SimulateJobs(*options, invocation); }; });
 }
 
 void AddLogs(CLI::App& job, Act* act) {
@@ -194,6 +229,8 @@ void AddJobCommands(CLI::App& app, Act* act) {
   explain->footer("Examples:\n  capstan job explain digits\n");
   explain->callback(
       [=] { *act = [=](Invocation& invocation) { return ExplainJob(*name, invocation); }; });
+
+  AddSimulate(*job, act);
 
   auto cancel_options = std::make_shared<CancelOptions>();
   CLI::App* cancel = AddNamed(*job, "cancel", "End a Job", &cancel_options->name);

@@ -60,19 +60,6 @@ absl::StatusOr<JobDependency> ParseDependency(const std::string& text) {
                                     "JOB:not-succeeded"));
 }
 
-// Everything about the file that needs no platform.
-absl::StatusOr<Submission> ReadSubmission(const SubmitOptions& options, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const std::string text, ReadSubmitText(options.file));
-  const std::string shown = options.file == "-" ? "stdin" : options.file;
-  CAPSTAN_ASSIGN_OR_RETURN(Submission submission,
-                           ParseSubmitFile(text, shown, invocation.project, invocation.random));
-  for (const std::string& after : options.after) {
-    CAPSTAN_ASSIGN_OR_RETURN(*submission.request.mutable_job()->mutable_spec()->add_after(),
-                             ParseDependency(after));
-  }
-  return submission;
-}
-
 absl::StatusOr<Job> CreateJob(const SubmitOptions& options, Submission submission,
                               Platform& platform, Invocation& invocation) {
   if (!options.job_id.empty()) submission.request.set_job_id(options.job_id);
@@ -92,6 +79,18 @@ absl::StatusOr<Job> CreateJob(const SubmitOptions& options, Submission submissio
 }
 
 }  // namespace
+
+absl::StatusOr<Submission> ReadSubmission(const SubmitOptions& options, Invocation& invocation) {
+  CAPSTAN_ASSIGN_OR_RETURN(const std::string text, ReadSubmitText(options.file));
+  const std::string shown = options.file == "-" ? "stdin" : options.file;
+  CAPSTAN_ASSIGN_OR_RETURN(Submission submission,
+                           ParseSubmitFile(text, shown, invocation.project, invocation.random));
+  for (const std::string& after : options.after) {
+    CAPSTAN_ASSIGN_OR_RETURN(*submission.request.mutable_job()->mutable_spec()->add_after(),
+                             ParseDependency(after));
+  }
+  return submission;
+}
 
 absl::StatusOr<Job> CreateJobFromFile(const SubmitOptions& options, Platform& platform,
                                       Invocation& invocation) {

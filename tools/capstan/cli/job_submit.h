@@ -10,6 +10,7 @@
 #include "proto/capstan/scheduler/v1/job.pb.h"
 #include "tools/capstan/cli/invocation.h"
 #include "tools/capstan/cli/platform.h"
+#include "tools/capstan/cli/submit_file.h"
 
 namespace capstan::cli {
 
@@ -26,6 +27,9 @@ struct SubmitOptions {
   // The same, with the log.
   bool follow = false;
 };
+
+// Everything about the file that needs no platform.
+absl::StatusOr<Submission> ReadSubmission(const SubmitOptions& options, Invocation& invocation);
 
 // Uploads a folder as a Bundle of the project, unless its content is there already.
 absl::StatusOr<dataloader::v1::Bundle> UploadBundle(Platform& platform, const std::string& parent,

@@ -17,6 +17,7 @@
 #include "tools/capstan/cli/job_text.h"
 #include "tools/capstan/cli/log_line.h"
 #include "tools/capstan/cli/quota_text.h"
+#include "tools/capstan/cli/simulation_text.h"
 #include "tools/capstan/cli/terminal.h"
 
 namespace {
@@ -52,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // Without colours, which are commands of our own.
   const Terminal terminal;
   FuzzInput input(data, size);
-  switch (input.Below(5)) {
+  switch (input.Below(6)) {
     case 0: {
       const Job job = MakeMessage<Job>(Words(), &input);
       CheckShown(capstan::cli::DescribeJob(job, now, terminal), /*one_line=*/false);
@@ -78,6 +79,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       record.set_payload(std::string(input.Rest()));
       CheckShown(capstan::cli::FormatLogLine(record, {.rank = true, .time = true}, terminal),
                  /*one_line=*/true);
+      break;
+    }
+    case 4: {
+      const auto simulated =
+          MakeMessage<capstan::scheduler::v1::SimulatePlacementResponse>(Words(), &input);
+      CheckShown(
+          capstan::cli::DescribeSimulation(simulated, {"train.yaml"}, input.Flag(), now, terminal),
+          /*one_line=*/false);
       break;
     }
     default: {

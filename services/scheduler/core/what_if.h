@@ -42,7 +42,7 @@ SimulatedState StateForSimulation(const Model& model,
 // what the rounds of a leader would come to, but for what is not stored:
 // - counts of rates, taken as full but where a Job waits for a rate, which then is used up;
 // - that the leader suspects its own sight, and so ends nobody;
-// - that it has not tried yet what it just heard of, or makes a pause between two rounds;
+// - that an executor's session has just ended, or that a round is under way;
 // - uids of Jobs to come, which decide between victims that are equal otherwise.
 // INVALID_ARGUMENT with the fields that are wrong with what is stored. Pure; of no core but its
 // own.

@@ -95,6 +95,7 @@ void SchedulerCore::SupposeNodes(const SupposedNodes& nodes, const Now& now) {
         [this](const NodeId& id) { return model_.nodes.at(id).state() == Node::STATE_ACTIVE; },
         job);
   }
+  if (nodes.removed.empty()) return;
   room_changed_ = true;
   hopeless_.clear();
 }

@@ -122,6 +122,11 @@ std::map<std::string, std::string> TaskEnvironment(const session::TaskId& id,
   env["CAPSTAN_JOB"] = launch.job();
   env["CAPSTAN_JOB_UID"] = id.job_uid;
   env["CAPSTAN_GENERATION"] = absl::StrCat(id.generation);
+  if (launch.has_element()) {
+    env["CAPSTAN_ARRAY"] = launch.element().array();
+    env["CAPSTAN_ARRAY_INDEX"] = absl::StrCat(launch.element().index());
+    env["CAPSTAN_ARRAY_SIZE"] = absl::StrCat(launch.element().size());
+  }
   env["CAPSTAN_TASK_GROUP"] = id.group;
   env["CAPSTAN_TASK_INDEX"] = absl::StrCat(id.index);
   // The Task's own spans become children of `task.run`.

@@ -65,6 +65,21 @@ TEST(ShimSpecTest, ATaskContinuesTheTraceOfItsOrder) {
   EXPECT_NE(traceparent.substr(36, 16), "00f067aa0ba902b7");
 }
 
+TEST(ShimSpecTest, ATaskOfAnElementKnowsWhichItIs) {
+  capstan::type::v1::DesiredTask order;
+  // As every name that begins so, not the Job's to set.
+  (*order.mutable_launch()->mutable_env())["CAPSTAN_ARRAY_INDEX"] = "9";
+  const capstan::nodeagent::record::v1::Task task;
+  const session::TaskId id{"j", 1, "w", 0};
+  EXPECT_EQ(TaskEnvironment(id, order, task).count("CAPSTAN_ARRAY_INDEX"), 0u);
+  order.mutable_launch()->mutable_element()->set_array("projects/p/jobs/sweep");
+  order.mutable_launch()->mutable_element()->set_size(3);
+  const auto environment = TaskEnvironment(id, order, task);
+  EXPECT_EQ(environment.at("CAPSTAN_ARRAY"), "projects/p/jobs/sweep");
+  EXPECT_EQ(environment.at("CAPSTAN_ARRAY_INDEX"), "0");
+  EXPECT_EQ(environment.at("CAPSTAN_ARRAY_SIZE"), "3");
+}
+
 TEST(ShimSpecTest, ANodeWithoutOneSetsNothing) {
   Isolation isolation;
   isolation.namespaces = true;

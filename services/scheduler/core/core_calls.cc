@@ -10,6 +10,7 @@
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/arrays.h"
 #include "services/scheduler/core/dependencies.h"
 #include "services/scheduler/core/job_spans.h"
 #include "services/scheduler/core/keys.h"
@@ -30,6 +31,11 @@ constexpr int kForgottenRequests = 8;
 std::string QueueIdOf(absl::string_view name) {
   absl::ConsumePrefix(&name, "queues/");
   return std::string(name);
+}
+
+// The first place in the order of submission behind the Job, and the elements if it is an array.
+int64_t NextSequence(const JobEntry& job) {
+  return job.spec.submit_sequence() + 1 + (IsArray(job) ? job.spec.spec().array().size() : 0);
 }
 
 absl::Status FieldError(absl::string_view field, absl::string_view description) {
@@ -83,8 +89,12 @@ void SchedulerCore::On(const LeadershipGained& event) {
   for (const auto& [id, release] : model_.pin_releases) {
     effects_.push_back(ReleasePins{release.job_uid(), release.generation()});
   }
+  for (const auto& [uid, job] : model_.jobs) {
+    if (!job.final()) JoinSingleton(job);
+  }
+  RestoreTurns();
   for (auto& [uid, job] : model_.jobs) {
-    next_submit_sequence_ = std::max(next_submit_sequence_, job.spec.submit_sequence() + 1);
+    next_submit_sequence_ = std::max(next_submit_sequence_, NextSequence(job));
     for (const auto& avoided : job.state.avoided_nodes()) {
       avoidances_.emplace(now_.boot + (ToTime(avoided.until()) - now_.wall), uid);
     }
@@ -110,10 +120,12 @@ void SchedulerCore::On(const LeadershipGained& event) {
       retry_at_[uid] = now_.boot + ToDuration(job.state.back_off());
     } else if (SaysWhyItWaits(job)) {
       queue_book_.AddWaiting(job, /*fresh=*/false);
-    } else {
+    } else if (job.state.reason() != kAwaitsTurn) {
       Await(job);
     }
   }
+  ResumeArrays();
+  ResumeSingletons();
   RestoreUsage();
   ResumeMakingRoom();
   ArmRetirement();
@@ -199,9 +211,11 @@ absl::Status SchedulerCore::CheckNewJob(const CreateJob& event, const std::strin
     return status::Error(absl::StatusCode::kAlreadyExists, "JOB_EXISTS",
                          absl::StrCat(name, " exists already; choose another id"), {{"job", name}});
   }
+  CAPSTAN_RETURN_IF_ERROR(CheckArray(event, name));
   CAPSTAN_RETURN_IF_ERROR(CheckDependencies(event, name));
-  if (model_.jobs.size() - finished_.size() >= config_.max_jobs ||
-      model_.jobs.size() >= config_.max_jobs + config_.max_finished_jobs) {
+  const size_t elements = static_cast<size_t>(event.spec.array().size());
+  if (model_.jobs.size() - finished_.size() + elements >= config_.max_jobs ||
+      model_.jobs.size() + elements >= config_.max_jobs + config_.max_finished_jobs) {
     return status::WithRetryDelay(
         status::Error(absl::StatusCode::kResourceExhausted, "TOO_MANY_JOBS",
                       absl::StrCat("the scheduler keeps ", model_.jobs.size(),
@@ -267,18 +281,27 @@ void SchedulerCore::On(const CreateJob& event) {
                      wait->available - now_.boot)});
     return;
   }
-  ++next_submit_sequence_;
-  model_.job_uids[name] = event.uid;
-  JobEntry& stored = model_.jobs[event.uid] = std::move(job);
-  DirtyJob& dirty = Touch(stored);
-  dirty.spec = true;
+  if (event.spec.has_array()) job.state.mutable_elements();
+  next_submit_sequence_ = NextSequence(job);
+  JobEntry* stored = AddJob(std::move(job));
   if (!event.request_id.empty()) {
+    DirtyJob& dirty = Touch(*stored);
     RememberRequest(key, event.body_hash, event.uid, &dirty.more_puts, &dirty.more_deletes);
   }
   job_replies_[event.call] = event.uid;
-  if (IsTraced(stored)) effects_.push_back(TellSpan{SubmitSpan(stored, now_.wall), true});
+  if (IsTraced(*stored)) effects_.push_back(TellSpan{SubmitSpan(*stored, now_.wall), true});
+  if (!IsArray(*stored)) return BeginAfterOthers(stored);
+  SetState(stored, Job::STATE_QUEUED, kAwaitsJobs, "waits for its elements to end");
+  MakeElements(stored);
+}
+
+JobEntry* SchedulerCore::AddJob(JobEntry job) {
+  const std::string uid = job.uid();
+  model_.job_uids[job.spec.name()] = uid;
+  JobEntry& stored = model_.jobs[uid] = std::move(job);
   for (int i = 0; i < stored.spec.spec().datasets_size(); ++i) stored.state.add_datasets();
-  BeginAfterOthers(&stored);
+  Touch(stored).spec = true;
+  return &stored;
 }
 
 void SchedulerCore::On(const CancelJob& event) {
@@ -294,10 +317,17 @@ void SchedulerCore::On(const CancelJob& event) {
     return;
   }
   job_replies_[event.call] = job->uid();
+  Cancel(job);
+}
+
+void SchedulerCore::Cancel(JobEntry* job) {
   if (job->final() || job->state.cancel_requested()) return;
   job->state.set_cancel_requested(true);
   Touch(*job);
-  if (!job->live()) {
+  if (IsArray(*job)) {
+    SetState(job, Job::STATE_QUEUED, kAwaitsJobs, "cancelled; its elements are being ended");
+    cancelling_.insert(job->uid());
+  } else if (!job->live()) {
     Finish(job, Job::STATE_CANCELLED, "CANCELLED", "cancelled before it was placed");
   } else if (job->state.state() == Job::STATE_STOPPING) {
     SetState(job, Job::STATE_STOPPING, "CANCELLED", "cancelled; its Tasks are being ended");

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/arrays.h"
 #include "services/scheduler/core/dependencies.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/job_spans.h"
@@ -305,6 +306,7 @@ void SchedulerCore::BackOff(JobEntry* job, absl::Duration wait, const std::strin
 void SchedulerCore::Finish(JobEntry* job, Job::State state, const std::string& reason,
                            const std::string& message) {
   const bool awaited_data = job->state.reason() == "AWAITING_DATA";
+  const bool had_begun = HasBegun(*job);
   if (job->state.reason() == kAwaitsJobs) ForgetDependencies(*job);
   if (dependents_.count(job->uid()) > 0) ended_dependencies_.insert(job->uid());
   SetState(job, state, reason, message);
@@ -314,6 +316,8 @@ void SchedulerCore::Finish(JobEntry* job, Job::State state, const std::string& r
   ArmRetirement();
   Dequeue(*job);
   if (awaited_data) effects_.push_back(StopData{job->uid()});
+  LeaveSingleton(*job);
+  if (IsElement(*job)) ElementEnded(*job, had_begun);
 }
 
 void SchedulerCore::On(const Tick&) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/arrays.h"
 #include "services/scheduler/core/dependencies.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/placer.h"
@@ -114,6 +115,7 @@ void CoreHarness::Check(bool rebuild) {
     ASSERT_TRUE(AllRecords(Rebuild()->model()) == mine);
   }
 
+  CheckOrder();
   std::map<NodeId, Amounts> used;
   for (const auto& [uid, job] : core_->model().jobs) {
     const bool begun = job.state.state() != Job::STATE_QUEUED && !job.final();
@@ -136,6 +138,37 @@ void CoreHarness::Check(bool rebuild) {
     ASSERT_TRUE(node != core_->model().nodes.end());
     ASSERT_GE(Amounts::From(node->second.observation().allocatable()).Fits(amounts, 1), 1)
         << id.Name() << " is over-committed";
+  }
+}
+
+void CoreHarness::CheckOrder() const {
+  const Model& model = core_->model();
+  std::set<std::pair<std::string, std::string>> singletons;
+  std::map<std::string, int> begun;
+  for (const auto& [uid, job] : model.jobs) {
+    if (IsArray(job)) {
+      const int size = job.spec.spec().array().size();
+      ASSERT_TRUE(job.state.elements().made() && !job.live() && job.state.generation() == 0) << uid;
+      ASSERT_EQ(job.final(), ProgressOf(job).ended() == size) << uid;
+      for (int index = 0; index < size; ++index) {
+        const JobEntry* element = model.FindJob(ElementUid(uid, index));
+        ASSERT_TRUE(element != nullptr || HasEnded(job, index)) << uid << " lacks " << index;
+        if (element == nullptr) continue;
+        ASSERT_EQ(element->final(), HasEnded(job, index)) << uid << " " << index;
+      }
+      continue;
+    }
+    if (job.final() || !HasBegun(job)) continue;
+    if (IsElement(job)) ++begun[job.spec.array_uid()];
+    if (job.spec.spec().singleton().empty()) continue;
+    ASSERT_TRUE(singletons.emplace(ProjectOf(job.spec.name()), job.spec.spec().singleton()).second)
+        << uid << " has begun, and so has another " << job.spec.spec().singleton();
+  }
+  for (const auto& [uid, count] : begun) {
+    const JobEntry* array = model.FindJob(uid);
+    ASSERT_TRUE(array != nullptr) << uid;
+    const int most = array->spec.spec().array().max_parallel();
+    ASSERT_TRUE(most == 0 || count <= most) << count << " elements of " << uid << " have begun";
   }
 }
 
@@ -190,6 +223,10 @@ JobSpec CoreHarness::Spec(int replicas, int64_t cpu_millis) {
 }
 
 std::vector<Effect> CoreHarness::Submit(const std::string& id, JobSpec spec) {
+  return Apply(SubmitEvent(id, std::move(spec)));
+}
+
+CreateJob CoreHarness::SubmitEvent(const std::string& id, JobSpec spec) {
   CreateJob create;
   create.call = next_call();
   create.project = "projects/p";
@@ -199,7 +236,7 @@ std::vector<Effect> CoreHarness::Submit(const std::string& id, JobSpec spec) {
   create.traceparent = traceparent_;
   ApplyDefaults("projects/p", config_, &spec);
   create.spec = std::move(spec);
-  return Apply(create);
+  return create;
 }
 
 SessionId FakeExecutor::next_session_ = 1;

@@ -48,6 +48,7 @@ class CoreHarness {
   static capstan::scheduler::v1::JobSpec Spec(int replicas, int64_t cpu_millis);
   // Submits it to project p; uid and id are `id`.
   std::vector<Effect> Submit(const std::string& id, capstan::scheduler::v1::JobSpec spec);
+  CreateJob SubmitEvent(const std::string& id, capstan::scheduler::v1::JobSpec spec);
   const JobEntry& job(const std::string& uid) const { return core_->model().jobs.at(uid); }
 
   const std::map<std::string, JobEntry>& jobs() const { return core_->model().jobs; }
@@ -71,6 +72,8 @@ class CoreHarness {
   void Commit(const Write& write);
   // `rebuild`: something was stored, so loading it must give the same state.
   void Check(bool rebuild);
+  // Whether arrays have their elements, and no more Jobs have begun than arrays and singletons let.
+  void CheckOrder() const;
   // Whether the Job's Tasks stand to each other as its topology and those of its groups want it.
   void CheckTopology(const JobEntry& job) const;
   std::unique_ptr<SchedulerCore> Rebuild() const;

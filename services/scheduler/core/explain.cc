@@ -358,7 +358,8 @@ void ExplainQueued(const JobEntry& job, const std::vector<NodeStanding>& nodes,
     return;
   }
   if (job.state.reason() == "QUEUE_LIMIT" || job.state.reason() == "QUEUE_HELD" ||
-      job.state.reason() == "QUEUE_RATE" || job.state.reason() == "MAKING_ROOM") {
+      job.state.reason() == "QUEUE_RATE" || job.state.reason() == "MAKING_ROOM" ||
+      job.state.reason() == "ARRAY_LIMIT") {
     response->set_summary(job.state.message());
     return;
   }
@@ -436,7 +437,7 @@ bool GoesBefore(const JobEntry& a, const JobEntry& b) {
 }
 
 bool WaitsForRoom(const JobEntry& job) {
-  return job.state.state() == Job::STATE_QUEUED && job.state.reason() != kAwaitsJobs &&
+  return job.state.state() == Job::STATE_QUEUED && HasBegun(job) &&
          job.state.reason() != "AWAITING_DATA" && job.state.reason() != "BACK_OFF";
 }
 

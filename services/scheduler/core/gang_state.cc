@@ -66,6 +66,7 @@ void FillLaunch(const JobEntry& job, int group, int rank, TaskLaunch* launch) {
   }
   if (spec.output()) launch->set_output(absl::StrCat(job.spec.name(), "/output"));
   launch->set_job(job.spec.name());
+  if (job.spec.has_element()) *launch->mutable_element() = job.spec.element();
   launch->set_service_account(spec.service_account());
   launch->add_ports(kPeerPort);
   if (rank == 0) launch->add_ports(kMasterPort);

@@ -60,7 +60,9 @@ bool IsTraced(const JobEntry& job) {
 std::string PhaseOf(const JobEntry& job) {
   switch (job.state.state()) {
     case Job::STATE_QUEUED:
-      if (job.state.reason() == "DEPENDENCY") return "job.await_jobs";
+      if (job.state.reason() == "DEPENDENCY" || job.state.reason() == "ARRAY_LIMIT") {
+        return "job.await_jobs";
+      }
       if (job.state.reason() == "AWAITING_DATA") return "job.await_data";
       return job.state.reason() == "BACK_OFF" ? "job.back_off" : "job.queue";
     case Job::STATE_PREPARING:

@@ -7,6 +7,7 @@
 #include "libs/resource/etag.h"
 #include "libs/session/lower_side.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/arrays.h"
 #include "services/scheduler/core/quota/resources.h"
 #include "services/scheduler/core/quota/usage_history.h"
 
@@ -82,6 +83,8 @@ Job RenderJob(const JobEntry& entry) {
     job.set_estimate_assumed(state.estimate_assumed());
   }
   job.set_preemptions(state.preemptions());
+  if (IsElement(entry)) *job.mutable_element() = entry.spec.element();
+  if (IsArray(entry)) *job.mutable_array() = ProgressOf(entry);
   if (state.state() == Job::STATE_QUEUED && state.reason() == "AWAITING_DATA") {
     DataProgress& progress = *job.mutable_data_progress();
     absl::Duration eta = absl::ZeroDuration();

@@ -1,6 +1,7 @@
 #include "services/scheduler/core/scheduler_core.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -10,6 +11,7 @@
 #include "libs/status/status_macros.h"
 #include "libs/time/proto_time.h"
 #include "libs/trace/span.h"
+#include "services/scheduler/core/arrays.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/job_spans.h"
 #include "services/scheduler/core/keys.h"
@@ -20,6 +22,17 @@ namespace capstan::scheduler {
 
 using capstan::event::v1::JobEvent;
 using capstan::scheduler::v1::Job;
+
+namespace {
+
+// What ended is written before what began for its sake, and that an element has ended before that
+// its array knows: a leader that dies in between leaves nobody begun too early.
+std::tuple<bool, int64_t, bool, std::string> WriteOrder(const JobEntry& job) {
+  const int elements = IsArray(job) ? job.spec.spec().array().size() : 0;
+  return {!job.final(), job.spec.submit_sequence() + elements, IsArray(job), job.uid()};
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<SchedulerCore>> SchedulerCore::Load(
     const CoreConfig& config, const std::vector<store::KeyValue>& records,
@@ -50,6 +63,7 @@ Step SchedulerCore::Apply(const Event& event, Now now) {
   std::visit([this](const auto& e) { On(e); }, event);
   RefreshTree();
   SettleDependencies();
+  CancelElements();
   DrainQueues();
   Round();
   Flush();
@@ -67,7 +81,8 @@ Step SchedulerCore::Apply(const Event& event, Now now) {
 
 absl::optional<BootTime> SchedulerCore::NextDeadline() const {
   if (!leading_) return absl::nullopt;
-  if (drain_due_ || !ended_dependencies_.empty()) return BootTime::InfinitePast();
+  if (drain_due_ || !ended_dependencies_.empty() || !cancelling_.empty())
+    return BootTime::InfinitePast();
   BootTime next = leases_.NextExpiry();
   if (RoundDue()) next = std::min(next, round_at_);
   for (const auto& [uid, at] : retry_at_) next = std::min(next, at);
@@ -194,12 +209,22 @@ void SchedulerCore::Flush() {
   for (const std::string& uid : decisions_) {
     other_writes_.push_back(WriteOf(FindJob(uid), dirty_jobs_[uid]));
   }
-  for (auto& [uid, dirty] : dirty_jobs_) {
+  std::vector<JobEntry*> others;
+  for (const auto& [uid, dirty] : dirty_jobs_) {
     if (std::find(decisions_.begin(), decisions_.end(), uid) != decisions_.end()) continue;
-    other_writes_.push_back(WriteOf(FindJob(uid), dirty));
+    others.push_back(FindJob(uid));
   }
+  std::sort(others.begin(), others.end(),
+            [](const JobEntry* a, const JobEntry* b) { return WriteOrder(*a) < WriteOrder(*b); });
+  for (JobEntry* job : others) other_writes_.push_back(WriteOf(job, dirty_jobs_[job->uid()]));
   decisions_.clear();
   dirty_jobs_.clear();
+  for (const std::string& uid : made_arrays_) {
+    JobEntry* array = FindJob(uid);
+    array->state.mutable_elements()->set_made(true);
+    other_writes_.push_back(WriteOf(array, DirtyJob()));
+  }
+  made_arrays_.clear();
   // Last, since a journal position says that all before it is stored.
   for (const std::string& id : dirty_clusters_) {
     Write write;

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -114,6 +115,9 @@ class SchedulerCore {
   void On(const LeadershipGained& event);
   void On(const CreateJob& event);
   void On(const CancelJob& event);
+  // Takes it into the model, to be stored.
+  JobEntry* AddJob(JobEntry job);
+  void Cancel(JobEntry* job);
   void On(const CreateQueue& event);
   // core_queues.cc.
   void On(const UpdateQueue& event);
@@ -184,13 +188,43 @@ class SchedulerCore {
 
   // Jobs that wait for others to end: core_dependencies.cc.
   absl::Status CheckDependencies(const CreateJob& event, const std::string& name) const;
+  struct Awaited {
+    std::string uid;
+    capstan::scheduler::v1::Job::State state;
+  };
+  // By name; also an element that is in the archive while its array is not.
+  absl::optional<Awaited> FindAwaited(const std::string& name) const;
   // Begins it, or lets it wait for those that it comes after.
   void BeginAfterOthers(JobEntry* job);
+  // The same, of one that has learned of a change.
+  void BeginOrWait(JobEntry* job);
   void WatchDependencies(const JobEntry& job);
   void ForgetDependencies(const JobEntry& job);
   // Tells those that wait for Jobs that have ended, as much as fits the step.
   void SettleDependencies();
   void SettleDependency(JobEntry* job, const std::string& ended);
+  void JoinSingleton(const JobEntry& job);
+  void SetSingletonBehind(JobEntry* job);
+  // It is over: tells who came next.
+  void LeaveSingleton(const JobEntry& job);
+  // What a leader before did not come to telling.
+  void ResumeSingletons();
+
+  // Arrays: core_arrays.cc.
+  absl::Status CheckArray(const CreateJob& event, const std::string& name) const;
+  // Those that are not there.
+  void MakeElements(JobEntry* array);
+  // It waits until fewer elements of its array have begun; else it is counted as one of them.
+  bool AwaitsTurn(JobEntry* job);
+  void GiveTurns(const JobEntry& array);
+  void ElementEnded(const JobEntry& element, bool had_begun);
+  // If all of its elements have ended.
+  void FinishArray(JobEntry* array);
+  // Of the arrays that are cancelled, as much as fits the step.
+  void CancelElements();
+  void RestoreTurns();
+  // What a leader before did not come to.
+  void ResumeArrays();
 
   // Rounds of placement: core_round.cc, and core_order.cc from TryInOrder on.
   struct RoundWork;
@@ -305,7 +339,17 @@ class SchedulerCore {
   // not all are told yet.
   std::map<std::string, std::set<std::string>> dependents_;
   std::set<std::string> ended_dependencies_;
-  std::set<std::string> live_;  // uids of Jobs with a gang that is
+  // Uids of Jobs that are not over, in order of submission, by Project and singleton.
+  std::map<std::pair<std::string, std::string>, std::map<int64_t, std::string>> singletons_;
+  // By uid of an array that bounds them, its elements that have begun and are not over, and those
+  // that wait until they may: uids by index.
+  struct ArrayTurns {
+    int begun = 0;
+    std::map<int, std::string> waiting;
+  };
+  std::map<std::string, ArrayTurns> array_turns_;
+  std::set<std::string> cancelling_;  // uids of arrays of which not all elements are told
+  std::set<std::string> live_;        // uids of Jobs with a gang that is
   // Jobs that others are ended for; none of those that queue_book_ knows to wait.
   std::set<OrderKey> making_room_;
   // The waiting Job that room is kept for, or "".
@@ -333,6 +377,8 @@ class SchedulerCore {
   std::map<std::string, DirtyJob> dirty_jobs_;
   // Of those, the ones to be written before the others.
   std::vector<std::string> decisions_;
+  // Arrays that are told once all else is written that their elements are.
+  std::vector<std::string> made_arrays_;
   std::set<NodeId> dirty_nodes_;
   std::set<std::string> dirty_clusters_;
   std::vector<Write> other_writes_;

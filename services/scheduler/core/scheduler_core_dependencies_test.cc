@@ -195,6 +195,22 @@ TEST_F(SchedulerCoreDependenciesTest, DataIsAskedForOnceTheOtherHasEnded) {
   EXPECT_EQ(ReasonOf("b"), "AWAITING_DATA");
 }
 
+// What ended is stored before what begins for its sake, whatever their uids.
+TEST_F(SchedulerCoreDependenciesTest, NobodyBeginsForAnEndThatIsNotStored) {
+  for (size_t writes = 0; writes < 4; ++writes) {
+    SCOPED_TRACE(writes);
+    CoreHarness harness(Config());
+    harness.Submit("z", After({}));
+    harness.Submit("a", After({{"z", JobDependency::CONDITION_ENDED}}));
+    harness.Submit("b", After({{"z"}}));
+    harness.CrashIn(CancelJob{harness.next_call(), "projects/p/jobs/z", ""}, writes);
+    const bool ended = harness.job("z").final();
+    EXPECT_EQ(ended, writes > 0);
+    EXPECT_EQ(harness.job("a").state.reason() == "DEPENDENCY", !ended);
+    EXPECT_EQ(harness.job("b").final(), ended);
+  }
+}
+
 // A leader that dies after any of the writes of the step in which the other Job ends leaves nobody
 // waiting for ever.
 TEST_F(SchedulerCoreDependenciesTest, ANewLeaderTellsThoseWhoWereNotTold) {

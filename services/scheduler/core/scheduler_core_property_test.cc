@@ -50,6 +50,8 @@ class World {
   // Jobs with a level for one group.
   int grouped() const { return grouped_; }
   int dependent() const { return dependent_; }
+  int singletons() const { return singletons_; }
+  int arrays() const { return arrays_; }
   int preemptions() const {
     int preemptions = 0;
     for (const auto& [uid, job] : harness_.jobs()) preemptions += job.state.preemptions();
@@ -97,6 +99,20 @@ class World {
       after.set_job(absl::StrCat("projects/p/jobs/j", random_.Below(jobs_)));
       after.set_condition(static_cast<JobDependency::Condition>(random_.Between(1, 3)));
       ++dependent_;
+    }
+    if (random_.OneIn(5)) {
+      spec.set_singleton(random_.OneIn(2) ? "one" : "other");
+      ++singletons_;
+    }
+    if (random_.OneIn(5)) {
+      spec.mutable_array()->set_size(static_cast<int>(random_.Between(1, 4)));
+      spec.mutable_array()->set_max_parallel(static_cast<int>(random_.Between(0, 2)));
+      ++arrays_;
+      // After another one, if that is an array of the same size; else it is refused.
+      if (spec.after_size() > 0 && random_.OneIn(2)) {
+        spec.mutable_after(0)->set_condition(
+            capstan::scheduler::v1::JobDependency::CONDITION_CORRESPONDING);
+      }
     }
     return spec;
   }
@@ -251,6 +267,8 @@ class World {
   int generations_ = 0;
   int grouped_ = 0;
   int dependent_ = 0;
+  int singletons_ = 0;
+  int arrays_ = 0;
 };
 
 TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
@@ -259,6 +277,8 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   int preemptions = 0;
   int grouped = 0;
   int dependent = 0;
+  int singletons = 0;
+  int arrays = 0;
   for (uint64_t seed = 1; seed <= 16; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     World world(seed);
@@ -267,6 +287,8 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
     preemptions += world.preemptions();
     grouped += world.grouped();
     dependent += world.dependent();
+    singletons += world.singletons();
+    arrays += world.arrays();
     for (const auto& [fault, count] : world.faults()) faults[fault] += count;
     if (HasFailure()) return;
   }
@@ -275,6 +297,8 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   EXPECT_GT(preemptions, 20);
   EXPECT_GT(grouped, 40);
   EXPECT_GT(dependent, 100);
+  EXPECT_GT(singletons, 50);
+  EXPECT_GT(arrays, 50);
   EXPECT_GT(faults["crash"], 20);
   EXPECT_GT(faults["disconnect"], 20);
   EXPECT_GT(faults["silent node"], 20);

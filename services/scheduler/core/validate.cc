@@ -308,33 +308,6 @@ void CheckRetryRules(const RetryPolicy& retry, const std::string& path,
   }
 }
 
-void CheckDependencies(absl::string_view project, const JobSpec& spec, const std::string& path,
-                       status::FieldErrors* errors) {
-  if (spec.after_size() > kMaxDependencies) {
-    errors->Add(path, absl::StrCat("has ", spec.after_size(), " entries; expected at most ",
-                                   kMaxDependencies));
-  }
-  std::set<std::string> named;
-  for (int i = 0; i < spec.after_size(); ++i) {
-    const std::string field = absl::StrCat(path, "[", i, "]");
-    const std::string& job = spec.after(i).job();
-    absl::string_view id = job;
-    if (!absl::ConsumePrefix(&id, absl::StrCat(project, "/jobs/")) || !resource::IsValidId(id)) {
-      errors->Add(absl::StrCat(field, ".job"),
-                  absl::StrCat("is `", job, "`; expected the id of a Job of ", project, ", or ",
-                               project, "/jobs/{job}"));
-    } else if (!named.insert(job).second) {
-      errors->Add(absl::StrCat(field, ".job"), absl::StrCat("`", job, "` is named twice"));
-    }
-    if (!JobDependency::Condition_IsValid(spec.after(i).condition())) {
-      errors->Add(absl::StrCat(field, ".condition"),
-                  absl::StrCat("is ", spec.after(i).condition(),
-                               "; expected CONDITION_SUCCEEDED, CONDITION_ENDED or "
-                               "CONDITION_NOT_SUCCEEDED"));
-    }
-  }
-}
-
 }  // namespace
 
 void ApplyDefaults(absl::string_view project, const CoreConfig& config, JobSpec* spec) {
@@ -409,7 +382,7 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const 
   CheckTopology(spec.topology(), Topology::LEVEL_UNSPECIFIED, field("topology"), errors);
 
   CheckDatasets(project, spec, path, errors);
-  CheckDependencies(project, spec, field("after"), errors);
+  ValidateOrder(project, spec, path, errors);
   absl::string_view digest = spec.bundle();
   if (!digest.empty() && (!absl::ConsumePrefix(&digest, "sha256:") || !IsLowerHex(digest, 64))) {
     errors->Add(field("bundle"), absl::StrCat("is `", spec.bundle(),

@@ -18,6 +18,12 @@ inline constexpr int kMaxDatasets = 64;
 inline constexpr int kMaxClusters = 64;
 inline constexpr int kMaxLabels = 64;
 inline constexpr int kMaxDependencies = 64;
+// As in Slurm (MaxArraySize 1,001): its Jobs are made in one step, with a transaction for a few
+// hundred of them.
+inline constexpr int kMaxArraySize = 1'000;
+// Of the specs of all elements of an array.
+inline constexpr size_t kMaxArrayBytes = 16 << 20;
+inline constexpr size_t kMaxSingletonBytes = 63;
 inline constexpr int kMaxRetryRules = 32;
 inline constexpr absl::Duration kMaxAvoidNodeFor = absl::Hours(24);
 inline constexpr int kMaxPriority = 1'000;
@@ -43,6 +49,10 @@ void ApplyDefaults(absl::string_view project, const CoreConfig& config,
 void ValidateJobSpec(absl::string_view project, const CoreConfig& config,
                      const capstan::scheduler::v1::JobSpec& spec, absl::string_view path,
                      status::FieldErrors* errors);
+
+// Of that, what concerns other Jobs: `after`, `array` and `singleton`.
+void ValidateOrder(absl::string_view project, const capstan::scheduler::v1::JobSpec& spec,
+                   absl::string_view path, status::FieldErrors* errors);
 
 void ValidateQueue(absl::string_view queue_id, const capstan::scheduler::v1::Queue& queue,
                    status::FieldErrors* errors);

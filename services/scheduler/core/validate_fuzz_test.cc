@@ -50,6 +50,11 @@ void CheckJob(JobSpec spec) {
   Require(spec.datasets_size() <= kMaxDatasets && spec.clusters_size() <= kMaxClusters);
   Require(spec.labels_size() <= kMaxLabels);
   Require(spec.priority() >= -kMaxPriority && spec.priority() <= kMaxPriority);
+  if (spec.has_array()) {
+    Require(spec.array().size() >= 1 && spec.array().size() <= kMaxArraySize);
+    Require(spec.ByteSizeLong() * spec.array().size() <= kMaxArrayBytes);
+  }
+  Require(spec.singleton().size() <= kMaxSingletonBytes);
   if (spec.has_fence_after()) {
     const absl::Duration fence = ToDuration(spec.fence_after());
     Require(fence >= config.min_fence_after && fence <= config.max_fence_after);

@@ -71,6 +71,21 @@ TEST(ValidateTest, AGroupsLevelLiesWithinTheJobs) {
   }
 }
 
+TEST(ValidateTest, TakesArraysAndSingletonsUpToTheirBounds) {
+  JobSpec spec = Good();
+  spec.mutable_array()->set_size(kMaxArraySize);
+  spec.mutable_array()->set_max_parallel(kMaxArraySize);
+  spec.set_singleton("Team_a/nightly-2.0");
+  spec.add_after()->set_job("projects/p/jobs/a");
+  spec.mutable_after(0)->set_condition(
+      capstan::scheduler::v1::JobDependency::CONDITION_CORRESPONDING);
+  EXPECT_TRUE(Wrong(spec).empty());
+  // Fewer may be larger.
+  spec.mutable_array()->set_size(100);
+  spec.mutable_task_groups(0)->add_argv(std::string(100'000, 'x'));
+  EXPECT_TRUE(Wrong(spec).empty());
+}
+
 TEST(ValidateTest, NamesEachWrongFieldByItsPath) {
   const std::vector<Case> cases = {
       {"job.spec.queue", [](JobSpec* s) { s->set_queue("default"); }},
@@ -81,6 +96,26 @@ TEST(ValidateTest, NamesEachWrongFieldByItsPath) {
        [](JobSpec* s) { *s->mutable_time_limit() = ToProto(absl::Hours(24 * 367)); }},
       {"job.spec.checkpoint_period",
        [](JobSpec* s) { *s->mutable_checkpoint_period() = ToProto(absl::ZeroDuration()); }},
+      {"job.spec.array.size", [](JobSpec* s) { s->mutable_array(); }},
+      {"job.spec.array.size", [](JobSpec* s) { s->mutable_array()->set_size(kMaxArraySize + 1); }},
+      {"job.spec.array.size",
+       [](JobSpec* s) {
+         s->mutable_array()->set_size(kMaxArraySize);
+         s->mutable_task_groups(0)->add_argv(std::string(20'000, 'x'));
+       }},
+      {"job.spec.array.max_parallel",
+       [](JobSpec* s) {
+         s->mutable_array()->set_size(2);
+         s->mutable_array()->set_max_parallel(-1);
+       }},
+      {"job.spec.after[0].condition",
+       [](JobSpec* s) {
+         s->add_after()->set_job("projects/p/jobs/a");
+         s->mutable_after(0)->set_condition(
+             capstan::scheduler::v1::JobDependency::CONDITION_CORRESPONDING);
+       }},
+      {"job.spec.singleton", [](JobSpec* s) { s->set_singleton("a b"); }},
+      {"job.spec.singleton", [](JobSpec* s) { s->set_singleton(std::string(64, 'a')); }},
       {"job.spec.preemption",
        [](JobSpec* s) { s->set_preemption(static_cast<JobSpec::Preemption>(9)); }},
       {"job.spec.topology.required",

@@ -52,6 +52,7 @@ refused node_agent 'log_limit: 1023Ki' 'log_limit: is 1047552 bytes; expected 10
 refused node_agent 'log_limit: 0' 'log_limit: is 0 bytes; expected'
 refused node_agent 'log_limit: 2Ti' 'log_limit: is'
 refused scheduler 'max_waiting_events: 9' 'max_waiting_events: is 9; expected 10 to 10000000'
+refused scheduler 'demand: {hold_for: 25h}' 'demand.hold_for: is 25h; expected 0 to 24h'
 refused scheduler 'max_waiting_events: -1' 'max_waiting_events: is -1; expected'
 
 [[ ! -e /var/lib/capstan ]] || fail "something was started"

@@ -197,7 +197,8 @@ class CliTest : public ::testing::Test {
     }
     // The watch of a list goes on until it is interrupted, and so do a forwarded port and a reader.
     const bool endless =
-        (absl::StrContains(example, " list ") && absl::EndsWith(example, "--watch")) ||
+        ((absl::StrContains(example, " list ") || absl::StrContains(example, " demand ")) &&
+         absl::EndsWith(example, "--watch")) ||
         absl::StrContains(example, " port-forward ") ||
         absl::StrContains(example, " subscription read to-disk ");
     const CommandResult result =

@@ -140,6 +140,7 @@ TEST_F(PeopleTest, EachMayDoWhatTheRoleSaysWithOneReplicaToo) {
   MayNot(kViewer, "subscription create mine serve", "subscriptions.create");
   MayNot(kViewer, "queue update default --weight 2", "queues.update");
   MayNot(kViewer, "node cordon node-0", "nodes.cordon");
+  MayNot(kViewer, "node demand", "demand.get");
   MayNot(kViewer, absl::StrCat("role bind ", kViewer, " admin"), "roleBindings.create");
   MayNot(kViewer, "audit list", "auditRecords.list");
 
@@ -156,6 +157,7 @@ TEST_F(PeopleTest, EachMayDoWhatTheRoleSaysWithOneReplicaToo) {
   // An operator runs the fleet, and nobody's Jobs.
   May(kOperator, "queue update default --weight 2");
   May(kOperator, "job simulate --cordon node-0");
+  May(kOperator, "node demand");
   MayNot(kOperator, "job exec serve -- true", "jobs.exec");
   MayNot(kOperator, "job cancel serve", "jobs.cancel");
 

@@ -32,6 +32,8 @@ constexpr std::array<Row, 31> kTable = {{
     {"dataLoads.get", kEveryone},
     {"datasets.create", kAdmin | kResearcher},
     {"datasets.get", kEveryone},
+    // Names Jobs of all Projects.
+    {"demand.get", kAdmin | kOperator},
     {"identities.deny", kAdmin},
     {"jobs.cancel", kAdmin | kResearcher},
     {"jobs.create", kAdmin | kResearcher},

@@ -20,6 +20,7 @@ constexpr absl::Duration kLeastKept = absl::Seconds(1);
 constexpr absl::Duration kMostKept = absl::Hours(24 * 3650);
 constexpr absl::Duration kLeastLeadershipTtl = absl::Seconds(2);
 constexpr absl::Duration kMostLeadershipTtl = absl::Seconds(60);
+constexpr absl::Duration kMostHysteresis = absl::Hours(24);
 constexpr int64_t kLeastWaitingEvents = 10;
 constexpr int64_t kMostWaitingEvents = 10'000'000;
 
@@ -51,6 +52,13 @@ absl::Status CheckConfig(const config::v1::SchedulerConfig& config) {
     errors.Add("ended_jobs.max_jobs",
                absl::StrCat("is ", ended_jobs.max_jobs(), "; expected 1 or more"));
   }
+  const config::v1::Demand& demand = config.demand();
+  process::CheckDuration("demand.hold_for", demand.has_hold_for(), demand.hold_for(),
+                         absl::ZeroDuration(), kMostHysteresis, &errors);
+  process::CheckDuration("demand.release_after", demand.has_release_after(), demand.release_after(),
+                         absl::ZeroDuration(), kMostHysteresis, &errors);
+  process::CheckDuration("demand.starts_within", demand.has_starts_within(), demand.starts_within(),
+                         absl::ZeroDuration(), kMostHysteresis, &errors);
   process::CheckNumber("max_waiting_events", config.has_max_waiting_events(),
                        config.max_waiting_events(), kLeastWaitingEvents, kMostWaitingEvents, "",
                        &errors);
@@ -77,6 +85,14 @@ absl::Status Run(const config::v1::SchedulerConfig& config, const process::Start
   const config::v1::JobRetention& ended_jobs = config.ended_jobs();
   if (ended_jobs.has_keep_for()) core.keep_finished_for = ToDuration(ended_jobs.keep_for());
   if (ended_jobs.max_jobs() > 0) core.max_finished_jobs = ended_jobs.max_jobs();
+  const config::v1::Demand& demand = config.demand();
+  if (demand.has_hold_for()) settings.demand.hold_for = ToDuration(demand.hold_for());
+  if (demand.has_release_after()) {
+    settings.demand.release_after = ToDuration(demand.release_after());
+  }
+  if (demand.has_starts_within()) {
+    settings.demand.starts_within = ToDuration(demand.starts_within());
+  }
   if (config.has_max_waiting_events()) settings.max_waiting_events = config.max_waiting_events();
   CAPSTAN_ASSIGN_OR_RETURN(settings.page_token_key, process->SharedSecret("page_token"));
 

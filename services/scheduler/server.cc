@@ -16,6 +16,7 @@
 #include "services/scheduler/api/node_service.h"
 #include "services/scheduler/api/queue_service.h"
 #include "services/scheduler/committed_view.h"
+#include "services/scheduler/demand_view.h"
 #include "services/scheduler/engine.h"
 #include "services/scheduler/placement_signer.h"
 
@@ -33,6 +34,7 @@ struct Server::Parts {
   std::unique_ptr<EventShipper> shipper;
   std::unique_ptr<TelemetryArchive> archive;
   std::unique_ptr<CommittedView> view;
+  std::unique_ptr<DemandView> demand;
   std::unique_ptr<PlacementSigner> placements;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<JobService> job_service;
@@ -76,6 +78,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
       parts.archive = std::make_unique<TelemetryArchive>(deps.telemetry, deps.strand);
     }
     parts.view = std::make_unique<CommittedView>(deps.store, deps.strand, deps.logger);
+    parts.demand =
+        std::make_unique<DemandView>(config.demand, parts.view.get(), deps.strand, deps.metrics);
     EngineConfig engine;
     engine.core = config.core;
     engine.address = config.advertised.empty() ? config.address : config.advertised;
@@ -122,6 +126,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   api.random = &parts.random;
   api.engine = parts.engine.get();
   api.view = parts.view.get();
+  api.demand = parts.demand.get();
   api.tokens = &parts.tokens;
   if (deps.identity != nullptr) {
     parts.placements = std::make_unique<PlacementSigner>(deps.identity, &deps.strand->clock());
@@ -155,6 +160,7 @@ Server::~Server() {
   // After the server is down no handler posts any more: this is the last word on the strand.
   parts_->OnStrand([this] {
     parts_->engine.reset();
+    parts_->demand.reset();
     parts_->view.reset();
     parts_->archive.reset();
     parts_->shipper.reset();

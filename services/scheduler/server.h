@@ -19,6 +19,7 @@
 #include "libs/strand/strand.h"
 #include "libs/trace/span.h"
 #include "services/scheduler/core/core_config.h"
+#include "services/scheduler/core/demand.h"
 
 namespace capstan::scheduler {
 
@@ -28,6 +29,7 @@ struct ServerConfig {
   // How others reach it: what a follower names as the leader. Empty: `address`.
   std::string advertised;
   CoreConfig core;
+  DemandConfig demand;
   // True for a store that one process owns (SQLite): leadership is taken at once.
   bool sole_owner = false;
   absl::Duration leadership_ttl = absl::Seconds(3);

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
@@ -49,6 +50,7 @@ class ServerTest : public ::testing::Test {
     ServerConfig config;
     config.sole_owner = true;
     config.page_token_key = "0123456789abcdef";
+    config.demand.hold_for = absl::ZeroDuration();
     ServerDeps deps;
     deps.strand = &strand_;
     deps.store = &store_;
@@ -321,6 +323,55 @@ TEST_F(ServerTest, CarriesAGangFromAnExecutorsStreamToAWatcher) {
   while (stream->Read(&down)) {
   }
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(ServerTest, TellsAWatcherWhatIsUnmetWholeAndAnewAsItChanges) {
+  grpc::ClientContext bare_context;
+  pb::WatchDemandRequest watch;
+  watch.set_parent("local");
+  pb::WatchDemandResponse response;
+  auto refused = nodes_->WatchDemand(&bare_context, watch);
+  EXPECT_FALSE(refused->Read(&response));
+  EXPECT_EQ(status::GetFieldViolations(rpc::FromGrpcStatus(refused->Finish()))[0].field, "parent");
+
+  grpc::ClientContext context;
+  watch.set_parent("clusters/-");
+  auto reader = nodes_->WatchDemand(&context, watch);
+  ASSERT_TRUE(reader->Read(&response));
+  EXPECT_EQ(response.demand().classes_size(), 0) << "at once, whether or not there is any";
+  EXPECT_TRUE(response.demand().has_observe_time());
+  pb::CreateJobRequest request = CreateRequest("a");
+  request.mutable_job()->mutable_spec()->mutable_task_groups(0)->set_replicas(3);
+  request.mutable_job()->mutable_spec()->add_clusters("east");
+  ASSERT_TRUE(Create(request).ok());
+  ASSERT_TRUE(reader->Read(&response));
+  ASSERT_EQ(response.demand().classes_size(), 1);
+  EXPECT_EQ(response.demand().classes(0).tasks(), 3);
+  EXPECT_EQ(response.demand().classes(0).largest_job(), "projects/p/jobs/a");
+  EXPECT_EQ(response.demand().classes(0).reasons(0).reason(), "INSUFFICIENT_RESOURCES");
+  EXPECT_GT(response.demand().revision(), 0);
+  EXPECT_TRUE(absl::StrContains(metrics_.RenderText(),
+                                "capstan_scheduler_unmet_tasks{reason=\"INSUFFICIENT_RESOURCES\"} "
+                                "3"))
+      << metrics_.RenderText();
+
+  // Of other Clusters it is none of it.
+  grpc::ClientContext other_context;
+  watch.set_parent("clusters/west");
+  auto other = nodes_->WatchDemand(&other_context, watch);
+  pb::WatchDemandResponse elsewhere;
+  ASSERT_TRUE(other->Read(&elsewhere));
+  EXPECT_EQ(elsewhere.demand().classes_size(), 0);
+  other_context.TryCancel();
+
+  pb::CancelJobRequest cancel;
+  cancel.set_name("projects/p/jobs/a");
+  ASSERT_TRUE(Call(jobs_, &pb::JobService::Stub::CancelJob, cancel).ok());
+  ASSERT_TRUE(reader->Read(&response));
+  EXPECT_EQ(response.demand().classes_size(), 0);
+  server_->Drain(absl::Seconds(5));
+  EXPECT_FALSE(reader->Read(&response));
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
 TEST_F(ServerTest, WhatIsReadyTakesCallsAtOnce) {

@@ -12,6 +12,7 @@
 #include "libs/rpc/unary.h"
 #include "libs/strand/strand.h"
 #include "services/scheduler/committed_view.h"
+#include "services/scheduler/demand_view.h"
 #include "services/scheduler/engine.h"
 #include "services/scheduler/placement_signer.h"
 
@@ -28,6 +29,7 @@ struct ApiDeps {
   Random* random = nullptr;
   Engine* engine = nullptr;
   CommittedView* view = nullptr;
+  DemandView* demand = nullptr;
   const resource::PageTokens* tokens = nullptr;
   // Gives orders their grants, on the strand; null in tests over channels without certificates.
   PlacementSigner* placements = nullptr;

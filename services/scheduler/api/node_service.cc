@@ -11,6 +11,7 @@
 #include "libs/rpc/server_stream.h"
 #include "libs/rpc/unary.h"
 #include "libs/status/error.h"
+#include "services/scheduler/api/demand_watch.h"
 #include "services/scheduler/api/watch_stream.h"
 #include "services/scheduler/core/render.h"
 
@@ -206,6 +207,22 @@ grpc::ServerUnaryReactor* NodeService::ConfirmSilence(grpc::CallbackServerContex
                               deps_.engine->Call(scheduler::ConfirmSilence(), std::move(finish));
                             });
                           });
+}
+
+grpc::ServerWriteReactor<pb::WatchDemandResponse>* NodeService::WatchDemand(
+    grpc::CallbackServerContext* context, const pb::WatchDemandRequest* request) {
+  return rpc::HandleServerStream<pb::WatchDemandResponse>(
+      context, deps_.access, "/capstan.scheduler.v1.NodeService/WatchDemand", request,
+      [](const pb::WatchDemandRequest& r) { return CheckParent(r.parent()); },
+      [this](std::shared_ptr<rpc::ServerStreamWriter<pb::WatchDemandResponse>> writer,
+             const pb::WatchDemandRequest& r) {
+        const std::string cluster =
+            r.parent() == kAllClusters ? "" : resource::ClusterName::Parse(r.parent())->cluster;
+        auto watch = std::make_shared<DemandWatch>(deps_, cluster, std::move(writer));
+        deps_.strand->Post([this, watch] {
+          deps_.view->WhenAtLeast(deps_.engine->committed_revision(), [watch] { watch->Start(); });
+        });
+      });
 }
 
 }  // namespace capstan::scheduler

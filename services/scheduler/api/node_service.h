@@ -30,6 +30,9 @@ class NodeService final : public capstan::scheduler::v1::NodeService::CallbackSe
       grpc::CallbackServerContext* context,
       const capstan::scheduler::v1::ConfirmSilenceRequest* request,
       capstan::scheduler::v1::ConfirmSilenceResponse* response) override;
+  grpc::ServerWriteReactor<capstan::scheduler::v1::WatchDemandResponse>* WatchDemand(
+      grpc::CallbackServerContext* context,
+      const capstan::scheduler::v1::WatchDemandRequest* request) override;
 
  private:
   const ApiDeps deps_;

@@ -54,6 +54,19 @@ void AddNodeCommands(CLI::App& app, Act* act) {
   uncordon->callback(
       [=] { *act = [=](Invocation& invocation) { return UncordonNode(*name, invocation); }; });
 
+  auto demand_options = std::make_shared<ShowDemandOptions>();
+  CLI::App* demand = node->add_subcommand(
+      "demand", "Show what waiting gangs need of more Nodes, and how many Jobs no Node would help");
+  demand->add_option("--cluster", demand_options->cluster, "only what may run in this Cluster")
+      ->type_name("CLUSTER");
+  demand->add_flag("--watch,-w", demand_options->watch, "show all, then all of it at each change");
+  demand->footer(
+      "Examples:\n  capstan node demand\n  capstan node demand -o json\n"
+      "  capstan node demand --watch\n");
+  demand->callback([=] {
+    *act = [=](Invocation& invocation) { return ShowDemand(*demand_options, invocation); };
+  });
+
   node->add_subcommand("confirm-silence",
                        "Say that every silent Node and executor is really gone, where so many fell "
                        "silent that the scheduler suspects itself")

@@ -24,6 +24,13 @@ absl::Status ConfirmSilence(Invocation& invocation);
 absl::Status CordonNode(const std::string& name, const std::string& reason, Invocation& invocation);
 absl::Status UncordonNode(const std::string& name, Invocation& invocation);
 
+struct ShowDemandOptions {
+  std::string cluster = "-";
+  bool watch = false;
+};
+// What waiting gangs need of more Nodes.
+absl::Status ShowDemand(const ShowDemandOptions& options, Invocation& invocation);
+
 struct QueueOptions {
   std::string id;
   // 0: the default, or as it is.

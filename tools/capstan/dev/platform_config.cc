@@ -36,6 +36,7 @@ constexpr absl::Duration kLeastPolicyValid = absl::Seconds(10);
 constexpr absl::Duration kMostPolicyValid = absl::Hours(1);
 constexpr int64_t kLeastLogLimit = int64_t{1} << 20;
 constexpr int64_t kMostLogLimit = int64_t{1} << 40;
+constexpr absl::Duration kMostHysteresis = absl::Hours(24);
 constexpr int64_t kLeastWaitingEvents = 10;
 constexpr int64_t kMostWaitingEvents = 10'000'000;
 
@@ -105,6 +106,15 @@ void CheckSpills(const cli::v1::PlatformConfig& config, status::FieldErrors* err
                        kMostWaitingEvents, "", errors);
 }
 
+void CheckDemand(const config::v1::Demand& settings, status::FieldErrors* errors) {
+  CheckDuration("scheduler.demand.hold_for", settings.has_hold_for(), settings.hold_for(),
+                absl::ZeroDuration(), kMostHysteresis, errors);
+  CheckDuration("scheduler.demand.release_after", settings.has_release_after(),
+                settings.release_after(), absl::ZeroDuration(), kMostHysteresis, errors);
+  CheckDuration("scheduler.demand.starts_within", settings.has_starts_within(),
+                settings.starts_within(), absl::ZeroDuration(), kMostHysteresis, errors);
+}
+
 void CheckCount(absl::string_view field, int count, const cli::v1::PlatformConfig& config,
                 status::FieldErrors* errors) {
   if (count < 0 || count > kMaxReplicas) {
@@ -155,6 +165,7 @@ absl::StatusOr<cli::v1::PlatformConfig> ReadNewPlatformConfig(const std::string&
   CheckEndedJobs(config.ended_jobs(), &errors);
   CheckSharedPaths(config.node_agent(), &errors);
   CheckSpills(config, &errors);
+  CheckDemand(config.scheduler().demand(), &errors);
   CheckReplicas(config, &errors);
   CheckMonitoring(config.monitoring(), &errors);
   CAPSTAN_RETURN_IF_ERROR(errors.ToStatus());

@@ -51,7 +51,7 @@ TEST_F(DemandTest, ShowsWhatIsMissingUntilItIsNot) {
   Submit("small", 1, "nvidia.com/h100");
   ASSERT_TRUE(AwaitText("nvidia.com/h100 8"));
   EXPECT_EQ(Demand({"-o",
-                    "jsonpath={.classes[0].gangs} {.classes[0].tasks} {.classes[0].largestJob} "
+                    "jsonpath={.classes[0].gangs} {.classes[0].tasks} {.classes[0].largest_job} "
                     "{.classes[0].reasons[0].reason}"}),
             "2 5 projects/default/jobs/large INSUFFICIENT_RESOURCES");
   EXPECT_THAT(Demand({"--cluster", "local", "-o", "wide"}), HasSubstr("nvidia.com/h100 40"));

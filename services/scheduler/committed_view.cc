@@ -1,5 +1,8 @@
 #include "services/scheduler/committed_view.h"
 
+#include <utility>
+
+#include "absl/strings/match.h"
 #include "services/scheduler/core/keys.h"
 #include "services/scheduler/record_reader.h"
 
@@ -34,6 +37,7 @@ void CommittedView::Read() {
       const absl::Status applied = builder_->Apply(kv.key, absl::string_view(kv.value));
       if (!applied.ok()) return TryAgain(applied);
     }
+    queues_changed_ = true;
     first_revision_ = records->revision;
     ready_ = true;
     Settle(records->revision);
@@ -58,6 +62,7 @@ void CommittedView::Take(const store::WatchBatch& batch) {
     if (event.type == store::WatchEvent::Type::kPut) value = event.kv.value;
     const absl::Status applied = builder_->Apply(event.kv.key, value);
     if (!applied.ok()) return TryAgain(applied);
+    queues_changed_ = queues_changed_ || absl::StartsWith(event.kv.key, QueueKey(""));
   }
   Settle(batch.revision);
 }
@@ -102,9 +107,11 @@ void CommittedView::Settle(int64_t revision) {
     jobs_of_[made->second.first][made->second.second] = uid;
   }
   for (const NodeId& id : nodes) node_revisions_[id] = revision;
+  const bool queues_changed = std::exchange(queues_changed_, false);
   const std::set<Listener*> listeners = listeners_;
   for (Listener* listener : listeners) {
     if (listeners_.count(listener) == 0) continue;
+    if (queues_changed) listener->QueuesChanged();
     if (!jobs.empty()) listener->JobsChanged(jobs);
     if (!nodes.empty()) listener->NodesChanged(nodes);
   }

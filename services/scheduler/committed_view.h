@@ -28,6 +28,8 @@ class CommittedView {
     virtual ~Listener() = default;
     virtual void JobsChanged(const std::set<std::string>& uids) = 0;
     virtual void NodesChanged(const std::set<NodeId>& nodes) = 0;
+    // Any of the Queues, in what people set.
+    virtual void QueuesChanged() {}
     // The service stops: end what is open.
     virtual void Closing() = 0;
   };
@@ -85,6 +87,8 @@ class CommittedView {
   std::set<Listener*> listeners_;
   std::multimap<int64_t, Strand::Task> waiting_;
   std::unique_ptr<store::Watch> watch_;
+  // Since listeners were told.
+  bool queues_changed_ = false;
   Strand::TimerId retry_timer_ = 0;
   const std::shared_ptr<char> alive_ = std::make_shared<char>();
 };

@@ -60,6 +60,13 @@ void DemandView::NodesChanged(const std::set<NodeId>&) {
   Arm();
 }
 
+void DemandView::QueuesChanged() {
+  TookAnew();
+  book_.SetQueues(view_->model().queues, strand_->clock().Read());
+  stale_ = true;
+  Arm();
+}
+
 void DemandView::Refresh() {
   const Now now = strand_->clock().Read();
   as_of_ = now.wall;

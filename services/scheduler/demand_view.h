@@ -48,6 +48,7 @@ class DemandView final : public CommittedView::Listener {
 
   void JobsChanged(const std::set<std::string>& uids) override;
   void NodesChanged(const std::set<NodeId>& nodes) override;
+  void QueuesChanged() override;
   void Closing() override;
 
  private:

@@ -114,6 +114,25 @@ TEST_F(DemandViewTest, FollowsWhatIsStoredAndTellsInTime) {
       << "nothing is done while nothing changes";
 }
 
+TEST_F(DemandViewTest, AHeldQueueNeedsNoNodes) {
+  Store("a", "INSUFFICIENT_RESOURCES");
+  strand_.Advance(absl::Minutes(1));
+  ASSERT_EQ(GangsTold(), 1);
+  rec::QueueRecord queue;
+  queue.mutable_queue()->set_name("queues/default");
+  queue.mutable_queue()->set_hold(true);
+  Commit({PutQueue("default", queue)});
+  strand_.Advance(absl::Seconds(1));
+  EXPECT_EQ(GangsTold(), 0);
+  EXPECT_TRUE(Exports("held_back_jobs{cause=\"QUEUE_HELD\"} 1"));
+  Open();
+  EXPECT_EQ(GangsTold(), 0);
+  queue.mutable_queue()->set_hold(false);
+  Commit({PutQueue("default", queue)});
+  strand_.Advance(absl::Minutes(1));
+  EXPECT_EQ(GangsTold(), 1);
+}
+
 TEST_F(DemandViewTest, ManyChangesAreToldTogether) {
   strand_.Advance(absl::Hours(1));
   for (int i = 0; i < 40; ++i) {

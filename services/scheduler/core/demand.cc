@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "libs/time/proto_time.h"
 
 namespace capstan::scheduler {
@@ -136,6 +137,36 @@ void DemandBook::Reset(const std::map<std::string, JobEntry>& jobs, Now now) {
   }
 }
 
+void DemandBook::SetQueues(const std::map<std::string, rec::QueueRecord>& queues, Now now) {
+  constexpr absl::string_view kPrefix = "queues/";
+  std::set<std::string> stopped;
+  for (const auto& [id, record] : queues) {
+    for (auto above = queues.find(id); above != queues.end();) {
+      const auto& queue = above->second.queue();
+      if (queue.hold() || queue.drain()) {
+        stopped.insert(absl::StrCat(kPrefix, id));
+        break;
+      }
+      above = queues.find(std::string(absl::StripPrefix(queue.parent(), kPrefix)));
+    }
+  }
+  if (stopped == stopped_) return;
+  stopped_ = std::move(stopped);
+  for (auto& [uid, entry] : entries_) {
+    const Why why = WithQueue(entry);
+    if (why == entry.why) continue;
+    Add(uid, entry, -1);
+    SetWhy(&entry, why, now);
+    Settle(uid, &entry, now);
+    Add(uid, entry, 1);
+  }
+}
+
+DemandBook::Why DemandBook::WithQueue(const Entry& entry) const {
+  const bool waits_in_queue = IsDemand(entry.own) || IsUnsettled(entry.own);
+  return waits_in_queue && stopped_.count(entry.at->second.queue) > 0 ? kQueueHeld : entry.own;
+}
+
 void DemandBook::Put(const std::string& uid, const JobEntry* job, Now now, BootTime since) {
   auto at = entries_.find(uid);
   absl::Time soon_at;
@@ -158,7 +189,8 @@ void DemandBook::Put(const std::string& uid, const JobEntry* job, Now now, BootT
     made.tasks = std::move(tasks);
     for (const int64_t count : made.tasks) made.total += count;
     made.sequence = job->spec.submit_sequence();
-    made.why = *why;
+    made.own = *why;
+    made.why = WithQueue(made);
     made.why_since = since;
     made.since = since;
     ++of->second.members;
@@ -169,7 +201,8 @@ void DemandBook::Put(const std::string& uid, const JobEntry* job, Now now, BootT
   Entry& entry = at->second;
   entry.soon_at = soon_at;
   entry.waits_since = ToTime(job->state.phase_time());
-  SetWhy(&entry, *why, now);
+  entry.own = *why;
+  SetWhy(&entry, WithQueue(entry), now);
   Settle(uid, &entry, now);
   Add(uid, entry, 1);
 }
@@ -252,7 +285,10 @@ bool DemandBook::Advance(Now now) {
     const std::string uid = due_.begin()->second;
     Entry& entry = entries_.at(uid);
     Add(uid, entry, -1);
-    if (IsDemand(entry.why) && entry.soon_at <= now.wall) SetWhy(&entry, kStartsSoon, now);
+    if (IsDemand(entry.why) && entry.soon_at <= now.wall) {
+      entry.own = kStartsSoon;
+      SetWhy(&entry, kStartsSoon, now);
+    }
     Settle(uid, &entry, now);
     Add(uid, entry, 1);
   }

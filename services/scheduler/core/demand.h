@@ -61,6 +61,8 @@ class DemandBook {
   // All Jobs as stored, where it is not known what has changed. How long one that is new here has
   // waited is taken from its record, so that a process tells of it as soon as it begins.
   void Reset(const std::map<std::string, JobEntry>& jobs, Now now);
+  // Queues as stored: a Job whose Queue starts nothing waits for that, whatever its record says.
+  void SetQueues(const std::map<std::string, rec::QueueRecord>& queues, Now now);
   // Does what is due by time, and brings what is told up to it. True if that has changed.
   bool Advance(Now now);
   // When Advance has something to do: InfinitePast at once, InfiniteFuture only after an Update.
@@ -144,6 +146,8 @@ class DemandBook {
     absl::Time waits_since;
     // When it is near enough to its start; infinite if that is not known.
     absl::Time soon_at;
+    // By its record, and with its Queue.
+    Why own = kOther;
     Why why = kOther;
     // Since when `why` is what it is, and since when it is one for Nodes, or none.
     BootTime why_since;
@@ -156,6 +160,7 @@ class DemandBook {
 
   // Absent if the Job does not wait.
   absl::optional<Why> WhyOf(const JobEntry& job, absl::Time wall, absl::Time* soon_at) const;
+  Why WithQueue(const Entry& entry) const;
   void Put(const std::string& uid, const JobEntry* job, Now now, BootTime since);
   // Its class, made if it is not there; and by shape the number of its Tasks.
   Classes::iterator ClassOf(const JobEntry& job, std::vector<int64_t>* tasks);
@@ -175,6 +180,7 @@ class DemandBook {
   std::array<Count, kWhyCount> held_back_ = {};
   std::set<std::pair<BootTime, std::string>> due_;  // uids
   std::set<std::string> changed_;                   // keys of classes
+  std::set<std::string> stopped_;                   // `queues/{queue}` that start nothing
 };
 
 }  // namespace capstan::scheduler

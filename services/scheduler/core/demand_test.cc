@@ -86,7 +86,8 @@ class DemandTest : public ::testing::Test {
   // As `2 QUEUE_HELD, 1 TOO_NEW`.
   std::string HeldBack() const {
     std::string text;
-    for (const auto& held : Told().held_back()) {
+    const UnmetDemand told = Told();
+    for (const auto& held : told.held_back()) {
       absl::StrAppend(&text, text.empty() ? "" : ", ", held.jobs(), " ", held.cause());
     }
     return text;
@@ -159,7 +160,8 @@ TEST_F(DemandTest, GangsThatNeedOtherNodesAreToldApart) {
   });
   Run(absl::Minutes(1));
   std::map<std::string, int64_t> gangs;
-  for (const DemandClass& of : Told().classes()) gangs[of.largest_job()] = of.gangs();
+  const UnmetDemand told = Told();
+  for (const DemandClass& of : told.classes()) gangs[of.largest_job()] = of.gangs();
   EXPECT_EQ(gangs.size(), 8u);
   EXPECT_EQ(gangs["projects/p/jobs/both"], 5) << "a, same, preferred, band and both";
   EXPECT_EQ(book_.Told("c").classes_size(), 8) << "the others may run anywhere";
@@ -187,6 +189,40 @@ TEST_F(DemandTest, WhatNoNodeWouldHelpIsHeldBackAtOnce) {
     EXPECT_EQ(GangsTold(), 0);
   }
   EXPECT_EQ(HeldBack(), "1 OTHER");
+}
+
+TEST_F(DemandTest, NobodyIsToldOfWhoseQueueStartsNothing) {
+  JobSpec spec = SpecOf(1, 1000);
+  spec.set_queue("queues/part");
+  Submit("a", spec, "INSUFFICIENT_RESOURCES");
+  Submit("b", spec, "WAITING");
+  Submit("c", spec, "DEPENDENCY");
+  Submit("other", SpecOf(1, 1000), "INSUFFICIENT_RESOURCES");
+  Run(absl::Minutes(1));
+  ASSERT_EQ(GangsTold(), 2);
+  std::map<std::string, rec::QueueRecord> queues;
+  queues["part"].mutable_queue()->set_parent("queues/team");
+  queues["default"];
+  queues["team"];
+  book_.SetQueues(queues, now_);
+  EXPECT_EQ(Run(kStep), 0);
+  for (const bool drain : {false, true}) {
+    // Their records say so later, or never.
+    queues["team"].mutable_queue()->set_hold(!drain);
+    queues["team"].mutable_queue()->set_drain(drain);
+    book_.SetQueues(queues, now_);
+    EXPECT_EQ(Run(kStep), 1);
+    EXPECT_EQ(GangsTold(), 1);
+    EXPECT_EQ(HeldBack(), "1 DEPENDENCY, 2 QUEUE_HELD");
+    Set("b", "INSUFFICIENT_RESOURCES");
+    EXPECT_EQ(Run(absl::Minutes(1)), 0);
+    Set("b", "WAITING");
+    queues["team"].clear_queue();
+    book_.SetQueues(queues, now_);
+    EXPECT_EQ(Run(absl::Seconds(29)), 0) << "it has to hold again";
+    EXPECT_EQ(Run(kStep), 1);
+    EXPECT_EQ(GangsTold(), 2);
+  }
 }
 
 TEST_F(DemandTest, AGangThatHasStartedIsNotBoughtForTwice) {
@@ -357,12 +393,14 @@ TEST_F(DemandTest, FollowsTheJobsOfAScheduler) {
       executor.Renew();
       executor.Take(harness.Advance(kStep));
       for (const auto& [uid, job] : harness.jobs()) book.Update(uid, &job, harness.now());
+      book.SetQueues(harness.core().model().queues, harness.now());
       book.Advance(harness.now());
     }
   };
   const auto waits = [&book] {
     std::map<std::string, int64_t> causes;
-    for (const auto& held : book.Told("").held_back()) causes[held.cause()] = held.jobs();
+    const UnmetDemand told = book.Told("");
+    for (const auto& held : told.held_back()) causes[held.cause()] = held.jobs();
     return causes;
   };
   executor.Take(harness.Submit("fits", CoreHarness::Spec(1, 4000)));

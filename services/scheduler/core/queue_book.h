@@ -55,9 +55,9 @@ class QueueBook {
   // What the Job's live Tasks use; or will, if a place is held for it or it returns to the one that
   // it has. What makes room for another uses nothing any more.
   void SetLive(const JobEntry& job);
-  // The Job waits for room; it is fresh if it was not tried yet. It stays where it is until removed.
-  // What it asks for and the reason that it has decide its kind: to be told again after each try
-  // that changed the reason, and whenever it asks for something else.
+  // The Job waits for room; it is fresh if it was not tried yet. It stays where it is until
+  // removed. What it asks for and the reason that it has decide its kind: to be told again after
+  // each try that changed the reason, and whenever it asks for something else.
   void AddWaiting(const JobEntry& job, bool fresh);
   void SetTried(const JobEntry& job);
   void SetChanged(const JobEntry& job);

@@ -23,7 +23,7 @@ struct Row {
 constexpr PermissionScope kAny = PermissionScope::kAnyProject;
 
 // Sorted by permission.
-constexpr std::array<Row, 31> kTable = {{
+constexpr auto kTable = std::to_array<Row>({
     {"auditRecords.list", kAdmin | kOperator},
     {"bundles.create", kAdmin | kResearcher, kAny},
     {"bundles.get", kEveryone, kAny},
@@ -59,7 +59,7 @@ constexpr std::array<Row, 31> kTable = {{
     // To read by a subscription moves what others are shown: not for who only looks.
     {"subscriptions.create", kAdmin | kResearcher},
     {"subscriptions.read", kAdmin | kResearcher},
-}};
+});
 
 const Row* Find(absl::string_view permission) {
   const auto it = std::lower_bound(

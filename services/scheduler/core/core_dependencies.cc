@@ -98,7 +98,8 @@ void SchedulerCore::BeginAfterOthers(JobEntry* job) {
 
 void SchedulerCore::BeginOrWait(JobEntry* job) {
   if (!DependenciesMet(*job) || !job->state.singleton_behind().empty()) {
-    return SetState(job, Job::STATE_QUEUED, kAwaitsJobs, AwaitedInWords(*job));
+    SetState(job, Job::STATE_QUEUED, kAwaitsJobs, AwaitedInWords(*job));
+    return;
   }
   const JobEntry* array = IsElement(*job) ? FindJob(job->spec.array_uid()) : nullptr;
   // Its own cancel is under way.

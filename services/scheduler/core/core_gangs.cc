@@ -369,9 +369,10 @@ bool SchedulerCore::MayGiveUp(const NodeId& id, const rec::NodeRecord& record) c
 }
 
 void SchedulerCore::GiveUpSilent() {
-  if (!leases_.AnySilent()) return;
-  for (auto& [id, record] : model_.nodes) {
-    if (!MayGiveUp(id, record)) continue;
+  for (const NodeId& id : leases_.SilentNodes()) {
+    const auto node = model_.nodes.find(id);
+    if (node == model_.nodes.end() || !MayGiveUp(id, node->second)) continue;
+    rec::NodeRecord& record = node->second;
     const BootTime bound = leases_.ConfirmedBound(id);
     const std::set<std::string> uids = usage_.Get(id).jobs;
     for (const std::string& uid : uids) {
@@ -403,9 +404,10 @@ void SchedulerCore::GiveUpSilent() {
 
 BootTime SchedulerCore::NextGiveUp() const {
   BootTime next = BootTime::InfiniteFuture();
-  if (!leases_.AnySilent()) return next;
-  for (const auto& [id, record] : model_.nodes) {
-    if (!MayGiveUp(id, record)) continue;
+  for (const NodeId& id : leases_.SilentNodes()) {
+    const auto node = model_.nodes.find(id);
+    if (node == model_.nodes.end() || !MayGiveUp(id, node->second)) continue;
+    const rec::NodeRecord& record = node->second;
     const BootTime bound = leases_.ConfirmedBound(id);
     for (const std::string& uid : usage_.Get(id).jobs) {
       const JobEntry* job = model_.FindJob(uid);

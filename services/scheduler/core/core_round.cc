@@ -152,12 +152,20 @@ void SchedulerCore::Round() {
 void SchedulerCore::BeginRound(RoundWork* work) {
   std::set<NodeId> unreported;
   std::set<std::string> accelerators;
+  const std::set<NodeId> none;
+  const std::string* cluster = nullptr;
+  const std::set<NodeId>* all_heard = nullptr;
+  std::set<NodeId>::const_iterator heard;
   for (const auto& [id, node] : model_.nodes) {
-    auto session = sessions_.find(id.cluster);
-    if (session == sessions_.end() || !session->second.synced ||
-        session->second.nodes_heard.count(id) == 0) {
-      unreported.insert(id);
+    if (cluster == nullptr || *cluster != id.cluster) {
+      cluster = &id.cluster;
+      const auto session = sessions_.find(id.cluster);
+      const bool synced = session != sessions_.end() && session->second.synced;
+      all_heard = synced ? &session->second.nodes_heard : &none;
+      heard = all_heard->begin();
     }
+    while (heard != all_heard->end() && *heard < id) ++heard;
+    if (heard == all_heard->end() || *heard != id) unreported.insert(unreported.end(), id);
     for (const auto& [name, count] : node.observation().allocatable().accelerators()) {
       accelerators.insert(name);
     }

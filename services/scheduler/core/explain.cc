@@ -1,7 +1,9 @@
 #include "services/scheduler/core/explain.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -67,6 +69,11 @@ std::vector<std::string> ResourcesOf(const Amounts& each) {
   return names;
 }
 
+struct Room {
+  const NodeCapacity* node;
+  Amounts free;
+};
+
 // As many Tasks of the gang as fit into one domain that it may be in, and what is left then.
 struct PartialFit {
   int placed = 0;
@@ -75,14 +82,9 @@ struct PartialFit {
   // What that Task asks.
   Amounts next;
   // Eligible Nodes that the group may be on and what they have free after that.
-  std::vector<std::pair<NodeId, Amounts>> left;
+  std::vector<Room> left;
   // Eligible Nodes in no domain of the level that the group must be in one of.
   std::vector<NodeId> outside;
-};
-
-struct Room {
-  const NodeCapacity* node;
-  Amounts free;
 };
 
 // Those of one domain that the group may be in: of those that hold all of it the one with least
@@ -113,14 +115,11 @@ std::vector<Room*> RoomsFor(const GangRequest::Group& group, std::vector<Room>* 
   return best;
 }
 
-PartialFit FitWhatFits(const GangRequest& gang, const std::vector<NodeCapacity>& nodes,
-                       const std::string& domain) {
+// `nodes`: those of one domain that the gang may be on.
+PartialFit FitWhatFits(const GangRequest& gang, const std::vector<const NodeCapacity*>& nodes) {
   std::vector<Room> rooms;
-  for (const NodeCapacity& node : nodes) {
-    if (DomainOf(node, gang.topology.required()) == domain && Admits(node, gang)) {
-      rooms.push_back({&node, node.free});
-    }
-  }
+  rooms.reserve(nodes.size());
+  for (const NodeCapacity* node : nodes) rooms.push_back({node, node->free});
   PartialFit fit;
   for (size_t g = 0; g < gang.groups.size(); ++g) {
     const GangRequest::Group& group = gang.groups[g];
@@ -136,7 +135,7 @@ PartialFit FitWhatFits(const GangRequest& gang, const std::vector<NodeCapacity>&
     if (wanted == 0) continue;
     fit.group = static_cast<int>(g);
     fit.next = group.each;
-    for (const Room* room : in) fit.left.emplace_back(room->node->id, room->free);
+    for (Room* room : in) fit.left.push_back(std::move(*room));
     fit.outside = std::move(outside);
     return fit;
   }
@@ -160,15 +159,18 @@ void AddCount(absl::string_view type, int count, int total, absl::string_view on
 void AddResources(const PartialFit& fit, int task_count, ExplainJobResponse* response) {
   for (const std::string& resource : ResourcesOf(fit.next)) {
     const int64_t asked = AmountOf(fit.next, resource);
-    std::vector<std::pair<int64_t, NodeId>> lacking;
+    std::vector<std::pair<int64_t, const NodeId*>> lacking;
     int64_t most = 0;
-    for (const auto& [id, free] : fit.left) {
-      const int64_t have = std::max<int64_t>(AmountOf(free, resource), 0);
+    for (const Room& room : fit.left) {
+      const int64_t have = std::max<int64_t>(AmountOf(room.free, resource), 0);
       most = std::max(most, have);
-      if (have < asked) lacking.push_back({asked - have, id});
+      if (have < asked) lacking.emplace_back(asked - have, &room.node->id);
     }
     if (lacking.empty()) continue;
-    std::sort(lacking.begin(), lacking.end());
+    const auto named = lacking.begin() + std::min<ptrdiff_t>(lacking.size(), kMaxNodeFits);
+    std::partial_sort(lacking.begin(), named, lacking.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.first, *a.second) < std::tie(b.first, *b.second);
+    });
     ExplainJobResponse::Constraint& constraint = *response->add_constraints();
     constraint.set_type(resource);
     constraint.set_nodes(static_cast<int>(lacking.size()));
@@ -181,12 +183,11 @@ void AddResources(const PartialFit& fit, int task_count, ExplainJobResponse* res
                 "lack "),
         resource, ": a Task asks ", FormatAmount(resource, asked), ", at most ",
         FormatAmount(resource, most), " free"));
-    for (const auto& [amount, id] : lacking) {
-      if (constraint.node_fits_size() == kMaxNodeFits) break;
+    for (auto lack = lacking.begin(); lack != named; ++lack) {
       ExplainJobResponse::NodeFit& node = *constraint.add_node_fits();
-      node.set_node(id.Name());
-      node.set_lacking(amount);
-      node.set_available(asked - amount);
+      node.set_node(lack->second->Name());
+      node.set_lacking(lack->first);
+      node.set_available(asked - lack->first);
     }
   }
   // What most Nodes lack decides most; among equals the order stays.
@@ -206,12 +207,11 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
     response->set_summary("no node is known yet");
     return;
   }
-  std::vector<NodeCapacity> nodes;
-  std::set<std::string> domains;
+  // By domain, those that it may be on.
+  std::map<std::string, std::vector<const NodeCapacity*>> domains;
   std::map<std::string, std::vector<NodeId>> out;
   for (const NodeStanding& standing : standings) {
     const NodeCapacity& capacity = standing.capacity;
-    nodes.push_back(capacity);
     if (!gang.clusters.empty() && gang.clusters.count(capacity.id.cluster) == 0) {
       out["cluster"].push_back(capacity.id);
     } else if (standing.silent) {
@@ -227,12 +227,12 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
     } else if (std::string domain = DomainOf(capacity, gang.topology.required()); domain.empty()) {
       out["topology"].push_back(capacity.id);
     } else {
-      domains.insert(std::move(domain));
+      domains[std::move(domain)].push_back(&capacity);
     }
   }
   absl::optional<PartialFit> best;
-  for (const std::string& domain : domains) {
-    PartialFit fit = FitWhatFits(gang, nodes, domain);
+  for (const auto& [domain, nodes] : domains) {
+    PartialFit fit = FitWhatFits(gang, nodes);
     if (!best.has_value() || fit.placed > best->placed) best = std::move(fit);
   }
   const int task_count = TaskCount(job.spec.spec());

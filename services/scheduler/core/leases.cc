@@ -9,8 +9,11 @@ void LeaseTable::AddCluster(const std::string& cluster, BootTime now) {
 }
 
 void LeaseTable::AddNode(const NodeId& node, bool silent, bool given_up, BootTime now) {
-  nodes_.try_emplace(node, NodeLease{silent, now, silent && given_up});
-  if (silent) Judge(now);
+  if (!nodes_.try_emplace(node, NodeLease{silent, now, silent && given_up}).second || !silent) {
+    return;
+  }
+  silent_nodes_.insert(node);
+  Judge(now);
 }
 
 void LeaseTable::Heard(const std::string& cluster, BootTime now) {
@@ -28,6 +31,11 @@ void LeaseTable::ReportNode(const NodeId& node, bool silent, BootTime now) {
   lease.silent = silent;
   lease.fell_at = now;
   lease.confirmed = false;
+  if (silent) {
+    silent_nodes_.insert(node);
+  } else {
+    silent_nodes_.erase(node);
+  }
   Judge(now);
 }
 
@@ -52,10 +60,20 @@ BootTime LeaseTable::NextExpiry() const {
   return next;
 }
 
-bool LeaseTable::AnySilent() const {
-  auto silent = [](const auto& entry) { return entry.second.silent; };
-  return std::any_of(clusters_.begin(), clusters_.end(), silent) ||
-         std::any_of(nodes_.begin(), nodes_.end(), silent);
+std::vector<NodeId> LeaseTable::SilentNodes() const {
+  std::vector<NodeId> silent;
+  for (const NodeId& node : silent_nodes_) {
+    if (!ClusterSilent(node.cluster)) silent.push_back(node);
+  }
+  for (const auto& [cluster, lease] : clusters_) {
+    if (!lease.silent) continue;
+    for (auto node = nodes_.lower_bound({cluster, ""});
+         node != nodes_.end() && node->first.cluster == cluster; ++node) {
+      silent.push_back(node->first);
+    }
+  }
+  std::sort(silent.begin(), silent.end());
+  return silent;
 }
 
 bool LeaseTable::ClusterSilent(const std::string& cluster) const {

@@ -2,6 +2,7 @@
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_LEASES_H_
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,8 @@ class LeaseTable {
   // When Expire has work next; InfiniteFuture if never.
   BootTime NextExpiry() const;
 
-  // Whether any executor or Node is silent at all.
-  bool AnySilent() const;
+  // Nodes that are silent themselves or whose executor is. O(those).
+  std::vector<NodeId> SilentNodes() const;
   bool ClusterSilent(const std::string& cluster) const;
   // The Node's own silence, or that of its executor.
   bool NodeSilent(const NodeId& node) const;
@@ -70,6 +71,7 @@ class LeaseTable {
   const CoreConfig config_;
   std::map<std::string, ClusterLease> clusters_;
   std::map<NodeId, NodeLease> nodes_;
+  std::set<NodeId> silent_nodes_;  // themselves
   bool executors_frozen_ = false;
   bool nodes_frozen_ = false;
 };

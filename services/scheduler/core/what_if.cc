@@ -96,12 +96,14 @@ class Simulation {
     for (int i = 0; i < kMaxSteps; ++i) {
       const absl::optional<BootTime> next = core_->NextDeadline();
       if (!next.has_value() || *next > until) return;
-      const BootTime at = std::max(*next, now_.boot);
-      now_.wall += at - now_.boot;
-      now_.boot = at;
+      MoveTo(std::max(*next, now_.boot));
       Apply(Tick());
     }
     response_.set_cut_short(true);
+  }
+  void MoveTo(BootTime at) {
+    now_.wall += at - now_.boot;
+    now_.boot = at;
   }
 
   NodeId Find(const std::string& field, const std::string& name, status::FieldErrors* errors) {
@@ -196,8 +198,11 @@ class Simulation {
         break;
       }
     }
+    const BootTime settled = now_.boot + kFollowed;
     core_->SupposeNodes(nodes, now_);
     Follow();
+    // The first Job comes to a fleet at rest.
+    MoveTo(std::max(settled, now_.boot));
     SimulatePlacementResponse::Others& others = *response_.mutable_others();
     std::sort(waiting.begin(), waiting.end(),
               [](const JobEntry* a, const JobEntry* b) { return GoesBefore(*a, *b); });

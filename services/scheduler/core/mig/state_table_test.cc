@@ -201,6 +201,27 @@ TEST(StateTableTest, SecondCountBySlicesAgrees) {
   EXPECT_EQ(Count(StateTable(Classic())), CountBySlices(Classic()));
 }
 
+// What repartitioning relies on: instances that can stand beside each other two by two can stand
+// together.
+TEST(StateTableTest, LegalIsAMatterOfPairs) {
+  for (const DeviceModel& model : DeviceModels()) {
+    const StateTable table(model);
+    for (int s = 0; s < table.size(); ++s) {
+      const auto state = static_cast<State>(s);
+      for (size_t i = 0; i < table.positions().size(); ++i) {
+        if ((table.Instances(state) >> i & 1) != 0) continue;
+        bool beside_each = true;
+        for (size_t j = 0; j < table.positions().size(); ++j) {
+          if ((table.Instances(state) >> j & 1) == 0) continue;
+          const uint32_t pair = uint32_t{1} << i | uint32_t{1} << j;
+          beside_each = beside_each && table.Find(pair).has_value();
+        }
+        ASSERT_EQ(table.Add(state, static_cast<int>(i)).has_value(), beside_each) << model.name;
+      }
+    }
+  }
+}
+
 TEST(StateTableTest, MediaEnginesStandOnce) {
   const StateTable small(Model("A30-24GB"));
   const State state = With(small, {"1g.6gb+me@0"});

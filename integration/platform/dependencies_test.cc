@@ -96,6 +96,49 @@ TEST_F(DependenciesTest, EachBeginsOnceTheOtherHasEndedAsAsked) {
   EXPECT_THAT(platform_->Get("report").message(), HasSubstr("which is FAILED"));
 }
 
+// An array whose Tasks check what they know of themselves, and one after it by index, one element
+// at a time, over a killed scheduler.
+TEST_F(DependenciesTest, AnArrayMakesManyJobsAndAnotherCorresponds) {
+  const CommandResult sweep = platform_->SubmitText(
+      "sweep",
+      Text("sweep",
+           "test $CAPSTAN_ARRAY = projects/default/jobs/sweep && test $CAPSTAN_ARRAY_SIZE = 3 && "
+           "sleep 1 && test $CAPSTAN_ARRAY_INDEX != 1",
+           "  array: {size: 3, max_parallel: 2}\n"));
+  ASSERT_EQ(sweep.exit_code, 0) << sweep.err;
+  EXPECT_THAT(sweep.out, HasSubstr("projects/default/jobs/sweep created, an array of 3 Jobs"));
+  const std::string file = absl::StrCat(platform_->folder(), "/score.yaml");
+  ASSERT_TRUE(WriteFileAtomically(file, Text("score", "true"), 0600).ok());
+  platform_->MustCapstan({"job", "submit", file, "--array", "3", "--after", "sweep:corresponding",
+                          "--singleton", "scores"});
+  EXPECT_THAT(platform_->MustCapstan({"job", "list", "--array", "sweep", "-o", "name"}),
+              AllOf(HasSubstr("jobs/sweep-0"), HasSubstr("jobs/sweep-2"),
+                    ::testing::Not(HasSubstr("score"))));
+  EXPECT_THAT(platform_->MustCapstan({"job", "explain", "sweep"}),
+              HasSubstr("of its 3 elements have ended"));
+  platform_->KillAndAwait("scheduler");
+  ASSERT_TRUE(platform_->AwaitReady());
+
+  ASSERT_TRUE(AwaitState("sweep", Job::STATE_FAILED));
+  EXPECT_EQ(platform_->Get("sweep").array().succeeded(), 2);
+  EXPECT_EQ(platform_->Get("sweep-1").state(), Job::STATE_FAILED);
+  platform_->MustSucceed("score-0");
+  platform_->MustSucceed("score-2");
+  ASSERT_TRUE(AwaitState("score", Job::STATE_FAILED));
+  EXPECT_EQ(platform_->Get("score-1").reason(), "DEPENDENCY_FAILED");
+  EXPECT_THAT(platform_->MustCapstan({"job", "get", "score"}),
+              HasSubstr("3 elements: 3 have ended, 2 of them with success"));
+
+  MustSubmit("alone", "sleep 60");
+  platform_->MustCapstan(
+      {"job", "submit", file, "--job-id", "long", "--array", "4%1", "--after", "alone:ended"});
+  platform_->MustCapstan({"job", "cancel", "long", "--wait"});
+  EXPECT_EQ(platform_->Get("long-3").state(), Job::STATE_CANCELLED);
+  const CommandResult wrong = platform_->Capstan({"job", "submit", file, "--array", "many"});
+  EXPECT_EQ(wrong.exit_code, kInvalidInput);
+  EXPECT_THAT(wrong.err, HasSubstr("expected N, or N%M"));
+}
+
 TEST_F(DependenciesTest, WhatCannotBeWaitedForIsRefused) {
   const CommandResult absent = Submit("a", "true", {"nothing"});
   EXPECT_NE(absent.exit_code, 0);

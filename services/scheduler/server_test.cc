@@ -204,6 +204,35 @@ TEST_F(ServerTest, SimulatesWithoutAnyEffect) {
   EXPECT_EQ(violations[0].field, "jobs[0].task_groups[0].replicas");
 }
 
+// More records than a transaction holds: answered once all are stored, and read from then on.
+TEST_F(ServerTest, MakesTheLargestArrayAndListsItsElements) {
+  ASSERT_TRUE(Create(CreateRequest("other")).ok());
+  pb::CreateJobRequest request = CreateRequest("sweep");
+  request.set_request_id(kRequestId);
+  request.mutable_job()->mutable_spec()->mutable_array()->set_size(1000);
+  const auto made = Create(request);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(made->array().size(), 1000);
+  EXPECT_EQ(Create(request)->uid(), made->uid());
+  const auto last = Get("projects/p/jobs/sweep-999");
+  ASSERT_TRUE(last.ok()) << last.status();
+  EXPECT_EQ(last->element().index(), 999);
+  EXPECT_EQ(last->element().array(), made->name());
+  pb::ListJobsRequest list;
+  list.set_parent("projects/p");
+  list.set_page_size(1000);
+  list.set_filter("array=projects/p/jobs/sweep");
+  int listed = 0;
+  do {
+    const auto page = Call(jobs_, &pb::JobService::Stub::ListJobs, list);
+    ASSERT_TRUE(page.ok()) << page.status();
+    for (const pb::Job& job : page->jobs()) EXPECT_EQ(job.element().array(), made->name());
+    listed += page->jobs_size();
+    list.set_page_token(page->next_page_token());
+  } while (!list.page_token().empty());
+  EXPECT_EQ(listed, 1000);
+}
+
 TEST_F(ServerTest, RefusesWithTheFieldsThatAreWrong) {
   pb::CreateJobRequest request = CreateRequest("Bad");
   request.set_request_id("not-a-uuid");

@@ -56,14 +56,16 @@ std::string BodyHash(pb::CreateJobRequest request) {
   return Sha256::Of(session::SerializeDeterministic(request));
 }
 
-// `state=RUNNING AND queue=queues/q`, in any order.
+// `state=RUNNING AND queue=queues/q AND array=projects/p/jobs/j`, in any order.
 struct JobFilter {
   pb::Job::State state = pb::Job::STATE_UNSPECIFIED;
   std::string queue;
+  std::string array;
 
   bool Matches(const JobEntry& job) const {
     return (state == pb::Job::STATE_UNSPECIFIED || job.state.state() == state) &&
-           (queue.empty() || job.spec.spec().queue() == queue);
+           (queue.empty() || job.spec.spec().queue() == queue) &&
+           (array.empty() || job.spec.element().array() == array);
   }
 };
 
@@ -75,12 +77,15 @@ absl::StatusOr<JobFilter> ParseFilter(const std::string& text) {
     const std::vector<std::string> sides = absl::StrSplit(term, absl::MaxSplits('=', 1));
     if (sides.size() == 2 && sides[0] == "queue" && resource::QueueName::Parse(sides[1]).ok()) {
       filter.queue = sides[1];
+    } else if (sides.size() == 2 && sides[0] == "array" &&
+               resource::JobName::Parse(sides[1]).ok()) {
+      filter.array = sides[1];
     } else if (sides.size() != 2 || sides[0] != "state" ||
                !pb::Job::State_Parse(absl::StrCat("STATE_", sides[1]), &filter.state) ||
                filter.state == pb::Job::STATE_UNSPECIFIED) {
       errors.Add("filter", absl::StrCat("has the term `", term,
-                                        "`; expected state=STATE or queue=queues/{queue}, joined "
-                                        "by ` AND `"));
+                                        "`; expected state=STATE, queue=queues/{queue} or "
+                                        "array=projects/{p}/jobs/{array}, joined by ` AND `"));
     }
   }
   if (!errors.ok()) return errors.ToStatus();

@@ -34,11 +34,20 @@ void AddSubmit(CLI::App& job, Act* act) {
   submit->add_option("--job-id", options->job_id, "id of the Job, instead of the file's");
   submit
       ->add_option("--after", options->after,
-                   "wait until that Job has succeeded; or JOB:ended, JOB:not-succeeded; may be "
-                   "given again")
+                   "wait until that Job has succeeded; or JOB:ended, JOB:not-succeeded, "
+                   "JOB:corresponding of arrays; may be given again")
       ->type_name("JOB")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  submit
+      ->add_option("--array", options->array,
+                   "N Jobs of it, JOB-0 and so on, of which at most M have begun and not ended at "
+                   "once")
+      ->type_name("N[%M]");
+  submit
+      ->add_option("--singleton", options->singleton,
+                   "wait until all Jobs submitted before with this key have ended")
+      ->type_name("KEY");
   submit->add_flag("--dry-run", options->dry_run, "check everything, store nothing");
   submit->add_flag("--watch,-w", options->watch,
                    "show its states and how its data comes, until it has ended");
@@ -50,6 +59,8 @@ void AddSubmit(CLI::App& job, Act* act) {
       "  capstan job submit train.yaml --watch && echo trained\n"
       "  capstan job submit train.yaml --follow\n"
       "  capstan job submit train.yaml --after digits --after serve:ended\n"
+      "  capstan job submit train.yaml --job-id sweep --array 4%2\n"
+      "  capstan job submit train.yaml --array 4 --after sweep:corresponding --singleton nightly\n"
       "  NAME=$(capstan job submit train.yaml -o name)\n");
   submit->callback(
       [=] { *act = [=](Invocation& invocation) { return SubmitJob(*options, invocation); }; });
@@ -185,12 +196,16 @@ void AddJobCommands(CLI::App& app, Act* act) {
   list->add_option("--queue", list_options->queue, "only of this Queue")->type_name("QUEUE");
   list->add_option("--filter", list_options->filter,
                    "only what the API's filter lets pass, e.g. 'state=RUNNING AND queue=queues/q'");
+  CLI::Option* array =
+      list->add_option("--array", list_options->array, "only the elements of this array")
+          ->type_name("JOB");
   CLI::Option* watch_list =
       list->add_flag("--watch,-w", list_options->watch, "show all, then each change");
   list->add_option("--since", list_options->since,
                    "archived Jobs too: all that had not ended so long ago, e.g. 7d")
       ->type_name("AGE")
       ->excludes(watch_list)
+      ->excludes(array)
       ->check([](const std::string& text) {
         const auto age = ParseAge(text);
         return age.ok() ? std::string() : absl::StrCat(text, ": expected e.g. 7d, 36h or 90m");
@@ -200,6 +215,7 @@ void AddJobCommands(CLI::App& app, Act* act) {
       "`job get`, `job logs` and `--since` find them there.\n"
       "Examples:\n"
       "  capstan job list --state running\n"
+      "  capstan job list --array sweep --state failed\n"
       "  capstan job list --state failed --since 7d\n"
       "  capstan job list --sort-by .generation -o wide\n"
       "  capstan job list -o jsonpath='{.items[?(@.generation>1)].name}'\n");
@@ -233,7 +249,8 @@ void AddJobCommands(CLI::App& app, Act* act) {
   AddSimulate(*job, act);
 
   auto cancel_options = std::make_shared<CancelOptions>();
-  CLI::App* cancel = AddNamed(*job, "cancel", "End a Job", &cancel_options->name);
+  CLI::App* cancel =
+      AddNamed(*job, "cancel", "End a Job, or all elements of an array", &cancel_options->name);
   cancel->add_flag("--wait", cancel_options->wait, "until its Tasks have ended");
   cancel->footer("Examples:\n  capstan job cancel digits --wait\n");
   cancel->callback([=] {

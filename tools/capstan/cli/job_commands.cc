@@ -52,7 +52,7 @@ std::string TimeOfDay(absl::Time time) {
   return absl::FormatTime("%H:%M:%S", time, absl::LocalTimeZone());
 }
 
-std::string Filter(const ListJobsOptions& options) {
+std::string Filter(const ListJobsOptions& options, const Invocation& invocation) {
   std::vector<std::string> terms;
   if (!options.filter.empty()) terms.push_back(options.filter);
   if (!options.state.empty()) {
@@ -61,13 +61,18 @@ std::string Filter(const ListJobsOptions& options) {
   if (!options.queue.empty()) {
     terms.push_back(absl::StrCat("queue=queues/", LastSegment(options.queue)));
   }
+  if (!options.array.empty()) {
+    terms.push_back(absl::StrCat("array=", InProject(invocation.project, "jobs", options.array)));
+  }
   return absl::StrJoin(terms, " AND ");
 }
 
 bool Matches(const ListJobsOptions& options, const Job& job) {
   return (options.state.empty() || ShortEnum(Job::State_Name(job.state()), "STATE_") ==
                                        absl::AsciiStrToUpper(options.state)) &&
-         (options.queue.empty() || LastSegment(job.spec().queue()) == LastSegment(options.queue));
+         (options.queue.empty() || LastSegment(job.spec().queue()) == LastSegment(options.queue)) &&
+         (options.array.empty() ||
+          LastSegment(job.element().array()) == LastSegment(options.array));
 }
 
 // One line, or one document, for each change.
@@ -106,7 +111,7 @@ absl::Status ListJobs(const ListJobsOptions& options, Invocation& invocation) {
   if (options.watch) return WatchJobs(options, jobs.platform.get(), invocation);
   ListJobsRequest request;
   request.set_parent(ProjectParent(invocation.project));
-  request.set_filter(Filter(options));
+  request.set_filter(Filter(options, invocation));
   std::vector<Job> all;
   do {
     CAPSTAN_ASSIGN_OR_RETURN(

@@ -15,6 +15,8 @@ struct ListJobsOptions {
   std::string filter;
   std::string state;
   std::string queue;
+  // Only the elements of this array.
+  std::string array;
   bool watch = false;
   // Of archived Jobs too: what had not ended so long ago (`7d`); empty: the scheduler's alone.
   std::string since;

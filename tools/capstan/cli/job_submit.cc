@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "libs/safe_path/safe_path.h"
@@ -23,6 +24,7 @@ namespace capstan::cli {
 namespace {
 
 using scheduler::v1::Job;
+using scheduler::v1::JobArray;
 using scheduler::v1::JobDependency;
 using scheduler::v1::JobService;
 
@@ -42,7 +44,8 @@ absl::StatusOr<JobDependency> ParseDependency(const std::string& text) {
   static constexpr std::pair<absl::string_view, JobDependency::Condition> kConditions[] = {
       {"succeeded", JobDependency::CONDITION_SUCCEEDED},
       {"ended", JobDependency::CONDITION_ENDED},
-      {"not-succeeded", JobDependency::CONDITION_NOT_SUCCEEDED}};
+      {"not-succeeded", JobDependency::CONDITION_NOT_SUCCEEDED},
+      {"corresponding", JobDependency::CONDITION_CORRESPONDING}};
   const std::pair<std::string, absl::string_view> parts =
       absl::StrSplit(text, absl::MaxSplits(':', 1));
   JobDependency dependency;
@@ -56,8 +59,27 @@ absl::StatusOr<JobDependency> ParseDependency(const std::string& text) {
   }
   return status::Error(absl::StatusCode::kInvalidArgument, "NO_SUCH_CONDITION",
                        absl::StrCat("--after: `", parts.second, "` in `", text,
-                                    "` is no condition; expected JOB, JOB:succeeded, JOB:ended or "
-                                    "JOB:not-succeeded"));
+                                    "` is no condition; expected JOB, JOB:succeeded, JOB:ended, "
+                                    "JOB:not-succeeded or JOB:corresponding"));
+}
+
+absl::StatusOr<JobArray> ParseArray(const std::string& text) {
+  const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('%', 1));
+  int size = 0;
+  int most = 0;
+  const bool bounded = absl::StrContains(text, '%');
+  // What is beyond the platform's bounds it says itself.
+  if (!absl::SimpleAtoi(parts.first, &size) || size < 1 ||
+      (bounded && (!absl::SimpleAtoi(parts.second, &most) || most < 1))) {
+    return status::Error(absl::StatusCode::kInvalidArgument, "NO_SUCH_ARRAY",
+                         absl::StrCat("--array: is `", text,
+                                      "`; expected N, or N%M for at most M of them at once, e.g. "
+                                      "100%10"));
+  }
+  JobArray array;
+  array.set_size(size);
+  array.set_max_parallel(most);
+  return array;
 }
 
 absl::StatusOr<Job> CreateJob(const SubmitOptions& options, Submission submission,
@@ -89,6 +111,13 @@ absl::StatusOr<Submission> ReadSubmission(const SubmitOptions& options, Invocati
     CAPSTAN_ASSIGN_OR_RETURN(*submission.request.mutable_job()->mutable_spec()->add_after(),
                              ParseDependency(after));
   }
+  if (!options.array.empty()) {
+    CAPSTAN_ASSIGN_OR_RETURN(*submission.request.mutable_job()->mutable_spec()->mutable_array(),
+                             ParseArray(options.array));
+  }
+  if (!options.singleton.empty()) {
+    submission.request.mutable_job()->mutable_spec()->set_singleton(options.singleton);
+  }
   return submission;
 }
 
@@ -113,6 +142,10 @@ absl::Status SubmitJob(const SubmitOptions& options, Invocation& invocation) {
                            CreateJob(options, std::move(submission), *platform, invocation));
   CAPSTAN_RETURN_IF_ERROR(PrintResource<Job>(invocation, job, [&](const Job& created) {
     if (options.dry_run) return absl::StrCat(options.file, " is good; nothing was stored\n");
+    if (created.has_array()) {
+      return absl::StrCat(created.name(), " created, an array of ", created.array().size(),
+                          " Jobs\n");
+    }
     return absl::StrCat(created.name(), " created\n");
   }));
   if (options.dry_run || !(options.watch || options.follow)) return absl::OkStatus();

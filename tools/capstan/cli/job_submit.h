@@ -21,6 +21,10 @@ struct SubmitOptions {
   std::string job_id;
   // Jobs to wait for beside the file's: `JOB[:CONDITION]`.
   std::vector<std::string> after;
+  // `N` or `N%M`: an array, instead of the file's; empty: as the file says.
+  std::string array;
+  // Instead of the file's; empty: as the file says.
+  std::string singleton;
   bool dry_run = false;
   // Watch until the Job has ended; its end decides the exit code.
   bool watch = false;

@@ -72,6 +72,16 @@ std::string StartsIn(const Job& job, absl::Time now) {
   return absl::StrCat("<", HumanDuration(wait), job.estimate_assumed() ? "?" : "");
 }
 
+// `10 elements, 3 at once: 5 have ended, 4 of them with success`.
+std::string ArrayLine(const Job& job) {
+  std::string line = absl::StrCat(job.array().size(), " elements");
+  if (job.spec().array().max_parallel() > 0) {
+    absl::StrAppend(&line, ", ", job.spec().array().max_parallel(), " at once");
+  }
+  return absl::StrCat(line, ": ", job.array().ended(), " have ended, ", job.array().succeeded(),
+                      " of them with success");
+}
+
 // `2 RUNNING, 2 PREPARING`.
 std::string TaskCounts(const Job& job) {
   std::map<TaskObservation::State, int> counts;
@@ -114,7 +124,11 @@ std::vector<Column<Job>> JobColumns(absl::Time now) {
       {"STATE", JobStateCell},
       {"REASON", [](const Job& job) { return job.reason(); }},
       {"QUEUE", [](const Job& job) { return LastSegment(job.spec().queue()); }},
-      {"TASKS", [](const Job& job) { return absl::StrCat(TaskCount(job)); }},
+      {"TASKS",
+       [](const Job& job) {
+         return job.has_array() ? absl::StrCat(job.array().size(), " x ", TaskCount(job))
+                                : absl::StrCat(TaskCount(job));
+       }},
       {"GEN", [](const Job& job) { return absl::StrCat(job.generation()); }},
       {"RESTARTS", [](const Job& job) { return absl::StrCat(job.counted_restarts()); }},
       {"AGE", [now](const Job& job) { return HumanAge(ToTime(job.create_time()), now); }},
@@ -140,6 +154,8 @@ std::string ConditionName(const scheduler::v1::JobDependency& after) {
       return "ended";
     case scheduler::v1::JobDependency::CONDITION_NOT_SUCCEEDED:
       return "not succeeded";
+    case scheduler::v1::JobDependency::CONDITION_CORRESPONDING:
+      return "corresponding element succeeded";
     default:
       return "succeeded";
   }
@@ -176,6 +192,13 @@ std::string DescribeJob(const Job& job, absl::Time now, const Terminal& terminal
   if (job.has_data_progress()) AddField(&out, "Data", DataLine(job.data_progress()));
   for (const scheduler::v1::JobDependency& after : job.spec().after()) {
     AddField(&out, "After", absl::StrCat(LastSegment(after.job()), ", ", ConditionName(after)));
+  }
+  AddField(&out, "Singleton", job.spec().singleton());
+  if (job.has_array()) AddField(&out, "Array", ArrayLine(job));
+  if (job.has_element()) {
+    AddField(&out, "Element",
+             absl::StrCat(job.element().index(), " of the ", job.element().size(), " of ",
+                          LastSegment(job.element().array())));
   }
   AddField(&out, "Bundle", job.spec().bundle());
   for (const TaskGroup& group : job.spec().task_groups()) {
@@ -214,6 +237,8 @@ std::string JobLine(const Job& job, absl::Time now, const Terminal& terminal) {
     absl::StrAppend(&line, ", next try in ", HumanDuration(ToTime(job.retry_time()) - now));
   } else if (!IsFinal(job.state()) && !job.tasks().empty()) {
     absl::StrAppend(&line, ", tasks: ", TaskCounts(job));
+  } else if (!IsFinal(job.state()) && job.has_array()) {
+    absl::StrAppend(&line, ", ", ArrayLine(job));
   }
   if (!job.message().empty()) absl::StrAppend(&line, " - ", WithoutControls(job.message()));
   return line;

@@ -5,8 +5,6 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
@@ -17,6 +15,7 @@
 #include "proto/capstan/telemetry/v1/archive.grpc.pb.h"
 #include "tools/capstan/cli/call.h"
 #include "tools/capstan/cli/names.h"
+#include "tools/capstan/cli/whole_number.h"
 
 namespace capstan::cli {
 namespace {
@@ -39,13 +38,9 @@ std::tuple<absl::Time, std::string> AgeOf(const Job& job) {
 
 absl::StatusOr<absl::Duration> ParseAge(const std::string& text) {
   absl::string_view number = text;
-  int days = 0;
-  // SimpleAtoi takes signs and spaces too.
-  if (absl::ConsumeSuffix(&number, "d") && !number.empty() &&
-      std::all_of(number.begin(), number.end(),
-                  [](unsigned char c) { return absl::ascii_isdigit(c); }) &&
-      absl::SimpleAtoi(number, &days) && days <= kMostDays) {
-    return absl::Hours(24) * days;
+  if (absl::ConsumeSuffix(&number, "d")) {
+    const absl::optional<int64_t> days = ParseWholeNumber(number);
+    if (days.has_value() && *days <= kMostDays) return absl::Hours(24) * *days;
   }
   return resource::ParseDuration(text);
 }

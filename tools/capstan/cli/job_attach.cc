@@ -8,14 +8,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <functional>
 #include <memory>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -37,6 +34,7 @@
 #include "tools/capstan/cli/raw_terminal.h"
 #include "tools/capstan/cli/terminal.h"
 #include "tools/capstan/cli/terminal_size.h"
+#include "tools/capstan/cli/whole_number.h"
 
 namespace capstan::cli {
 namespace {
@@ -277,13 +275,9 @@ absl::StatusOr<UniqueFd> ListenOn(uint16_t* port) {
 }
 
 bool ParsePort(absl::string_view text, uint16_t* port) {
-  // SimpleAtoi takes signs and spaces too.
-  if (text.empty() || !std::all_of(text.begin(), text.end(),
-                                   [](unsigned char c) { return absl::ascii_isdigit(c); }))
-    return false;
-  int number = 0;
-  if (!absl::SimpleAtoi(text, &number) || number < 1 || number > 65535) return false;
-  *port = static_cast<uint16_t>(number);
+  const absl::optional<int64_t> number = ParseWholeNumber(text);
+  if (!number.has_value() || *number < 1 || *number > 65535) return false;
+  *port = static_cast<uint16_t>(*number);
   return true;
 }
 

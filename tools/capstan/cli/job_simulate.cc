@@ -1,10 +1,11 @@
 #include "tools/capstan/cli/job_simulate.h"
 
+#include <climits>
+#include <cstdint>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -19,6 +20,7 @@
 #include "tools/capstan/cli/printer.h"
 #include "tools/capstan/cli/simulation_text.h"
 #include "tools/capstan/cli/submit_file.h"
+#include "tools/capstan/cli/whole_number.h"
 
 namespace capstan::cli {
 namespace {
@@ -29,15 +31,15 @@ using scheduler::v1::SimulatePlacementResponse;
 
 absl::StatusOr<SimulatePlacementRequest::AddedNodes> ParseAddedNodes(const std::string& text) {
   const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
-  int count = 0;
-  if (!absl::SimpleAtoi(parts.first, &count) || count < 1 || parts.second.empty()) {
+  const int64_t count = ParseWholeNumber(parts.first).value_or(0);
+  if (count < 1 || count > INT_MAX || parts.second.empty()) {
     return status::Error(absl::StatusCode::kInvalidArgument, "INVALID_NODES",
                          absl::StrCat("--add-nodes: `", text,
                                       "` is not how many Nodes like which one; expected "
                                       "COUNT=NODE, e.g. 10=node-0"));
   }
   SimulatePlacementRequest::AddedNodes add;
-  add.set_count(count);
+  add.set_count(static_cast<int>(count));
   add.set_like(NodeResource(parts.second));
   return add;
 }

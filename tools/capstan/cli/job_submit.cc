@@ -3,10 +3,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <climits>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "libs/safe_path/safe_path.h"
@@ -19,6 +20,7 @@
 #include "tools/capstan/cli/names.h"
 #include "tools/capstan/cli/printer.h"
 #include "tools/capstan/cli/submit_file.h"
+#include "tools/capstan/cli/whole_number.h"
 
 namespace capstan::cli {
 namespace {
@@ -65,20 +67,19 @@ absl::StatusOr<JobDependency> ParseDependency(const std::string& text) {
 
 absl::StatusOr<JobArray> ParseArray(const std::string& text) {
   const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('%', 1));
-  int size = 0;
-  int most = 0;
   const bool bounded = absl::StrContains(text, '%');
+  const int64_t size = ParseWholeNumber(parts.first).value_or(0);
+  const int64_t most = bounded ? ParseWholeNumber(parts.second).value_or(0) : 0;
   // What is beyond the platform's bounds it says itself.
-  if (!absl::SimpleAtoi(parts.first, &size) || size < 1 ||
-      (bounded && (!absl::SimpleAtoi(parts.second, &most) || most < 1))) {
+  if (size < 1 || size > INT_MAX || (bounded && most < 1) || most > INT_MAX) {
     return status::Error(absl::StatusCode::kInvalidArgument, "NO_SUCH_ARRAY",
                          absl::StrCat("--array: is `", text,
                                       "`; expected N, or N%M for at most M of them at once, e.g. "
                                       "100%10"));
   }
   JobArray array;
-  array.set_size(size);
-  array.set_max_parallel(most);
+  array.set_size(static_cast<int>(size));
+  array.set_max_parallel(static_cast<int>(most));
   return array;
 }
 

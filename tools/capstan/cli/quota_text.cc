@@ -7,7 +7,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -19,6 +18,7 @@
 #include "libs/time/proto_time.h"
 #include "tools/capstan/cli/human_format.h"
 #include "tools/capstan/cli/text_table.h"
+#include "tools/capstan/cli/whole_number.h"
 
 namespace capstan::cli {
 namespace {
@@ -196,13 +196,13 @@ absl::StatusOr<RateLimit> ParseRate(const std::string& text) {
   RateLimit rate;
   if (text == "none") return rate;
   const std::vector<std::string> parts = absl::StrSplit(text, '/');
-  int64_t count = 0, burst = 0;
-  const bool numbers = (parts.size() == 2 || parts.size() == 3) &&
-                       absl::SimpleAtoi(parts[0], &count) &&
-                       (parts.size() == 2 || absl::SimpleAtoi(parts[2], &burst));
-  const auto period = numbers ? resource::ParseDuration(parts[1])
-                              : absl::StatusOr<absl::Duration>(absl::InvalidArgumentError(""));
-  if (!period.ok() || count < 1 || (parts.size() == 3 && burst < 1)) {
+  const bool bounded = parts.size() == 3;
+  const bool complete = parts.size() == 2 || bounded;
+  const int64_t count = ParseWholeNumber(parts[0]).value_or(0);
+  const int64_t burst = bounded ? ParseWholeNumber(parts[2]).value_or(0) : 0;
+  const auto period = complete ? resource::ParseDuration(parts[1])
+                               : absl::StatusOr<absl::Duration>(absl::InvalidArgumentError(""));
+  if (!period.ok() || count < 1 || (bounded && burst < 1)) {
     return status::Error(absl::StatusCode::kInvalidArgument, "INVALID_RATE",
                          absl::StrCat("`", text,
                                       "` is no rate; expected a count and a time, e.g. 10/1m, with "

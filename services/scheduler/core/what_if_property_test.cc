@@ -262,7 +262,7 @@ class World {
 TEST(WhatIfPropertyTest, WhatItSaysIsWhatThenHappens) {
   std::map<int, int> outcomes;
   int started = 0;
-  for (uint64_t seed = 1; seed <= 150; ++seed) {
+  for (uint64_t seed = 1; seed <= 80; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     World world(seed);
     world.Run(/*ask=*/false);
@@ -274,16 +274,16 @@ TEST(WhatIfPropertyTest, WhatItSaysIsWhatThenHappens) {
     started += response.others().started();
   }
   // The test has to have tested something.
-  EXPECT_GT(outcomes[JobOutcome::OUTCOME_STARTS], 20);
-  EXPECT_GT(outcomes[JobOutcome::OUTCOME_MAKES_ROOM], 10);
-  EXPECT_GT(outcomes[JobOutcome::OUTCOME_STARTS_LATER], 10);
-  EXPECT_GT(outcomes[JobOutcome::OUTCOME_WAITS], 20);
-  EXPECT_GT(started, 10);
+  EXPECT_GT(outcomes[JobOutcome::OUTCOME_STARTS], 15);
+  EXPECT_GT(outcomes[JobOutcome::OUTCOME_MAKES_ROOM], 5);
+  EXPECT_GT(outcomes[JobOutcome::OUTCOME_STARTS_LATER], 5);
+  EXPECT_GT(outcomes[JobOutcome::OUTCOME_WAITS], 15);
+  EXPECT_GT(started, 5);
 }
 
 // Where rounds do not follow each other at once.
 TEST(WhatIfPropertyTest, WhatItSaysOfALargeFleetIsWhatThenHappens) {
-  for (uint64_t seed = 1; seed <= 10; ++seed) {
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     World world(seed, /*nodes=*/150);
     world.Run(/*ask=*/false);
@@ -294,7 +294,7 @@ TEST(WhatIfPropertyTest, WhatItSaysOfALargeFleetIsWhatThenHappens) {
 }
 
 TEST(WhatIfPropertyTest, AskingChangesNothing) {
-  for (uint64_t seed = 1; seed <= 10; ++seed) {
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     World asked(seed);
     asked.Run(/*ask=*/true);

@@ -35,7 +35,7 @@ TEST(SimulationTextTest, HasARowForEachJobAndNamesWhoEnds) {
             "a.yaml  STARTS        now        starts on 2 nodes of clusters/a; its data is taken "
             "to be there\n"
             "b.yaml  MAKES ROOM    -          2 Jobs are being ended\n"
-            "c.yaml  STARTS LATER  <14m0s?    lacks cpu\n"
+            "c.yaml  STARTS LATER  <14m?      lacks\\x0acpu\n"
             "\n"
             "b.yaml ends 2 Jobs: projects/p/jobs/v, …\n");
 }

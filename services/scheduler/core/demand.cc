@@ -12,9 +12,8 @@ namespace capstan::scheduler {
 using capstan::scheduler::v1::DemandClass;
 using capstan::scheduler::v1::DemandTotal;
 using capstan::scheduler::v1::Job;
-using capstan::scheduler::v1::Topology;
+using capstan::scheduler::v1::TaskGroup;
 using capstan::scheduler::v1::UnmetDemand;
-using capstan::type::v1::Resources;
 
 namespace {
 
@@ -38,6 +37,20 @@ void AddTimes(const Amounts& each, int64_t times, Amounts* sum) {
 int BandOf(int priority) {
   const int offset = priority % kPriorityBand;
   return priority - (offset < 0 ? offset + kPriorityBand : offset);
+}
+
+// Equal for groups whose Tasks need the same.
+std::string ShapeKey(const TaskGroup& group) {
+  const auto& resources = group.resources();
+  std::string key = absl::StrCat(group.topology().required(), ",", resources.cpu_millis(), ",",
+                                 resources.memory_bytes());
+  // A map's own order is none.
+  const std::map<std::string, int64_t> accelerators(resources.accelerators().begin(),
+                                                    resources.accelerators().end());
+  for (const auto& [name, count] : accelerators) {
+    if (count != 0) absl::StrAppend(&key, ",", name, "=", count);
+  }
+  return key;
 }
 
 }  // namespace
@@ -84,39 +97,43 @@ absl::optional<DemandBook::Why> DemandBook::WhyOf(const JobEntry& job, absl::Tim
 DemandBook::Classes::iterator DemandBook::ClassOf(const JobEntry& job,
                                                   std::vector<int64_t>* tasks) {
   const auto& spec = job.spec.spec();
+  std::vector<std::string> clusters(spec.clusters().begin(), spec.clusters().end());
+  if (!job.state.data_cluster().empty()) clusters = {job.state.data_cluster()};
+  std::sort(clusters.begin(), clusters.end());
+  clusters.erase(std::unique(clusters.begin(), clusters.end()), clusters.end());
+  // By shape: TaskGroups with equal needs are one, whatever their order and names.
+  std::vector<std::pair<std::string, const TaskGroup*>> groups;
+  groups.reserve(spec.task_groups_size());
+  for (const TaskGroup& group : spec.task_groups()) {
+    groups.emplace_back(ShapeKey(group), &group);
+  }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::string key =
+      absl::StrCat(spec.queue(), "|", BandOf(spec.priority()), "|", spec.topology().required());
+  for (const std::string& cluster : clusters) absl::StrAppend(&key, "|", cluster);
+  std::vector<const TaskGroup*> shapes;
+  tasks->clear();
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (i == 0 || groups[i].first != groups[i - 1].first) {
+      absl::StrAppend(&key, ";", groups[i].first);
+      shapes.push_back(groups[i].second);
+      tasks->push_back(0);
+    }
+    tasks->back() += groups[i].second->replicas();
+  }
+  const auto known = classes_.find(key);
+  if (known != classes_.end()) return known;
   Class made;
+  for (const TaskGroup* group : shapes) {
+    made.shapes.push_back({Amounts::From(group->resources()), group->topology().required()});
+  }
   made.required = spec.topology().required();
+  made.clusters = std::move(clusters);
   made.queue = spec.queue();
   made.min_priority = BandOf(spec.priority());
-  if (!job.state.data_cluster().empty()) {
-    made.clusters = {job.state.data_cluster()};
-  } else {
-    const std::set<std::string> clusters(spec.clusters().begin(), spec.clusters().end());
-    made.clusters = {clusters.begin(), clusters.end()};
-  }
-  // TaskGroups with equal needs are one shape, whatever their order and names.
-  std::map<std::string, std::pair<Shape, int64_t>> shapes;
-  for (const auto& group : spec.task_groups()) {
-    Shape shape{Amounts::From(group.resources()), group.topology().required()};
-    std::string key =
-        absl::StrCat(shape.required, ",", shape.each.cpu_millis, ",", shape.each.memory_bytes);
-    for (const auto& [name, count] : shape.each.accelerators) {
-      absl::StrAppend(&key, ",", name, "=", count);
-    }
-    auto& [same, count] = shapes[key];
-    same = std::move(shape);
-    count += group.replicas();
-  }
-  std::string key = absl::StrCat(made.queue, "|", made.min_priority, "|", made.required);
-  for (const std::string& cluster : made.clusters) absl::StrAppend(&key, "|", cluster);
-  tasks->clear();
-  for (auto& [shape_key, shape] : shapes) {
-    absl::StrAppend(&key, ";", shape_key);
-    made.shapes.push_back(std::move(shape.first));
-    tasks->push_back(shape.second);
-  }
-  made.current.tasks.resize(made.shapes.size());
-  made.told.tasks.resize(made.shapes.size());
+  made.current.tasks.resize(shapes.size());
+  made.told.tasks.resize(shapes.size());
   return classes_.emplace(std::move(key), std::move(made)).first;
 }
 

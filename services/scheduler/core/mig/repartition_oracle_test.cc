@@ -215,5 +215,87 @@ TEST(RepartitionOracleTest, PlansOfLargerFleetsAreSafeAndTheSameEachTime) {
   EXPECT_GT(found, 50);
 }
 
+// What an act makes of the instances.
+void Carry(const Act& act, RepartitionRequest& fleet) {
+  std::vector<Instance>& instances = fleet.instances;
+  switch (act.kind) {
+    case Act::Kind::kStop:
+      for (Instance& instance : instances) {
+        if (instance.holder == act.gang) instance.holder = kNobody;
+      }
+      break;
+    case Act::Kind::kDestroy:
+      instances.erase(
+          std::remove_if(instances.begin(), instances.end(),
+                         [&act](const Instance& each) { return each.place == act.place; }),
+          instances.end());
+      break;
+    case Act::Kind::kCreate:
+      instances.push_back({act.place, kNobody});
+      break;
+    case Act::Kind::kStart:
+      for (Instance& instance : instances) {
+        const bool mine =
+            std::find(act.places.begin(), act.places.end(), instance.place) != act.places.end();
+        if (mine) instance.holder = act.gang;
+      }
+      break;
+    case Act::Kind::kCordon:
+    case Act::Kind::kUncordon:
+      break;
+  }
+}
+
+// Tasks start, end, and others make way for them, for long: never an illegal state, and all that is
+// kept here agrees with what the plans say.
+TEST(RepartitionOracleTest, LivesOfPlacingFreeingAndRepartitioning) {
+  const StateTable table(FindDeviceModel("H100-80GB").value());
+  const Packing packing(&table, EvenDemand(table.model()));
+  int plans = 0;
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    Random random(seed);
+    RepartitionRequest fleet;
+    fleet.gpus = 3;
+    for (int step = 0; step < 60; ++step) {
+      if (random.OneIn(3) && !fleet.instances.empty()) {
+        // The gang that holds a random instance ends, or an unused one is destroyed.
+        const size_t which = random.Below(fleet.instances.size());
+        const int holder = fleet.instances[which].holder;
+        if (holder == kNobody) {
+          fleet.instances.erase(fleet.instances.begin() + static_cast<std::ptrdiff_t>(which));
+        }
+        for (Instance& instance : fleet.instances) {
+          if (instance.holder == holder) instance.holder = kNobody;
+        }
+        continue;
+      }
+      fleet.wanted = {static_cast<int>(random.Below(table.model().profiles.size()))};
+      const auto plan = PlanRepartition(packing, fleet).value();
+      if (!plan.has_value()) continue;
+      ++plans;
+      ASSERT_EQ(WhatIsWrong(table, fleet, *plan), "") << seed << " step " << step;
+      for (const Act& act : plan->acts) Carry(act, fleet);
+      HoldingGang gang;
+      const int64_t lost = random.Between(0, 20);
+      if (!random.OneIn(3)) gang.move_cost = lost;
+      if (!random.OneIn(3)) gang.evict_cost = lost + 5;
+      fleet.gangs.push_back(gang);
+      for (Instance& instance : fleet.instances) {
+        if (instance.place == plan->granted[0]) {
+          ASSERT_EQ(instance.holder, kNobody);
+          instance.holder = static_cast<int>(fleet.gangs.size()) - 1;
+        }
+      }
+      std::vector<std::vector<Position>> gpus(fleet.gpus);
+      for (const Instance& instance : fleet.instances) {
+        gpus[instance.place.gpu].push_back(
+            table.positions()[static_cast<size_t>(instance.place.position)]);
+      }
+      for (const std::vector<Position>& gpu : gpus) ASSERT_TRUE(table.FromPositions(gpu).ok());
+    }
+  }
+  EXPECT_GT(plans, 200);
+}
+
 }  // namespace
 }  // namespace capstan::scheduler::mig

@@ -194,6 +194,11 @@ TEST(ReferenceVectorsTest, NothingStandsBesideTwoThrees) {
   EXPECT_FALSE(Takes(table, With(table, {"3g.20gb@0"}), "1g.5gb@3"));
 }
 
+TEST(StateTableTest, StatesOfWholeTables) {
+  EXPECT_EQ(Count(StateTable(Model("H100-80GB"))), (Counts{2319, 239, 64}));
+  EXPECT_EQ(Count(StateTable(Model("A30-24GB"))), (Counts{76, 17, 8}));
+}
+
 TEST(StateTableTest, SecondCountBySlicesAgrees) {
   for (const DeviceModel& model : DeviceModels()) {
     EXPECT_EQ(Count(StateTable(model)), CountBySlices(model)) << model.name;

@@ -1,5 +1,7 @@
 #include "services/scheduler/core/leases.h"
 
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
@@ -35,6 +37,26 @@ TEST(LeaseTableTest, ANodeReportedSilentIsBoundByTheReportHoweverLongItsExecutor
   table.ReportNode({"c", "n"}, false, At(absl::Hours(3)));
   table.Heard("c", At(absl::Hours(3)));
   EXPECT_EQ(table.ConfirmedBound({"c", "n"}), At(absl::Hours(3)));
+}
+
+TEST(LeaseTableTest, NamesThoseThatAreSilentOrWhoseExecutorIsEachOnceAndInOrder) {
+  LeaseTable table((CoreConfig()));
+  for (const char* cluster : {"a", "b"}) {
+    table.AddCluster(cluster, At(absl::ZeroDuration()));
+    table.AddNode({cluster, "n1"}, false, false, At(absl::ZeroDuration()));
+    table.AddNode({cluster, "n2"}, true, false, At(absl::ZeroDuration()));
+  }
+  EXPECT_EQ(table.SilentNodes(), (std::vector<NodeId>{{"a", "n2"}, {"b", "n2"}}));
+  table.Heard("b", At(absl::Seconds(10)));
+  table.Expire(At(absl::Seconds(15)));
+  EXPECT_EQ(table.SilentNodes(), (std::vector<NodeId>{{"a", "n1"}, {"a", "n2"}, {"b", "n2"}}));
+  table.ReportNode({"b", "n2"}, false, At(absl::Seconds(16)));
+  table.ReportNode({"a", "n1"}, true, At(absl::Seconds(16)));
+  EXPECT_EQ(table.SilentNodes(), (std::vector<NodeId>{{"a", "n1"}, {"a", "n2"}}));
+  table.Heard("a", At(absl::Seconds(17)));
+  EXPECT_EQ(table.SilentNodes(), (std::vector<NodeId>{{"a", "n1"}, {"a", "n2"}}));
+  for (const char* node : {"n1", "n2"}) table.ReportNode({"a", node}, false, At(absl::Hours(1)));
+  EXPECT_TRUE(table.SilentNodes().empty());
 }
 
 TEST(LeaseTableTest, WhatIsUnknownIsNeverGivenUp) {

@@ -71,8 +71,6 @@ class QueueBook {
   bool IsPrecededByFresh(const JobEntry& job) const;
   // Someone waits in another Queue.
   bool AnyOutside(const JobEntry& job) const;
-  // Different kinds of what waits.
-  size_t kinds() const { return kind_ids_.size(); }
 
   // Counts what was in use until now where that has changed; to be called once everything that
   // happens now has. Returns the ids of the Queues of which UsageOf is more than what time made of

@@ -3,6 +3,7 @@
 #include <array>
 #include <limits>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "libs/status/error.h"
@@ -165,7 +166,9 @@ std::string FormatMillis(int64_t millis) {
 
 absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text) {
   absl::Duration duration;
-  if (text.size() > kMaxTextLength || !absl::ParseDuration(text, &duration)) {
+  // A plus says nothing, and would let one duration have two spellings.
+  if (text.size() > kMaxTextLength || absl::StartsWith(text, "+") ||
+      !absl::ParseDuration(text, &duration)) {
     const std::string shown(text.substr(0, kMaxTextLength));
     return status::Error(absl::StatusCode::kInvalidArgument, "INVALID_DURATION",
                          absl::StrCat("'", shown, "' is not a duration such as 30s, 15m or 1h30m"),

@@ -99,7 +99,7 @@ TEST(DurationTest, ParsesAndRefuses) {
   EXPECT_EQ(ParseDuration("1h30m").value(), absl::Minutes(90));
   EXPECT_EQ(ParseDuration("1.5s").value(), absl::Milliseconds(1500));
   EXPECT_EQ(ParseDuration("0").value(), absl::ZeroDuration());
-  for (const char* text : {"", "30", "-1s", "inf", "1y", "s", "9999999999h", "1d"}) {
+  for (const char* text : {"", "30", "-1s", "+1s", "inf", "1y", "s", "9999999999h", "1d"}) {
     EXPECT_EQ(status::Reason(ParseDuration(text).status()), "INVALID_DURATION") << text;
   }
 }

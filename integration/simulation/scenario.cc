@@ -88,6 +88,12 @@ void Scenario::PlanJobs() {
         together.mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_NODE);
         *job->spec.add_task_groups() = std::move(beside);
       }
+      if (i % 8 == 3) {
+        job->spec.mutable_task_groups(0)->set_replicas(1);
+        job->spec.mutable_array()->set_size(3);
+        job->spec.mutable_array()->set_max_parallel(2);
+      }
+      if (i % 8 == 5) job->spec.set_singleton("one");
     }
     Fleet::Done done = nullptr;
     if (world_.random().OneIn(8)) {

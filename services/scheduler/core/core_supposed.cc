@@ -39,19 +39,11 @@ std::unique_ptr<SchedulerCore> SchedulerCore::Suppose(const CoreConfig& config, 
   }
   // The states of Nodes are those that the leader stored.
   core->clusters_unheard_.clear();
-  const std::set<OrderKey> fresh = core->fresh_;
-  for (const OrderKey& key : fresh) {
-    const JobEntry& job = *core->FindJob(std::get<2>(key));
-    const std::string& reason = job.state.reason();
-    if (reason == "QUEUE_RATE") {
-      for (int i = 0; i < kMaxBurstUsed && !core->queue_book_.StartWait(job).has_value(); ++i) {
-        core->queue_book_.TakeStart(job);
-      }
+  for (const auto& [uid, job] : core->model_.jobs) {
+    if (job.state.reason() != "QUEUE_RATE" || !core->queue_book_.IsWaiting(job)) continue;
+    for (int i = 0; i < kMaxBurstUsed && !core->queue_book_.StartWait(job).has_value(); ++i) {
+      core->queue_book_.TakeStart(job);
     }
-    // One that was ended for another may not have been tried since.
-    if (reason == "WAITING" || reason == "PREEMPTED") continue;
-    core->fresh_.erase(key);
-    core->queue_book_.SetTried(job);
   }
   return core;
 }

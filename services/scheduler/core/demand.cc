@@ -67,6 +67,7 @@ const std::array<const char*, DemandBook::kWhyCount>& DemandBook::Names() {
                                                                 "QUEUE_HELD",
                                                                 "BACK_OFF",
                                                                 "DEPENDENCY",
+                                                                "ARRAY_LIMIT",
                                                                 "AWAITING_DATA",
                                                                 "OTHER",
                                                                 "TOO_NEW"};

@@ -92,6 +92,7 @@ class DemandBook {
     kQueueHeld,
     kBackOff,
     kDependency,
+    kArrayLimit,
     kAwaitingData,
     kOther,
     // Never of a Job itself: one that waits for Nodes, but not for long enough.

@@ -175,8 +175,8 @@ TEST_F(DemandTest, GangsThatNeedOtherNodesAreToldApart) {
 
 TEST_F(DemandTest, WhatNoNodeWouldHelpIsHeldBackAtOnce) {
   Submit("a", SpecOf(1, 1000), "INSUFFICIENT_RESOURCES");
-  for (const char* cause : {"QUEUE_LIMIT", "QUEUE_HELD", "BACK_OFF", "DEPENDENCY", "AWAITING_DATA",
-                            "A_REASON_OF_A_LATER_VERSION"}) {
+  for (const char* cause : {"QUEUE_LIMIT", "QUEUE_HELD", "BACK_OFF", "DEPENDENCY", "ARRAY_LIMIT",
+                            "AWAITING_DATA", "A_REASON_OF_A_LATER_VERSION"}) {
     SCOPED_TRACE(cause);
     Set("a", "INSUFFICIENT_RESOURCES");
     Run(absl::Seconds(30));

@@ -23,7 +23,6 @@ namespace {
 using capstan::scheduler::v1::Job;
 using capstan::scheduler::v1::JobDependency;
 using capstan::scheduler::v1::JobSpec;
-using capstan::type::v1::DesiredTask;
 using capstan::type::v1::TaskEnd;
 
 JobSpec Array(int size, int max_parallel = 0) {

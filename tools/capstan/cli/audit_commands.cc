@@ -11,9 +11,9 @@
 #include "proto/capstan/event/v1/audit.pb.h"
 #include "tools/capstan/cli/audit_chain.h"
 #include "tools/capstan/cli/call.h"
+#include "tools/capstan/cli/connection.h"
 #include "tools/capstan/cli/exit_code.h"
 #include "tools/capstan/cli/human_format.h"
-#include "tools/capstan/cli/platform.h"
 #include "tools/capstan/cli/printer.h"
 #include "tools/capstan/cli/project_commands.h"
 #include "tools/capstan/cli/signed_heads.h"
@@ -60,11 +60,10 @@ absl::Status VerifyAudit(const VerifyOptions& options, Invocation& invocation) {
   // What the chain must reach is read first: it may grow while it is read.
   CAPSTAN_ASSIGN_OR_RETURN(const SignedHeads from,
                            ReadHeads(options.heads, options.trust_bundle, invocation));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("credentials"));
-  const auto stub = AuditService::NewStub(channel);
-  CAPSTAN_ASSIGN_OR_RETURN(const AuditHead head, Call(stub.get(), &AuditService::Stub::GetAuditHead,
-                                                      GetAuditHeadRequest(), Terms(invocation)));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<AuditService>(invocation, "credentials"));
+  CAPSTAN_ASSIGN_OR_RETURN(const AuditHead head,
+                           Call(connection.stub.get(), &AuditService::Stub::GetAuditHead,
+                                GetAuditHeadRequest(), Terms(invocation)));
   AuditChain chain;
   if (head.sequence() > 0) chain.Expect(head.sequence(), head.hash(), "its head");
   AuditHeadStatement newest;
@@ -82,8 +81,8 @@ absl::Status VerifyAudit(const VerifyOptions& options, Invocation& invocation) {
   request.set_page_size(1000);
   do {
     CAPSTAN_ASSIGN_OR_RETURN(
-        const auto page,
-        Call(stub.get(), &AuditService::Stub::ListAuditRecords, request, Terms(invocation)));
+        const auto page, Call(connection.stub.get(), &AuditService::Stub::ListAuditRecords, request,
+                              Terms(invocation)));
     for (const std::string& stored : page.records()) {
       const absl::StatusOr<AuditRecord> record = chain.Append(stored);
       if (!record.ok()) return Failed(record.status().message());
@@ -102,14 +101,12 @@ absl::Status VerifyAudit(const VerifyOptions& options, Invocation& invocation) {
 }
 
 absl::Status ListAudit(const ListAuditOptions& options, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("credentials"));
-  const auto stub = AuditService::NewStub(channel);
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<AuditService>(invocation, "credentials"));
   ListAuditRecordsRequest request;
   request.set_start_sequence(options.from);
   if (options.from == 0) {
     CAPSTAN_ASSIGN_OR_RETURN(const AuditHead head,
-                             Call(stub.get(), &AuditService::Stub::GetAuditHead,
+                             Call(connection.stub.get(), &AuditService::Stub::GetAuditHead,
                                   GetAuditHeadRequest(), Terms(invocation)));
     request.set_start_sequence(std::max<int64_t>(1, head.sequence() - options.limit + 1));
   }
@@ -118,8 +115,8 @@ absl::Status ListAudit(const ListAuditOptions& options, Invocation& invocation) 
     request.set_page_size(static_cast<int32_t>(
         std::min<int64_t>(1000, options.limit - static_cast<int64_t>(all.size()))));
     CAPSTAN_ASSIGN_OR_RETURN(
-        const auto page,
-        Call(stub.get(), &AuditService::Stub::ListAuditRecords, request, Terms(invocation)));
+        const auto page, Call(connection.stub.get(), &AuditService::Stub::ListAuditRecords, request,
+                              Terms(invocation)));
     for (const std::string& stored : page.records()) {
       if (!all.emplace_back().ParseFromString(stored)) {
         return Failed("a record cannot be read; see `capstan audit verify`");
@@ -147,11 +144,10 @@ absl::Status ListAudit(const ListAuditOptions& options, Invocation& invocation) 
 }
 
 absl::Status ShowAuditHead(Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("credentials"));
-  const auto stub = AuditService::NewStub(channel);
-  CAPSTAN_ASSIGN_OR_RETURN(const AuditHead head, Call(stub.get(), &AuditService::Stub::GetAuditHead,
-                                                      GetAuditHeadRequest(), Terms(invocation)));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<AuditService>(invocation, "credentials"));
+  CAPSTAN_ASSIGN_OR_RETURN(const AuditHead head,
+                           Call(connection.stub.get(), &AuditService::Stub::GetAuditHead,
+                                GetAuditHeadRequest(), Terms(invocation)));
   return PrintResource<AuditHead>(invocation, head, [](const AuditHead& shown) {
     return absl::StrCat("record ", shown.sequence(), " of chain '", WithoutControls(shown.chain()),
                         "' hashes to ", absl::BytesToHexString(absl::string_view(shown.hash())),

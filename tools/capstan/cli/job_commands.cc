@@ -1,7 +1,6 @@
 #include "tools/capstan/cli/job_commands.h"
 
 #include <map>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "tools/capstan/cli/archived_jobs.h"
 #include "tools/capstan/cli/call.h"
 #include "tools/capstan/cli/command_loop.h"
+#include "tools/capstan/cli/connection.h"
 #include "tools/capstan/cli/exit_code.h"
 #include "tools/capstan/cli/human_format.h"
 #include "tools/capstan/cli/job_follow.h"
@@ -33,20 +33,6 @@ using scheduler::v1::ExplainJobResponse;
 using scheduler::v1::Job;
 using scheduler::v1::JobService;
 using scheduler::v1::ListJobsRequest;
-
-// A stub and what it needs to live.
-struct Jobs {
-  std::unique_ptr<Platform> platform;
-  std::unique_ptr<JobService::Stub> stub;
-};
-
-absl::StatusOr<Jobs> Connect(const Invocation& invocation) {
-  Jobs jobs;
-  CAPSTAN_ASSIGN_OR_RETURN(jobs.platform, Platform::Open(invocation));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, jobs.platform->Channel("scheduler"));
-  jobs.stub = JobService::NewStub(channel);
-  return jobs;
-}
 
 std::string TimeOfDay(absl::Time time) {
   return absl::FormatTime("%H:%M:%S", time, absl::LocalTimeZone());
@@ -107,7 +93,7 @@ absl::Status WatchJobs(const ListJobsOptions& options, Platform* platform, Invoc
 }  // namespace
 
 absl::Status ListJobs(const ListJobsOptions& options, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const Jobs jobs, Connect(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto jobs, Connect<JobService>(invocation, "scheduler"));
   if (options.watch) return WatchJobs(options, jobs.platform.get(), invocation);
   ListJobsRequest request;
   request.set_parent(ProjectParent(invocation.project));
@@ -168,7 +154,7 @@ absl::Status WatchJob(const std::string& name, bool with_log, Invocation& invoca
 }
 
 absl::Status ExplainJob(const std::string& name, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const Jobs jobs, Connect(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto jobs, Connect<JobService>(invocation, "scheduler"));
   ExplainJobRequest request;
   request.set_name(InProject(invocation.project, "jobs", name));
   CAPSTAN_ASSIGN_OR_RETURN(
@@ -185,7 +171,7 @@ absl::Status ExplainJob(const std::string& name, Invocation& invocation) {
 }
 
 absl::Status CancelJob(const CancelOptions& options, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const Jobs jobs, Connect(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto jobs, Connect<JobService>(invocation, "scheduler"));
   CancelJobRequest request;
   request.set_name(InProject(invocation.project, "jobs", options.name));
   CAPSTAN_ASSIGN_OR_RETURN(

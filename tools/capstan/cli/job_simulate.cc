@@ -13,10 +13,10 @@
 #include "libs/status/status_macros.h"
 #include "proto/capstan/scheduler/v1/job_service.grpc.pb.h"
 #include "tools/capstan/cli/call.h"
+#include "tools/capstan/cli/connection.h"
 #include "tools/capstan/cli/human_format.h"
 #include "tools/capstan/cli/job_submit.h"
 #include "tools/capstan/cli/names.h"
-#include "tools/capstan/cli/platform.h"
 #include "tools/capstan/cli/printer.h"
 #include "tools/capstan/cli/simulation_text.h"
 #include "tools/capstan/cli/submit_file.h"
@@ -101,11 +101,9 @@ absl::Status SimulateJobs(const SimulateOptions& options, Invocation& invocation
   for (const std::string& node : options.uncordon) {
     request.add_node_changes()->set_uncordon(NodeResource(node));
   }
-  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("scheduler"));
-  const auto stub = JobService::NewStub(channel);
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<JobService>(invocation, "scheduler"));
   const absl::StatusOr<SimulatePlacementResponse> response =
-      Call(stub.get(), &JobService::Stub::SimulatePlacement, request, Terms(invocation));
+      Call(connection.stub.get(), &JobService::Stub::SimulatePlacement, request, Terms(invocation));
   if (!response.ok()) return Located(response.status(), submissions);
   if (invocation.output.format == OutputFormat::kName) {
     for (const auto& job : response->jobs()) *invocation.out << job.reason() << "\n";

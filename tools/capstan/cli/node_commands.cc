@@ -1,5 +1,4 @@
 #include <map>
-#include <memory>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -10,11 +9,11 @@
 #include "proto/capstan/scheduler/v1/node.grpc.pb.h"
 #include "tools/capstan/cli/call.h"
 #include "tools/capstan/cli/command_loop.h"
+#include "tools/capstan/cli/connection.h"
 #include "tools/capstan/cli/fleet_commands.h"
 #include "tools/capstan/cli/human_format.h"
 #include "tools/capstan/cli/names.h"
 #include "tools/capstan/cli/node_follow.h"
-#include "tools/capstan/cli/platform.h"
 #include "tools/capstan/cli/printer.h"
 
 namespace capstan::cli {
@@ -28,19 +27,6 @@ using scheduler::v1::Node;
 using scheduler::v1::NodeService;
 using scheduler::v1::UncordonNodeRequest;
 using type::v1::NodeObservation;
-
-struct Nodes {
-  std::unique_ptr<Platform> platform;
-  std::unique_ptr<NodeService::Stub> stub;
-};
-
-absl::StatusOr<Nodes> Connect(const Invocation& invocation) {
-  Nodes nodes;
-  CAPSTAN_ASSIGN_OR_RETURN(nodes.platform, Platform::Open(invocation));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, nodes.platform->Channel("scheduler"));
-  nodes.stub = NodeService::NewStub(channel);
-  return nodes;
-}
 
 std::string Share(const std::string& used, const std::string& all) {
   return absl::StrCat(used, "/", all);
@@ -160,7 +146,7 @@ absl::Status PrintNode(const Invocation& invocation, const Node& node) {
   return PrintResource<Node>(invocation, node, NodeLine);
 }
 
-absl::Status WatchNodes(const Nodes& nodes, const std::string& parent, Invocation& invocation) {
+absl::Status WatchNodes(const Connection<NodeService>& nodes, const std::string& parent, Invocation& invocation) {
   CommandLoop loop(invocation.clock, invocation.random);
   return loop.Run([&] {
     const absl::Status begun = FollowNodes(
@@ -181,7 +167,7 @@ absl::Status WatchNodes(const Nodes& nodes, const std::string& parent, Invocatio
 }  // namespace
 
 absl::Status ListNodes(const ListNodesOptions& options, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const Nodes nodes, Connect(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto nodes, Connect<NodeService>(invocation, "scheduler"));
   const std::string parent = absl::StrCat("clusters/", LastSegment(options.cluster));
   if (options.watch) return WatchNodes(nodes, parent, invocation);
   ListNodesRequest request;
@@ -197,7 +183,7 @@ absl::Status ListNodes(const ListNodesOptions& options, Invocation& invocation) 
 }
 
 absl::Status GetNode(const std::string& name, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const Nodes nodes, Connect(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto nodes, Connect<NodeService>(invocation, "scheduler"));
   GetNodeRequest request;
   request.set_name(NodeResource(name));
   CAPSTAN_ASSIGN_OR_RETURN(const Node node, Call(nodes.stub.get(), &NodeService::Stub::GetNode,
@@ -208,7 +194,7 @@ absl::Status GetNode(const std::string& name, Invocation& invocation) {
 }
 
 absl::Status ConfirmSilence(Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const Nodes nodes, Connect(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto nodes, Connect<NodeService>(invocation, "scheduler"));
   CAPSTAN_RETURN_IF_ERROR(Call(nodes.stub.get(), &NodeService::Stub::ConfirmSilence,
                                ConfirmSilenceRequest(), Terms(invocation))
                               .status());
@@ -218,7 +204,7 @@ absl::Status ConfirmSilence(Invocation& invocation) {
 
 absl::Status CordonNode(const std::string& name, const std::string& reason,
                         Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const Nodes nodes, Connect(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto nodes, Connect<NodeService>(invocation, "scheduler"));
   CordonNodeRequest request;
   request.set_name(NodeResource(name));
   request.set_reason(reason);
@@ -228,7 +214,7 @@ absl::Status CordonNode(const std::string& name, const std::string& reason,
 }
 
 absl::Status UncordonNode(const std::string& name, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const Nodes nodes, Connect(invocation));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto nodes, Connect<NodeService>(invocation, "scheduler"));
   UncordonNodeRequest request;
   request.set_name(NodeResource(name));
   CAPSTAN_ASSIGN_OR_RETURN(const Node node, Call(nodes.stub.get(), &NodeService::Stub::UncordonNode,

@@ -9,10 +9,10 @@
 #include "proto/capstan/clustermanager/v1/cluster.grpc.pb.h"
 #include "proto/capstan/scheduler/v1/queue.grpc.pb.h"
 #include "tools/capstan/cli/call.h"
+#include "tools/capstan/cli/connection.h"
 #include "tools/capstan/cli/fleet_commands.h"
 #include "tools/capstan/cli/human_format.h"
 #include "tools/capstan/cli/names.h"
-#include "tools/capstan/cli/platform.h"
 #include "tools/capstan/cli/printer.h"
 #include "tools/capstan/cli/quota_text.h"
 
@@ -81,9 +81,7 @@ absl::Status CreateQueue(const QueueOptions& options, Invocation& invocation) {
       AddQuotas(options.borrowing_limits, QuotaField::kBorrowingLimit, &wanted));
   CAPSTAN_RETURN_IF_ERROR(AddQuotas(options.lending_limits, QuotaField::kLendingLimit, &wanted));
   CAPSTAN_RETURN_IF_ERROR(SetRates(options, &wanted));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("scheduler"));
-  const auto stub = QueueService::NewStub(channel);
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<QueueService>(invocation, "scheduler"));
   request.set_queue_id(options.id);
   request.set_request_id(invocation.random->Uuid4());
   wanted.set_weight(options.weight);
@@ -98,23 +96,22 @@ absl::Status CreateQueue(const QueueOptions& options, Invocation& invocation) {
   for (const std::string& project : options.projects) {
     wanted.add_projects(ProjectParent(project));
   }
-  CAPSTAN_ASSIGN_OR_RETURN(const Queue queue, Call(stub.get(), &QueueService::Stub::CreateQueue,
-                                                   request, Terms(invocation)));
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const Queue queue,
+      Call(connection.stub.get(), &QueueService::Stub::CreateQueue, request, Terms(invocation)));
   return PrintResource<Queue>(
       invocation, queue, [](const Queue& made) { return absl::StrCat(made.name(), " created\n"); });
 }
 
 absl::Status UpdateQueue(const QueueOptions& options, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("scheduler"));
-  const auto stub = QueueService::NewStub(channel);
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<QueueService>(invocation, "scheduler"));
   GetQueueRequest get;
   get.set_name(absl::StrCat("queues/", absl::StripPrefix(options.id, "queues/")));
   UpdateQueueRequest request;
   Queue& wanted = *request.mutable_queue();
   // With its etag: what somebody else changes meanwhile is not overwritten.
-  CAPSTAN_ASSIGN_OR_RETURN(wanted,
-                           Call(stub.get(), &QueueService::Stub::GetQueue, get, Terms(invocation)));
+  CAPSTAN_ASSIGN_OR_RETURN(
+      wanted, Call(connection.stub.get(), &QueueService::Stub::GetQueue, get, Terms(invocation)));
   auto& paths = *request.mutable_update_mask();
   if (options.weight != 0) {
     wanted.set_weight(options.weight);
@@ -155,17 +152,16 @@ absl::Status UpdateQueue(const QueueOptions& options, Invocation& invocation) {
     return status::Error(absl::StatusCode::kInvalidArgument, "NOTHING_TO_CHANGE",
                          "expected at least one of the options, e.g. --weight 200");
   }
-  CAPSTAN_ASSIGN_OR_RETURN(const Queue queue, Call(stub.get(), &QueueService::Stub::UpdateQueue,
-                                                   request, Terms(invocation)));
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const Queue queue,
+      Call(connection.stub.get(), &QueueService::Stub::UpdateQueue, request, Terms(invocation)));
   return PrintResource<Queue>(
       invocation, queue, [](const Queue& made) { return absl::StrCat(made.name(), " changed\n"); });
 }
 
 absl::Status StopQueue(const std::string& name, const std::string& stop, bool set,
                        Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("scheduler"));
-  const auto stub = QueueService::NewStub(channel);
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<QueueService>(invocation, "scheduler"));
   UpdateQueueRequest request;
   Queue& wanted = *request.mutable_queue();
   wanted.set_name(absl::StrCat("queues/", absl::StripPrefix(name, "queues/")));
@@ -173,8 +169,9 @@ absl::Status StopQueue(const std::string& name, const std::string& stop, bool se
   if (stop == "hold") wanted.set_hold(set);
   if (stop == "drain") wanted.set_drain(set);
   request.mutable_update_mask()->add_paths(stop);
-  CAPSTAN_ASSIGN_OR_RETURN(const Queue queue, Call(stub.get(), &QueueService::Stub::UpdateQueue,
-                                                   request, Terms(invocation)));
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const Queue queue,
+      Call(connection.stub.get(), &QueueService::Stub::UpdateQueue, request, Terms(invocation)));
   return PrintResource<Queue>(invocation, queue, [](const Queue& made) {
     const std::string stops = StopsInWords(made);
     return absl::StrCat(made.name(), " ", stops == "-" ? "open" : stops, "\n");
@@ -182,14 +179,12 @@ absl::Status StopQueue(const std::string& name, const std::string& stop, bool se
 }
 
 absl::Status ListQueues(Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("scheduler"));
-  const auto stub = QueueService::NewStub(channel);
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<QueueService>(invocation, "scheduler"));
   ListQueuesRequest request;
   std::vector<Queue> all;
   do {
-    CAPSTAN_ASSIGN_OR_RETURN(
-        auto page, Call(stub.get(), &QueueService::Stub::ListQueues, request, Terms(invocation)));
+    CAPSTAN_ASSIGN_OR_RETURN(auto page, Call(connection.stub.get(), &QueueService::Stub::ListQueues,
+                                             request, Terms(invocation)));
     for (Queue& queue : *page.mutable_queues()) all.push_back(std::move(queue));
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
@@ -211,41 +206,39 @@ absl::Status ListQueues(Invocation& invocation) {
 }
 
 absl::Status GetQueue(const std::string& name, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("scheduler"));
-  const auto stub = QueueService::NewStub(channel);
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<QueueService>(invocation, "scheduler"));
   GetQueueRequest request;
   request.set_name(absl::StrCat("queues/", absl::StripPrefix(name, "queues/")));
-  CAPSTAN_ASSIGN_OR_RETURN(const Queue queue, Call(stub.get(), &QueueService::Stub::GetQueue,
-                                                   request, Terms(invocation)));
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const Queue queue,
+      Call(connection.stub.get(), &QueueService::Stub::GetQueue, request, Terms(invocation)));
   return PrintResource<Queue>(invocation, queue, [&](const Queue& shown) {
     return DescribeQueue(shown, invocation.clock->Read().wall, invocation.out_terminal);
   });
 }
 
 absl::Status GetCluster(const std::string& name, Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("cluster_manager"));
-  const auto stub = ClusterService::NewStub(channel);
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection,
+                           Connect<ClusterService>(invocation, "cluster_manager"));
   GetClusterRequest request;
   request.set_name(absl::StrCat("clusters/", absl::StripPrefix(name, "clusters/")));
   CAPSTAN_ASSIGN_OR_RETURN(
       const Cluster cluster,
-      Call(stub.get(), &ClusterService::Stub::GetCluster, request, Terms(invocation)));
+      Call(connection.stub.get(), &ClusterService::Stub::GetCluster, request, Terms(invocation)));
   return PrintResource<Cluster>(invocation, cluster, [&](const Cluster& shown) {
     return DescribeCluster(shown, invocation.clock->Read().wall, invocation.out_terminal);
   });
 }
 
 absl::Status ListClusters(Invocation& invocation) {
-  CAPSTAN_ASSIGN_OR_RETURN(const auto platform, Platform::Open(invocation));
-  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform->Channel("cluster_manager"));
-  const auto stub = ClusterService::NewStub(channel);
+  CAPSTAN_ASSIGN_OR_RETURN(const auto connection,
+                           Connect<ClusterService>(invocation, "cluster_manager"));
   ListClustersRequest request;
   std::vector<Cluster> all;
   do {
-    CAPSTAN_ASSIGN_OR_RETURN(auto page, Call(stub.get(), &ClusterService::Stub::ListClusters,
-                                             request, Terms(invocation)));
+    CAPSTAN_ASSIGN_OR_RETURN(
+        auto page, Call(connection.stub.get(), &ClusterService::Stub::ListClusters, request,
+                        Terms(invocation)));
     for (Cluster& cluster : *page.mutable_clusters()) all.push_back(std::move(cluster));
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,7 @@
 #include "libs/time/proto_time.h"
 #include "libs/time/simulated_clock.h"
 #include "services/scheduler/committed_view.h"
+#include "services/scheduler/core/demand.h"
 #include "services/scheduler/core/model.h"
 
 namespace capstan::scheduler {

@@ -8,9 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "libs/random/random.h"
+#include "libs/time/clock.h"
 #include "libs/time/proto_time.h"
+#include "proto/capstan/scheduler/v1/demand.pb.h"
+#include "proto/capstan/scheduler/v1/job.pb.h"
 #include "services/scheduler/core/core_harness.h"
 #include "services/scheduler/core/events.h"
+#include "services/scheduler/core/model.h"
 
 namespace capstan::scheduler {
 namespace {

@@ -413,6 +413,8 @@ TEST_F(ServerTest, WhatIsReadyTakesCallsAtOnce) {
 }
 
 TEST_F(ServerTest, AnActThatCannotBeAuditedDoesNotHappen) {
+  // It leads from here on, and has made its first Queue.
+  ASSERT_TRUE(Create(CreateRequest("a")).ok());
   audit_.status = absl::UnavailableError("disk full");
   pb::CreateQueueRequest request;
   request.set_queue_id("batch");

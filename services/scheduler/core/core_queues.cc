@@ -129,6 +129,13 @@ void SchedulerCore::On(const UpdateQueue& event) {
     making_room_.erase(key);
     Enqueue(job);
   }
+  // Those that wait for something else say from now on that they are held.
+  for (const auto& [uid, job] : model_.jobs) {
+    if (queue_book_.IsWaiting(job) && job.state.reason() != "QUEUE_HELD" &&
+        !QueueAbove(model_, QueueOf(job), StartsNothing).empty()) {
+      fresh_.insert(OrderOf(job));
+    }
+  }
   Write write;
   write.puts.push_back(PutQueue(event.queue_id, found->second));
   other_writes_.push_back(std::move(write));

@@ -188,6 +188,8 @@ TEST_F(SchedulerCoreQueueTest, AHeldQueueTakesJobsAndStartsNone) {
   ASSERT_TRUE(Create("team", Below("")).ok());
   ASSERT_TRUE(Create("part", Below("team")).ok());
   RunJob("before", In("part"));
+  Submit("large", In("part", 80));
+  ASSERT_EQ(ReasonOf("large"), "INSUFFICIENT_RESOURCES");
   Queue change;
   change.set_hold(true);
   ASSERT_TRUE(Update("team", {"hold"}, change).ok());
@@ -196,6 +198,7 @@ TEST_F(SchedulerCoreQueueTest, AHeldQueueTakesJobsAndStartsNone) {
   EXPECT_EQ(ReasonOf("held"), "QUEUE_HELD");
   EXPECT_EQ(harness_.job("held").state.message(),
             "queues/team is held or drained: nothing starts in it");
+  EXPECT_EQ(ReasonOf("large"), "QUEUE_HELD");
   EXPECT_EQ(StateOf("before"), Job::STATE_RUNNING);
   EXPECT_EQ(StateOf("other"), Job::STATE_PREPARING);
   // Nobody is woken for it, under this leader or the next.
@@ -209,6 +212,7 @@ TEST_F(SchedulerCoreQueueTest, AHeldQueueTakesJobsAndStartsNone) {
   change.set_hold(false);
   ASSERT_TRUE(Update("team", {"hold"}, change).ok());
   EXPECT_EQ(StateOf("held"), Job::STATE_PREPARING);
+  EXPECT_EQ(ReasonOf("large"), "INSUFFICIENT_RESOURCES");
 }
 
 TEST_F(SchedulerCoreQueueTest, ACordonedQueueTakesNoJobsAndGoesOn) {

@@ -12,7 +12,6 @@
 namespace capstan::integration {
 namespace {
 
-using scheduler::v1::Job;
 using ::testing::HasSubstr;
 
 class DemandTest : public ::testing::Test {

@@ -309,10 +309,10 @@ grpc::ServerUnaryReactor* JobService::SimulatePlacement(grpc::CallbackServerCont
             return;
           }
           ++simulations_;
+          SimulatedState state = StateForSimulation(deps_.view->model(), asked);
           deps_.simulations->Post(
-              [this, state = StateForSimulation(deps_.view->model(), asked),
-               now = deps_.strand->clock().Read(), asked = std::move(asked),
-               submitter = std::move(submitter),
+              [this, state = std::move(state), now = deps_.strand->clock().Read(),
+               asked = std::move(asked), submitter = std::move(submitter),
                answer = rpc::RespondWith(response, std::move(finish))]() mutable {
                 auto outcome =
                     scheduler::SimulatePlacement(config_, std::move(state), asked, submitter, now);

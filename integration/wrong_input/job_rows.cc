@@ -201,9 +201,9 @@ std::vector<Row> JobRows() {
       {"a negative array", create, WithSpec("array { size: -1 }"), kInvalid, "job.spec.array.size",
        "-1"},
       {"an array of too large Jobs", create,
-       WithSpec("array { size: 1000 } labels { key: 'l' value: '" + std::string(256, 'x') +
-                "' } datasets { dataset: 'projects/default/datasets/" + std::string(20'000, 'd') +
-                "' }"),
+       CreateJob(GoodJob("array { size: 1000 }",
+                         Group("name: 'w' replicas: 1 env { key: 'LONG' value: '" +
+                               std::string(20'000, 'x') + "' }"))),
        kInvalid, "job.spec.array.size", "16777216"},
       {"an array with a negative bound", create, WithSpec("array { size: 2 max_parallel: -1 }"),
        kInvalid, "job.spec.array.max_parallel", "-1"},

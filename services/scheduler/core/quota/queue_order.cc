@@ -79,13 +79,13 @@ bool QueueOrder::IsBehind(const Lane& a, const Lane& b) {
 
 void QueueOrder::AddLane(Merge* merge, Lane lane) {
   if (lane.next == lane.gangs->end()) return;
-  merge->lanes.push_back(std::move(lane));
+  merge->lanes.push_back(lane);
   std::push_heap(merge->lanes.begin(), merge->lanes.end(), IsBehind);
 }
 
 QueueOrder::Lane QueueOrder::TakeHead(Merge* merge) {
   std::pop_heap(merge->lanes.begin(), merge->lanes.end(), IsBehind);
-  Lane lane = std::move(merge->lanes.back());
+  const Lane lane = merge->lanes.back();
   merge->lanes.pop_back();
   return lane;
 }
@@ -114,10 +114,10 @@ void QueueOrder::Unpark(int leaf) {
   std::vector<Lane> parked = std::exchange(merge.parked, {});
   for (Lane& lane : parked) {
     if (!all && IsPassed(lane)) {
-      merge.parked.push_back(std::move(lane));
+      merge.parked.push_back(lane);
     } else if (lane.kind->priority <= priority) {
       if (lane.kind->priority == priority) lane.next = lane.gangs->upper_bound(submit_order);
-      AddLane(&merge, std::move(lane));
+      AddLane(&merge, lane);
     }
   }
 }
@@ -134,7 +134,7 @@ void QueueOrder::Pass(int leaf, bool started, int64_t passed_until) {
   if (!started) merge.turned.insert(lane.kind->request);
   lane.passed_until = std::max(lane.passed_until, passed_until);
   ++lane.next;
-  AddLane(&merge, std::move(lane));
+  AddLane(&merge, lane);
   Advance(leaf);
 }
 

@@ -146,7 +146,8 @@ absl::Status PrintNode(const Invocation& invocation, const Node& node) {
   return PrintResource<Node>(invocation, node, NodeLine);
 }
 
-absl::Status WatchNodes(const Connection<NodeService>& nodes, const std::string& parent, Invocation& invocation) {
+absl::Status WatchNodes(const Connection<NodeService>& nodes, const std::string& parent,
+                        Invocation& invocation) {
   CommandLoop loop(invocation.clock, invocation.random);
   return loop.Run([&] {
     const absl::Status begun = FollowNodes(

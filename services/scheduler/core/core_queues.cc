@@ -119,6 +119,7 @@ void SchedulerCore::On(const UpdateQueue& event) {
     return;
   }
   queue.set_etag(EtagOf(queue));
+  const bool stops = StartsNothing(queue) && !StartsNothing(found->second.queue());
   *found->second.mutable_queue() = queue;
   queues_changed_ = room_changed_ = drain_due_ = true;
   // Places that are held for Jobs which may not start now are given back.
@@ -130,7 +131,8 @@ void SchedulerCore::On(const UpdateQueue& event) {
     Enqueue(job);
   }
   // Those that wait for something else say from now on that they are held.
-  for (const auto& [uid, job] : model_.jobs) {
+  for (auto it = model_.jobs.begin(); stops && it != model_.jobs.end(); ++it) {
+    const JobEntry& job = it->second;
     if (queue_book_.IsWaiting(job) && job.state.reason() != "QUEUE_HELD" &&
         !QueueAbove(model_, QueueOf(job), StartsNothing).empty()) {
       fresh_.insert(OrderOf(job));

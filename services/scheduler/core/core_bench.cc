@@ -13,6 +13,7 @@
 #include "libs/status/status_macros.h"
 #include "libs/time/clock.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/bench_fleet.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/scheduler_core.h"
@@ -21,47 +22,16 @@
 namespace capstan::scheduler {
 namespace {
 
+using bench_fleet::kCluster;
+using bench_fleet::kQueues;
+using bench_fleet::kShapes;
 using capstan::scheduler::v1::Job;
 using capstan::scheduler::v1::JobSpec;
-using capstan::type::v1::NodeObservation;
 using capstan::type::v1::TaskEnd;
 using capstan::type::v1::TaskObservation;
 
-constexpr char kCluster[] = "c";
-constexpr char kGpu[] = "nvidia.com/h100";
-constexpr int kQueues = 50;
-constexpr int kShapes = 20;
 // Jobs that end, and that are submitted, in a second.
 constexpr int kRate = 500;
-constexpr int64_t kGib = int64_t{1} << 30;
-
-std::string NodeName(int index) { return absl::StrCat("n", index); }
-std::string QueueName(int index) { return absl::StrCat("q", index); }
-
-NodeObservation NodeReport(int index) {
-  NodeObservation node;
-  node.set_node(NodeName(index));
-  node.mutable_allocatable()->set_cpu_millis(128'000);
-  node.mutable_allocatable()->set_memory_bytes(2048 * kGib);
-  (*node.mutable_allocatable()->mutable_accelerators())[kGpu] = 8;
-  (*node.mutable_labels())["topology.kubernetes.io/zone"] = absl::StrCat("z", index / 1024);
-  (*node.mutable_labels())["capstan.dev/rack"] = absl::StrCat("r", index / 16);
-  return node;
-}
-
-// A whole Node each of `tasks` Tasks.
-JobSpec SpecOf(int tasks, int gpus, int queue) {
-  JobSpec spec;
-  spec.set_queue(absl::StrCat("queues/", QueueName(queue)));
-  auto& group = *spec.add_task_groups();
-  group.set_name("w");
-  group.set_replicas(tasks);
-  group.add_argv("/bin/true");
-  group.mutable_resources()->set_cpu_millis(1000 * gpus);
-  group.mutable_resources()->set_memory_bytes(gpus * kGib);
-  (*group.mutable_resources()->mutable_accelerators())[kGpu] = gpus;
-  return spec;
-}
 
 class Bench {
  public:
@@ -69,23 +39,11 @@ class Bench {
       : stopwatch_(*stopwatch), nodes_(nodes), random_(1) {
     config_.max_jobs = 10'000'000;
     Model model;
-    for (int q = 0; q < kQueues; ++q) {
-      auto& record = model.queues[QueueName(q)];
-      record.set_schema_version(1);
-      record.mutable_queue()->set_name(absl::StrCat("queues/", QueueName(q)));
-      record.mutable_queue()->set_weight(100);
-    }
-    // One Job to each Node; what a Node reports comes with the session.
-    for (int n = 0; n < nodes; ++n) {
-      JobEntry& job = Add(SpecOf(1, 8, n % kQueues), &model);
-      BeginGeneration(kCluster, {NodeName(n)}, &job);
-      job.gang->head.set_phase(rec::GangHeadRecord::PHASE_STARTED);
-      job.gang->tasks[0].set_state(TaskObservation::STATE_RUNNING);
-      job.state.set_state(Job::STATE_RUNNING);
-      *job.state.mutable_start_time() = ToProto(now_.wall);
-      running_.push_back(job.uid());
-    }
-    for (int j = 0; j < queued; ++j) Add(NextSpec(), &model);
+    // What a Node reports comes with the session.
+    bench_fleet::AddFull(nodes, now_.wall, &model);
+    for (int n = 0; n < nodes; ++n) running_.push_back(absl::StrCat("uid-", n + 1));
+    for (int j = 0; j < queued; ++j) bench_fleet::AddQueued(NextSpec(), now_.wall, &model);
+    jobs_ = static_cast<int64_t>(model.jobs.size());
     for (auto& [key, value] : AllRecords(model)) {
       store::KeyValue record;
       record.key = key;
@@ -111,7 +69,7 @@ class Bench {
     report.observations.set_journal_sequence(++journal_);
     report.observations.set_sync_complete(true);
     for (int n = 0; n < nodes_; ++n) {
-      *report.observations.add_nodes() = NodeReport(n);
+      *report.observations.add_nodes() = bench_fleet::NodeReport(n);
       TaskOf(running_[n], &report)->set_state(TaskObservation::STATE_RUNNING);
     }
     Apply(report);
@@ -174,24 +132,6 @@ class Bench {
   const std::vector<absl::Duration>& steps() const { return steps_; }
 
  private:
-  JobEntry& Add(JobSpec spec, Model* model) {
-    const std::string uid = absl::StrCat("uid-", ++jobs_);
-    JobEntry& job = model->jobs[uid];
-    job.spec.set_schema_version(1);
-    job.spec.set_uid(uid);
-    job.spec.set_name(absl::StrCat("projects/p/jobs/", uid));
-    job.spec.set_submitter("person-1");
-    job.spec.set_submit_sequence(jobs_);
-    *job.spec.mutable_create_time() = ToProto(now_.wall);
-    ApplyDefaults("projects/p", config_, &spec);
-    *job.spec.mutable_spec() = std::move(spec);
-    job.state.set_schema_version(1);
-    job.state.set_version(1);
-    job.state.set_state(Job::STATE_QUEUED);
-    model->job_uids[job.spec.name()] = uid;
-    return job;
-  }
-
   // Its only one.
   TaskObservation* TaskOf(const std::string& uid, ObservationsReceived* report) const {
     const JobEntry& job = *core_->model().FindJob(uid);
@@ -208,7 +148,7 @@ class Bench {
 
   JobSpec NextSpec() {
     const int shape = static_cast<int>(random_.Below(kShapes));
-    return SpecOf(1 << (shape % 5), 1 << (shape / 5), static_cast<int>(random_.Below(kQueues)));
+    return bench_fleet::SpecOf(shape, static_cast<int>(random_.Below(kQueues)));
   }
 
   void Apply(const Event& event) {

@@ -1,0 +1,91 @@
+#include "services/scheduler/core/bench_fleet.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "libs/time/proto_time.h"
+#include "services/scheduler/core/gang_state.h"
+#include "services/scheduler/core/validate.h"
+
+namespace capstan::scheduler::bench_fleet {
+
+using capstan::scheduler::v1::Job;
+using capstan::scheduler::v1::JobSpec;
+using capstan::type::v1::NodeObservation;
+using capstan::type::v1::TaskObservation;
+
+namespace {
+
+constexpr char kGpu[] = "nvidia.com/h100";
+constexpr int64_t kGib = int64_t{1} << 30;
+
+std::string NodeName(int index) { return absl::StrCat("n", index); }
+std::string QueueId(int index) { return absl::StrCat("q", index); }
+
+JobSpec Gang(int tasks, int gpus, int queue) {
+  JobSpec spec;
+  spec.set_queue(absl::StrCat("queues/", QueueId(queue)));
+  auto& group = *spec.add_task_groups();
+  group.set_name("w");
+  group.set_replicas(tasks);
+  group.add_argv("/bin/true");
+  group.mutable_resources()->set_cpu_millis(1000 * gpus);
+  group.mutable_resources()->set_memory_bytes(gpus * kGib);
+  (*group.mutable_resources()->mutable_accelerators())[kGpu] = gpus;
+  return spec;
+}
+
+}  // namespace
+
+NodeObservation NodeReport(int index) {
+  NodeObservation node;
+  node.set_node(NodeName(index));
+  node.mutable_allocatable()->set_cpu_millis(128'000);
+  node.mutable_allocatable()->set_memory_bytes(2048 * kGib);
+  (*node.mutable_allocatable()->mutable_accelerators())[kGpu] = 8;
+  (*node.mutable_labels())["topology.kubernetes.io/zone"] = absl::StrCat("z", index / 1024);
+  (*node.mutable_labels())["capstan.dev/rack"] = absl::StrCat("r", index / 16);
+  return node;
+}
+
+JobSpec SpecOf(int shape, int queue) { return Gang(1 << (shape % 5), 1 << (shape / 5), queue); }
+
+JobEntry& AddQueued(JobSpec spec, absl::Time submitted, Model* model) {
+  const int64_t sequence = static_cast<int64_t>(model->jobs.size()) + 1;
+  const std::string uid = absl::StrCat("uid-", sequence);
+  JobEntry& job = model->jobs[uid];
+  job.spec.set_schema_version(1);
+  job.spec.set_uid(uid);
+  job.spec.set_name(absl::StrCat("projects/p/jobs/", uid));
+  job.spec.set_submitter("person-1");
+  job.spec.set_submit_sequence(sequence);
+  *job.spec.mutable_create_time() = ToProto(submitted);
+  ApplyDefaults("projects/p", CoreConfig(), &spec);
+  *job.spec.mutable_spec() = std::move(spec);
+  job.state.set_schema_version(1);
+  job.state.set_version(1);
+  job.state.set_state(Job::STATE_QUEUED);
+  model->job_uids[job.spec.name()] = uid;
+  return job;
+}
+
+void AddFull(int nodes, absl::Time started, Model* model) {
+  for (int q = 0; q < kQueues; ++q) {
+    auto& record = model->queues[QueueId(q)];
+    record.set_schema_version(1);
+    record.mutable_queue()->set_name(absl::StrCat("queues/", QueueId(q)));
+    record.mutable_queue()->set_weight(100);
+  }
+  for (int n = 0; n < nodes; ++n) {
+    JobEntry& job = AddQueued(Gang(1, 8, n % kQueues), started, model);
+    BeginGeneration(kCluster, {NodeName(n)}, &job);
+    job.gang->head.set_phase(rec::GangHeadRecord::PHASE_STARTED);
+    job.gang->tasks[0].set_state(TaskObservation::STATE_RUNNING);
+    job.state.set_state(Job::STATE_RUNNING);
+    *job.state.mutable_start_time() = ToProto(started);
+  }
+}
+
+}  // namespace capstan::scheduler::bench_fleet

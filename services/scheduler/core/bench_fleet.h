@@ -1,0 +1,31 @@
+// The fleet that the core's benchmarks share: every Node of 8 GPUs has one Job.
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_BENCH_FLEET_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_BENCH_FLEET_H_
+
+#include "absl/time/time.h"
+#include "proto/capstan/scheduler/v1/job.pb.h"
+#include "proto/capstan/type/v1/task.pb.h"
+#include "services/scheduler/core/model.h"
+
+namespace capstan::scheduler::bench_fleet {
+
+inline constexpr char kCluster[] = "c";
+inline constexpr int kQueues = 50;
+inline constexpr int kShapes = 20;
+
+// What the Node of that number says of itself.
+capstan::type::v1::NodeObservation NodeReport(int index);
+
+// Of 1 to 16 Tasks with 1 to 8 GPUs each, by `shape`, less than kShapes; `queue` less than kQueues.
+capstan::scheduler::v1::JobSpec SpecOf(int shape, int queue);
+
+// Adds a Job that is QUEUED, `uid-N` for the Nth of the model.
+JobEntry& AddQueued(capstan::scheduler::v1::JobSpec spec, absl::Time submitted, Model* model);
+
+// Adds the Queues, and to each Node a Job that has run since `started`, in the order of Nodes.
+// Nodes are not added.
+void AddFull(int nodes, absl::Time started, Model* model);
+
+}  // namespace capstan::scheduler::bench_fleet
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_BENCH_FLEET_H_

@@ -25,7 +25,6 @@ namespace {
 using bench_fleet::kCluster;
 using bench_fleet::kQueues;
 using bench_fleet::kShapes;
-using capstan::scheduler::v1::Job;
 using capstan::scheduler::v1::JobSpec;
 using capstan::type::v1::TaskEnd;
 using capstan::type::v1::TaskObservation;

@@ -72,6 +72,21 @@ class TestenvTest(unittest.TestCase):
             pids.write("%d 12345 m9\n" % os.getpid())
         self.assertNotIn(os.getpid(), self.pids("etcd"))
 
+    def test_kubernetes_says_its_version_and_lies_in_one_folder(self):
+        folders = {os.path.dirname(testenv.binary_path(one)) for one in testenv.KUBERNETES}
+        self.assertEqual(len(folders), 1)
+        name = os.path.basename(folders.pop())
+        self.assertRegex(name, r"^kubernetes-1\.\d+\.\d+-[0-9a-f]{12}$")
+        flags = testenv.linker_flags("kube-apiserver", "1.36.3")
+        for stamp in ("gitVersion=v1.36.3", "gitMajor=1 ", "gitMinor=36 "):
+            self.assertIn("-X k8s.io/component-base/version." + stamp, flags)
+        self.assertEqual(testenv.linker_flags("etcd", "3.6.8"), "-s -w")
+
+    def test_kubernetes_has_no_single_program_to_copy(self):
+        tried = self.call("build", "kubernetes", "--output", "somewhere")
+        self.assertEqual(tried.returncode, 1)
+        self.assertIn("kube-apiserver", tried.stderr)
+
     def test_without_go_it_says_what_to_do(self):
         shutil.rmtree(os.path.dirname(testenv.binary_path("etcd").replace(testenv.HOME, self.home, 1)))
         code = "import testenv; testenv.GO_PLACES = (); testenv.build('etcd')"

@@ -4,6 +4,7 @@
 usage: testenv.py build etcd|go_spiffe|otel_collector|prometheus|promtool|kubernetes|kube-apiserver|
                         kube-controller-manager|kube-scheduler|kubectl|kwok [--output FILE]
        testenv.py up etcd [--members 1|3] [--name NAME]
+       testenv.py up kubernetes [--name NAME]
        testenv.py down [NAME]
        testenv.py status
 
@@ -52,6 +53,9 @@ KUBERNETES = {name: (package, "k8s.io/kubernetes") for name, package in (
     ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
     ("kwok", "sigs.k8s.io/kwok/cmd/kwok"))}
 PROGRAMS = {**SERVERS, **OTHERS, **KUBERNETES}
+KWOK_STAGES = ("node/fast/node-initialize.yaml",
+               "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml", "pod/fast/pod-ready.yaml",
+               "pod/fast/pod-complete.yaml", "pod/fast/pod-delete.yaml")
 
 # Programs that Debian has: the package, the beginning of its version, the file in it.
 DEBIAN = {"prometheus": ("prometheus", "2.42.", "usr/bin/prometheus"),
@@ -180,7 +184,19 @@ def build_kubernetes():
         if not os.path.exists(binary_path(program)):
             say("step %d of %d: %s" % (step, len(KUBERNETES), program))
         build(program)
-    return os.path.dirname(binary_path("kubectl"))
+    folder = os.path.dirname(binary_path("kubectl"))
+    stages = os.path.join(folder, "stages")
+    if not os.path.exists(stages):
+        # What kwok is to do with Nodes and Pods: it refuses to run without, and carries none itself.
+        listed = run_go([find_go(), "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"],
+                        cwd=os.path.join(HERE, "kubernetes"), env={}, stdout=subprocess.PIPE)
+        source = os.path.join(listed.stdout.decode().strip(), "kustomize", "stage")
+        new = "%s.%d" % (stages, os.getpid())
+        os.makedirs(new)
+        for file in KWOK_STAGES:
+            shutil.copyfile(os.path.join(source, file), os.path.join(new, os.path.basename(file)))
+        os.rename(new, stages)
+    return folder
 
 
 def unpack(program):
@@ -314,6 +330,32 @@ def up_etcd(name, members):
     print(",".join(clients))
 
 
+def up_kubernetes(name):
+    import kubernetes_instance  # pylint: disable=import-outside-toplevel  # `build` needs none of it.
+
+    programs, etcd = build_kubernetes(), build("etcd")
+    folder = os.path.join(RUN, name)
+    with locked(os.path.join(RUN, "lock")):
+        if processes(folder):
+            fail("%s is up; testenv down %s" % (name, name))
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder, mode=0o700)
+        plane = kubernetes_instance.ControlPlane(folder, programs, etcd, free_ports(6))
+        plane.prepare()
+        for commands, ready in ((plane.store(), None), (plane.server(), lambda: plane.answers("/readyz")),
+                                (plane.clients(), plane.usable)):
+            started = [start(folder, one, commands[one], "") for one in commands]
+            deadline = time.monotonic() + 2 * READY_SECONDS
+            while ready is not None and not ready():
+                if any(one.poll() is not None for one in started) or time.monotonic() > deadline:
+                    down(name, keep_logs=True)
+                    fail("kubernetes did not start; see %s/*.log" % folder)
+                time.sleep(0.05)
+        with open(os.path.join(folder, "endpoints"), "w", encoding="ascii") as endpoints:
+            endpoints.write(plane.at("admin.kubeconfig"))
+    print(plane.at("admin.kubeconfig"))
+
+
 def down(name, keep_logs=False):
     folder = os.path.join(RUN, name)
     # What it kept is deleted, so there is nothing to end in good order.
@@ -353,7 +395,7 @@ def main(argv):
     command.add_argument("server", choices=sorted({**PROGRAMS, **DEBIAN, "kubernetes": None}))
     command.add_argument("--output", help="also copy its program here")
     command = commands.add_parser("up", help="start a server; prints where it answers")
-    command.add_argument("server", choices=sorted(SERVERS))
+    command.add_argument("server", choices=sorted([*SERVERS, "kubernetes"]))
     command.add_argument("--members", type=int, default=1)
     command.add_argument("--name", help="to have several; by default the server's name")
     command = commands.add_parser("down", help="stop a server and delete what it kept")
@@ -373,7 +415,10 @@ def main(argv):
         name = options.name or options.server
         if not re.fullmatch(r"[a-z0-9-]{1,32}", name):
             fail("a name has at most 32 small letters, digits and -")
-        up_etcd(name, options.members)
+        if options.server == "kubernetes":
+            up_kubernetes(name)
+        else:
+            up_etcd(name, options.members)
     elif options.command == "down":
         with locked(os.path.join(RUN, "lock")):
             if options.name and options.name not in names():

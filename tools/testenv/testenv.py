@@ -236,7 +236,7 @@ def build(server):
         name = os.path.basename(os.path.dirname(binary))
         say("building %s of %s: %s, once" % (
             server, name,
-            "up to 6 min and 800 MB to download" if server in KUBERNETES else "a minute or two"))
+            "minutes, with 800 MB to download" if server in KUBERNETES else "a minute or two"))
         started = time.monotonic()
         os.makedirs(os.path.dirname(binary), exist_ok=True)
         # Go writes nothing into the module with -mod=readonly, so that the hashes stay what they are.

@@ -129,7 +129,7 @@ class Cache {
  private:
   using KeyView = std::tuple<absl::string_view, absl::string_view>;
   static KeyView Key(const T& object) { return {Traits::Namespace(object), Traits::Name(object)}; }
-  static const KeyView& AsKey(const KeyView& key) { return key; }
+  static KeyView AsKey(KeyView key) { return key; }
   static KeyView AsKey(const Ref& object) { return Key(*object); }
   struct KeyHash {
     using is_transparent = void;

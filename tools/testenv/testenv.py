@@ -416,6 +416,8 @@ def main(argv):
         if not re.fullmatch(r"[a-z0-9-]{1,32}", name):
             fail("a name has at most 32 small letters, digits and -")
         if options.server == "kubernetes":
+            if options.members != 1:
+                fail("--members goes with etcd; a control plane has one of each part")
             up_kubernetes(name)
         else:
             up_etcd(name, options.members)

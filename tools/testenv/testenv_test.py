@@ -87,6 +87,11 @@ class TestenvTest(unittest.TestCase):
         self.assertEqual(tried.returncode, 1)
         self.assertIn("kube-apiserver", tried.stderr)
 
+    def test_kubernetes_has_one_of_each_part(self):
+        tried = self.call("up", "kubernetes", "--members", "3")
+        self.assertEqual(tried.returncode, 1)
+        self.assertIn("--members", tried.stderr)
+
     def test_without_go_it_says_what_to_do(self):
         shutil.rmtree(os.path.dirname(testenv.binary_path("etcd").replace(testenv.HOME, self.home, 1)))
         code = "import testenv; testenv.GO_PLACES = (); testenv.build('etcd')"

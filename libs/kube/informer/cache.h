@@ -34,8 +34,8 @@ struct CacheChange {
 // Pure; for one thread, or under a lock of its owner's.
 //
 // Resource versions are compared for equality alone. The key of an object is not stored: it is read
-// from the object. An object so costs 16 bytes in a hash table (with its free places 18 to 37) and
-// as much again for each of its index values, beside itself.
+// from the object. Beside itself an object so costs a place in a hash table, a shared_ptr, and
+// another for each of its index values.
 template <typename T>
 class Cache {
  public:

@@ -5,11 +5,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "libs/kube/objects/encoding.h"
 #include "libs/kube/watch/decoder.h"
 
 namespace capstan::kube::watch {
-
-enum class Encoding { kJson, kProtobuf };
 
 absl::Status Malformed(absl::string_view what);
 

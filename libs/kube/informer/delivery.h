@@ -1,0 +1,136 @@
+#ifndef CAPSTAN_LIBS_KUBE_INFORMER_DELIVERY_H_
+#define CAPSTAN_LIBS_KUBE_INFORMER_DELIVERY_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
+#include "libs/kube/informer/cache.h"
+#include "libs/kube/informer/change_queue.h"
+#include "libs/strand/strand.h"
+
+namespace capstan::kube {
+
+template <typename T>
+struct Handler {
+  // Called with one change at a time. `initial`: the change is of what was there when the handler
+  // came, or of the first list.
+  std::function<void(const CacheChange<T>& change, bool initial)> on_change;
+  // Once, after the first list, or what was there when the handler came, has been told. May be null.
+  std::function<void()> on_synced;
+};
+
+// Tells one handler of changes, on a strand of the handler's choice: a few of them each time, so that
+// others get their turn there. At most one task is posted at a time; what waits is merged by
+// object. Thread-safe; owned by a shared_ptr.
+template <typename T>
+class Delivery : public std::enable_shared_from_this<Delivery<T>> {
+ public:
+  Delivery(Handler<T> handler, Strand* strand)
+      : handler_(std::move(handler)), strand_(strand->remote()) {}
+
+  void Push(const std::vector<CacheChange<T>>& changes) {
+    if (changes.empty()) return;
+    bool post = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      for (const CacheChange<T>& change : changes) queue_.Push(change);
+      post = Schedule();
+    }
+    if (post) Post();
+  }
+
+  // The first list has been pushed. Later calls do nothing.
+  void MarkSynced() {
+    bool post = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (marked_) return;
+      marked_ = true;
+      queue_.MarkSynced();
+      post = Schedule();
+    }
+    if (post) Post();
+  }
+
+  // The handler was told the first list.
+  bool synced() const {
+    absl::MutexLock lock(&mutex_);
+    return told_;
+  }
+  // Objects that wait.
+  size_t depth() const {
+    absl::MutexLock lock(&mutex_);
+    return queue_.size();
+  }
+
+  // Waits for the handler if it runs; afterwards it is not called any more. Idempotent.
+  void Stop() {
+    absl::MutexLock gate(&gate_);
+    absl::MutexLock lock(&mutex_);
+    stopped_ = true;
+    queue_ = {};
+  }
+
+ private:
+  static constexpr int kBatch = 32;
+
+  bool Schedule() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (stopped_ || scheduled_) return false;
+    scheduled_ = true;
+    return true;
+  }
+  void Post() {
+    strand_.Post([self = this->shared_from_this()] { self->Run(); });
+  }
+
+  void Run() {
+    for (int i = 0; i < kBatch; ++i) {
+      if (!RunOne()) return;
+    }
+    Post();
+  }
+
+  // False if nothing is left to do; then a push posts again.
+  bool RunOne() {
+    absl::MutexLock gate(&gate_);
+    absl::optional<CacheChange<T>> change;
+    bool initial = false, synced = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (stopped_) return false;
+      // The last change of the first list has been told by now, if the queue says so.
+      synced = queue_.synced() && !told_;
+      if (synced) told_ = true;
+      initial = !told_;
+      change = queue_.Pop();
+      if (!change.has_value() && !synced) {
+        scheduled_ = false;
+        return false;
+      }
+    }
+    if (synced && handler_.on_synced) handler_.on_synced();
+    if (change.has_value()) handler_.on_change(*change, initial);
+    return true;
+  }
+
+  const Handler<T> handler_;
+  const Strand::Remote strand_;
+  // Held while the handler runs.
+  absl::Mutex gate_ ABSL_ACQUIRED_BEFORE(mutex_);
+  mutable absl::Mutex mutex_;
+  ChangeQueue<T> queue_ ABSL_GUARDED_BY(mutex_);
+  bool scheduled_ ABSL_GUARDED_BY(mutex_) = false;
+  bool marked_ ABSL_GUARDED_BY(mutex_) = false;
+  bool told_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace capstan::kube
+
+#endif  // CAPSTAN_LIBS_KUBE_INFORMER_DELIVERY_H_

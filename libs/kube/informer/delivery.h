@@ -34,15 +34,18 @@ class Delivery : public std::enable_shared_from_this<Delivery<T>> {
   Delivery(Handler<T> handler, Strand* strand)
       : handler_(std::move(handler)), strand_(strand->remote()) {}
 
-  void Push(const std::vector<CacheChange<T>>& changes) {
-    if (changes.empty()) return;
+  // False once it is stopped.
+  bool Push(const std::vector<CacheChange<T>>& changes) {
+    if (changes.empty()) return true;
     bool post = false;
     {
       absl::MutexLock lock(&mutex_);
+      if (stopped_) return false;
       for (const CacheChange<T>& change : changes) queue_.Push(change);
       post = Schedule();
     }
     if (post) Post();
+    return true;
   }
 
   // The first list has been pushed. Later calls do nothing.
@@ -62,6 +65,10 @@ class Delivery : public std::enable_shared_from_this<Delivery<T>> {
   bool synced() const {
     absl::MutexLock lock(&mutex_);
     return told_;
+  }
+  bool stopped() const {
+    absl::MutexLock lock(&mutex_);
+    return stopped_;
   }
   // Objects that wait.
   size_t depth() const {

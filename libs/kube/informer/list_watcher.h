@@ -38,9 +38,8 @@ class ObjectSink {
   // All that there are.
   virtual void OnReplace(std::vector<Ref> objects) = 0;
   virtual void OnPut(Ref object) = 0;
-  // `last` is its last state: the server's last word, or the state in which it left the scope or
-  // was no longer accepted.
-  virtual void OnRemove(Ref last) = 0;
+  // `last` is its last state: the server's last word (`deleted`), or one that is not accepted.
+  virtual void OnRemove(Ref last, bool deleted) = 0;
   virtual void OnFailure(const absl::Status& status) = 0;
 };
 
@@ -77,12 +76,13 @@ class ListWatcher final : private ObjectIntake {
   struct Taken {
     Ref object;
     bool gone = false;
+    bool deleted = false;
   };
 
-  Taken Filter(Ref object, bool gone) const {
-    if (!gone && filters_.accepts && !filters_.accepts(*object)) gone = true;
+  Taken Filter(Ref object, bool deleted) const {
+    const bool gone = deleted || (filters_.accepts && !filters_.accepts(*object));
     if (filters_.transform) object = filters_.transform(std::move(object));
-    return {std::move(object), gone};
+    return {std::move(object), gone, deleted};
   }
 
   absl::StatusOr<PageEnd> TakePage(absl::string_view body) override {
@@ -91,7 +91,7 @@ class ListWatcher final : private ObjectIntake {
     if (!page.ok()) return page.status();
     taken_.reserve(page->items.size());
     for (Ref& object : page->items) {
-      Taken taken = Filter(std::move(object), /*gone=*/false);
+      Taken taken = Filter(std::move(object), /*deleted=*/false);
       if (!taken.gone) taken_.push_back(std::move(taken));
     }
     return PageEnd{std::move(page->resource_version), std::move(page->continue_token)};
@@ -123,7 +123,7 @@ class ListWatcher final : private ObjectIntake {
       case Objects::kApply:
         for (Taken& taken : taken_) {
           if (taken.gone) {
-            sink_->OnRemove(std::move(taken.object));
+            sink_->OnRemove(std::move(taken.object), taken.deleted);
           } else {
             sink_->OnPut(std::move(taken.object));
           }

@@ -245,7 +245,7 @@ bool FakeApiServer::HasWork(const Exchange& exchange) const {
   if (exchange.ended) return false;
   if (!exchange.answered) return true;
   if (!exchange.out.empty()) return exchange.wants_more;
-  return exchange.ends || exchange.cursor < history_.size();
+  return exchange.ends || (exchange.wants_more && exchange.cursor < history_.size());
 }
 
 FakeApiServer::Deed FakeApiServer::Next(Exchange* exchange) {

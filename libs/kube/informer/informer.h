@@ -292,6 +292,7 @@ class Informer final : public AnyInformer, private ObjectSink<T> {
   void OnWatchBegun() override {
     if (metrics_ != nullptr) metrics_->CountWatch();
     absl::MutexLock lock(&mutex_);
+    own_writes_.Expire(Now());
     ++stats_.watches;
   }
 

@@ -21,12 +21,13 @@ struct Handler {
   // Called with one change at a time. `initial`: the change is of what was there when the handler
   // came, or of the first list.
   std::function<void(const CacheChange<T>& change, bool initial)> on_change;
-  // Once, after the first list, or what was there when the handler came, has been told. May be null.
+  // Once, after the first list, or what was there when the handler came, has been told. May be
+  // null.
   std::function<void()> on_synced;
 };
 
-// Tells one handler of changes, on a strand of the handler's choice: a few of them each time, so that
-// others get their turn there. At most one task is posted at a time; what waits is merged by
+// Tells one handler of changes, on a strand of the handler's choice: a few of them each time, so
+// that others get their turn there. At most one task is posted at a time; what waits is merged by
 // object. Thread-safe; owned by a shared_ptr.
 template <typename T>
 class Delivery : public std::enable_shared_from_this<Delivery<T>> {

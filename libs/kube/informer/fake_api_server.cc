@@ -33,12 +33,9 @@ absl::Status Malformed() {
 absl::optional<Toy> FromJson(const json& object) {
   if (!object.contains("metadata")) return absl::nullopt;
   const json& metadata = object["metadata"];
-  return Toy{metadata.value("namespace", ""),
-             metadata.value("name", ""),
-             metadata.value("uid", ""),
-             metadata.value("resourceVersion", ""),
-             object.value("color", ""),
-             object.value("owner", "")};
+  return Toy{metadata.value("namespace", ""), metadata.value("name", ""),
+             metadata.value("uid", ""),       metadata.value("resourceVersion", ""),
+             object.value("color", ""),       object.value("owner", "")};
 }
 
 // The value of a parameter; none is escaped that the tests use but `=`.
@@ -316,9 +313,10 @@ void FakeApiServer::List(Exchange* exchange, HttpHead* head) {
     }
     items.push_back(ToJson(*object));
   }
-  exchange->out = json{{"metadata", {{"resourceVersion", VersionAt(position)}, {"continue", next}}},
-                       {"items", items}}
-                      .dump();
+  exchange->out = json{
+      {"metadata", {{"resourceVersion", VersionAt(position)}, {"continue", next}}},
+      {"items",
+       items}}.dump();
   exchange->ends = true;
 }
 

@@ -108,15 +108,18 @@ class Subscription {
   const std::shared_ptr<Delivery<T>> delivery_;
 };
 
-// The objects of a scope, kept as the API server shows them, for any number of readers and handlers.
-// Thread-safe.
+// The objects of a scope, kept as the API server shows them, for any number of readers and
+// handlers. Thread-safe.
 //
-//   - Get, List and ByIndex give immutable objects that may be kept. They take a shared lock and wait
+//   - Get, List and ByIndex give immutable objects that may be kept. They take a shared lock and
+//   wait
 //     for no decoding, only for the application of an event or a whole list.
-//   - Each handler has a queue and a strand: none waits for another, nor the watch for any. It is told
+//   - Each handler has a queue and a strand: none waits for another, nor the watch for any. It is
+//   told
 //     of each object's states in order, none twice and none of the past; states between may be left
 //     out if it is slow, deletions of what it was told may not. Memory: ChangeQueue's bound.
-//   - Own writes (Expect) are in what is read from the moment of the call; handlers are told of them
+//   - Own writes (Expect) are in what is read from the moment of the call; handlers are told of
+//   them
 //     when the watch shows them. See OwnWrites for what that rests on.
 //   - A server that is not reached, or refuses, empties nothing.
 //   - There is no resync: nothing is told again that has not changed.
@@ -160,9 +163,10 @@ class Informer final : public AnyInformer, private ObjectSink<T> {
     for (const auto& delivery : deliveries) delivery->Stop();
   }
 
-  // From any thread, at any time. The handler is told what is there, then what changes, on `strand`,
-  // which must be there until the subscription or the informer has ended; Get and List may be called
-  // from it. A handler that blocks needs a strand of its own. The subscription ends with its owner.
+  // From any thread, at any time. The handler is told what is there, then what changes, on
+  // `strand`, which must be there until the subscription or the informer has ended; Get and List
+  // may be called from it. A handler that blocks needs a strand of its own. The subscription ends
+  // with its owner.
   [[nodiscard]] std::unique_ptr<Subscription<T>> AddHandler(Strand* strand, Handler<T> handler) {
     auto delivery = std::make_shared<Delivery<T>>(std::move(handler), strand);
     absl::MutexLock lock(&mutex_);
@@ -210,10 +214,9 @@ class Informer final : public AnyInformer, private ObjectSink<T> {
     if (filters_.transform) object = filters_.transform(std::move(object));
     absl::MutexLock lock(&mutex_);
     if (!scope_.ns.empty() && ObjectTraits<T>::Namespace(*object) != scope_.ns) return;
-    own_writes_.Expect(object, visible,
-                       cache_.Get(ObjectTraits<T>::Namespace(*object),
-                                  ObjectTraits<T>::Name(*object)),
-                       Now());
+    own_writes_.Expect(
+        object, visible,
+        cache_.Get(ObjectTraits<T>::Namespace(*object), ObjectTraits<T>::Name(*object)), Now());
   }
   // The server has deleted the object of that uid at once.
   void ExpectGone(const ObjectKey& key, absl::string_view uid) {
@@ -271,16 +274,16 @@ class Informer final : public AnyInformer, private ObjectSink<T> {
     std::vector<Ref> merged;
     merged.reserve(cached.size() + own_writes_.size());
     auto next = cached.begin();
-    own_writes_.ReadAll(
-        [this](const ObjectKey& key) ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-          return cache_.Get(key.ns, key.name);
-        },
-        [&](const ObjectKey& key, Ref object) {
-          while (next != cached.end() && KeyOf(**next) < key) merged.push_back(std::move(*next++));
-          if (next != cached.end() && KeyOf(**next) == key) ++next;
-          if (object != nullptr && belongs(*object)) merged.push_back(std::move(object));
-        },
-        Now());
+    own_writes_.ReadAll([this](const ObjectKey& key) ABSL_SHARED_LOCKS_REQUIRED(
+                            mutex_) { return cache_.Get(key.ns, key.name); },
+                        [&](const ObjectKey& key, Ref object) {
+                          while (next != cached.end() && KeyOf(**next) < key)
+                            merged.push_back(std::move(*next++));
+                          if (next != cached.end() && KeyOf(**next) == key) ++next;
+                          if (object != nullptr && belongs(*object))
+                            merged.push_back(std::move(object));
+                        },
+                        Now());
     for (; next != cached.end(); ++next) merged.push_back(std::move(*next));
     return merged;
   }
@@ -382,8 +385,8 @@ class Informer final : public AnyInformer, private ObjectSink<T> {
     }
     if (metrics_ != nullptr) metrics_->CountFailure();
     if (is_new && log_.has_value()) {
-      log_->Warning("kubernetes resource not followed", {{"scope", ToString(scope_)},
-                                                         {"error", failure}});
+      log_->Warning("kubernetes resource not followed",
+                    {{"scope", ToString(scope_)}, {"error", failure}});
     }
   }
   void LogRecovery(const absl::Status& from) const {

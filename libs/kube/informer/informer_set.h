@@ -103,8 +103,7 @@ class InformerSet {
   absl::Status AwaitSynced(absl::Duration timeout) const {
     const BootTime deadline = Now() + timeout;
     for (const AnyInformer* informer : informers()) {
-      absl::Status status =
-          informer->AwaitSynced(std::max(deadline - Now(), absl::ZeroDuration()));
+      absl::Status status = informer->AwaitSynced(std::max(deadline - Now(), absl::ZeroDuration()));
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
@@ -131,8 +130,13 @@ class InformerSet {
   };
 
   static Key KeyOf(const ObjectScope& scope, std::type_index type) {
-    return {scope.type.group,     scope.type.version,   scope.type.plural, scope.ns,
-            scope.label_selector, scope.field_selector, type};
+    return {scope.type.group,
+            scope.type.version,
+            scope.type.plural,
+            scope.ns,
+            scope.label_selector,
+            scope.field_selector,
+            type};
   }
   BootTime Now() const { return dependencies_.strand->clock().Read().boot; }
 

@@ -53,8 +53,7 @@ class InformerTest : public testing::Test {
   void Make(InformerOptions<Toy> options = Options(), InformerMetrics* metrics = nullptr) {
     informer_ = std::make_unique<Informer<Toy>>(
         std::move(options), &codec_,
-        InformerDependencies{&server_, &strand_, 7,
-                             log::Logger("test", &clock_, &sink_), metrics});
+        InformerDependencies{&server_, &strand_, 7, log::Logger("test", &clock_, &sink_), metrics});
     informer_->Start();
   }
   void Settle() { strand_.Advance(absl::Seconds(2)); }
@@ -73,12 +72,12 @@ TEST_F(InformerTest, FollowsTheServerAndTellsHandlersWheneverTheyCome) {
   Make();
   ToldOrder early(&server_), late(&server_);
   int initial = 0, synced = 0;
-  const auto first = informer_->AddHandler(
-      &strand_, {[&](const CacheChange<Toy>& change, bool is_initial) {
-                   early.OnChange(change);
-                   initial += is_initial ? 1 : 0;
-                 },
-                 [&] { ++synced; }});
+  const auto first =
+      informer_->AddHandler(&strand_, {[&](const CacheChange<Toy>& change, bool is_initial) {
+                                         early.OnChange(change);
+                                         initial += is_initial ? 1 : 0;
+                                       },
+                                       [&] { ++synced; }});
   EXPECT_FALSE(informer_->synced());
   Settle();
   EXPECT_TRUE(informer_->AwaitSynced(absl::ZeroDuration()).ok());
@@ -286,8 +285,7 @@ TEST(InformerPropertyTest, HandlersNeverGoBackAndEndAtTheServersState) {
     ToyCodec codec;
     InformerOptions<Toy> options = Options();
     options.list_watch.reflector.page_limit = static_cast<int64_t>(random.Below(4));
-    Informer<Toy> informer(options, &codec,
-                           {&server, &strand, seed, absl::nullopt, nullptr});
+    Informer<Toy> informer(options, &codec, {&server, &strand, seed, absl::nullopt, nullptr});
     informer.Start();
     // The slow one has a strand that seldom runs.
     SimulatedStrand slow_strand(&clock);

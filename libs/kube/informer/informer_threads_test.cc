@@ -103,8 +103,8 @@ TEST(InformerThreadsTest, HandlersReadersAndWritersGoTheirOwnWays) {
         informer.Get("default", "toy1");
         informer.stats();
         // Handlers come and go.
-        const auto passing = informer.AddHandler(
-            &quick, {[](const CacheChange<Toy>&, bool) {}, nullptr});
+        const auto passing =
+            informer.AddHandler(&quick, {[](const CacheChange<Toy>&, bool) {}, nullptr});
       }
     });
     ASSERT_TRUE(written.WaitForNotificationWithTimeout(kDeadline));
@@ -145,11 +145,10 @@ TEST(InformerThreadsTest, NothingRunsOnceStopHasReturned) {
     absl::Notification begun;
     // Not atomic: tsan finds whatever runs after Stop.
     int calls = 0;
-    const auto subscription = informer->AddHandler(
-        &handlers, {[&](const CacheChange<Toy>&, bool) {
-                      if (++calls == 1) begun.Notify();
-                    },
-                    nullptr});
+    const auto subscription = informer->AddHandler(&handlers, {[&](const CacheChange<Toy>&, bool) {
+                                                                 if (++calls == 1) begun.Notify();
+                                                               },
+                                                               nullptr});
     ASSERT_TRUE(begun.WaitForNotificationWithTimeout(kDeadline));
     for (int i = 0; i < 20; ++i) server.Write(absl::StrCat("toy", i), "blue");
     informer->Stop();

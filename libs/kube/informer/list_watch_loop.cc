@@ -145,9 +145,8 @@ class ListWatchLoop::State : public std::enable_shared_from_this<State> {
       if (!status.ok()) {
         Fail({RequestEnd::kFailed, absl::nullopt, status::Annotate(status, what_)});
       } else if (is_watch_) {
-        Post([](State* state, uint64_t attempt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mutex_) {
-          state->OnWatchEnd(attempt);
-        });
+        Post([](State* state, uint64_t attempt)
+                 ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mutex_) { state->OnWatchEnd(attempt); });
       } else {
         Post([body = std::move(body_)](State* state, uint64_t attempt)
                  ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mutex_) { state->OnPage(attempt, body); });
@@ -172,15 +171,15 @@ class ListWatchLoop::State : public std::enable_shared_from_this<State> {
    private:
     void Fail(Failure failure) {
       failed_ = true;
-      Post([failure = std::move(failure)](State* state, uint64_t attempt)
-               ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mutex_) { state->OnFailure(attempt, failure); });
+      Post(
+          [failure = std::move(failure)](State* state, uint64_t attempt)
+              ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mutex_) { state->OnFailure(attempt, failure); });
     }
     template <typename Function>
     void Post(Function function) {
       strand_.Post([weak = state_, attempt = attempt, function = std::move(function)] {
-        Visit(weak, [&](State* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mutex_) {
-          function(state, attempt);
-        });
+        Visit(weak, [&](State* state)
+                        ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mutex_) { function(state, attempt); });
       });
     }
 
@@ -245,8 +244,8 @@ class ListWatchLoop::State : public std::enable_shared_from_this<State> {
       return;
     }
     if (event.type == watch::EventType::kBookmark) {
-      CarryOut(reflector_.OnBookmark(attempt, event.resource_version, event.initial_events_end,
-                                     Now()));
+      CarryOut(
+          reflector_.OnBookmark(attempt, event.resource_version, event.initial_events_end, Now()));
       return;
     }
     const auto resource_version = intake_->TakeEvent(event.type, event.object);
@@ -312,9 +311,8 @@ class ListWatchLoop::State : public std::enable_shared_from_this<State> {
     // Timers of attempts before count no more.
     if (timer_ != 0) strand_->Cancel(timer_);
     timer_ = strand_->RunAt(sleep.when, [weak = weak_from_this(), attempt = sleep.attempt] {
-      Visit(weak, [&](State* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mutex_) {
-        state->OnTimer(attempt);
-      });
+      Visit(weak, [&](State* state)
+                      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mutex_) { state->OnTimer(attempt); });
     });
   }
   void Do(const CancelRequest& cancel) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

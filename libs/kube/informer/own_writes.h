@@ -55,18 +55,21 @@ struct OwnWritesOptions {
 //         state no older than that moment;
 //      d. a later own write of the same name takes its place;
 //      e. it is given up, by age or number.
-//   3. A later state that follows W by watch comes after W itself (a). One that a list brought which
-//      was under way during the write cannot be told from an earlier one: W goes on shadowing, which
-//      is still at least W, and only such a list makes reads older than what the cache knows, for at
-//      most max_age. To end at any other version would be wrong: another's write may lie between.
-// A deletion of u is a state too, the one in which u has ended: the name shadows as absent until b, c,
-// d or e. Where the server selects, b may not come, so only u and the uid that the cache had are hidden.
+//   3. A later state that follows W by watch comes after W itself (a). One that a list brought
+//   which
+//      was under way during the write cannot be told from an earlier one: W goes on shadowing,
+//      which is still at least W, and only such a list makes reads older than what the cache knows,
+//      for at most max_age. To end at any other version would be wrong: another's write may lie
+//      between.
+// A deletion of u is a state too, the one in which u has ended: the name shadows as absent until b,
+// c, d or e. Where the server selects, b may not come, so only u and the uid that the cache had are
+// hidden.
 //
-// Assumes that own writes of one object are expected in the order of the writes, as one worker a key
-// has them; and, for 1, that no more than past_states changes pass between the server's write and
-// the call. What leaves a label or field selector by the write is shown until the watch says so; an
-// object that was never in the scope is shown until max_age. Handlers hear of none of this: they are
-// told what the watch shows.
+// Assumes that own writes of one object are expected in the order of the writes, as one worker a
+// key has them; and, for 1, that no more than past_states changes pass between the server's write
+// and the call. What leaves a label or field selector by the write is shown until the watch says
+// so; an object that was never in the scope is shown until max_age. Handlers hear of none of this:
+// they are told what the watch shows.
 template <typename T>
 class OwnWrites {
  public:

@@ -134,8 +134,8 @@ TEST(OwnWritesTest, WhereAFilterLetsObjectsComeBackGoingIsNotTheEnd) {
   EXPECT_EQ(writes.size(), 0u);
 }
 
-// One name on a server, a cache that follows it late, and two writers, of whom one is us. A state is
-// a place in the history; what is gone is a place too.
+// One name on a server, a cache that follows it late, and two writers, of whom one is us. A state
+// is a place in the history; what is gone is a place too.
 class Model {
  public:
   Model(uint64_t seed, bool lists, bool filter)

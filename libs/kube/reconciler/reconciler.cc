@@ -15,10 +15,9 @@ Reconciler::Reconciler(ReconcilerOptions options, ReconcileFunction reconcile,
     : options_(std::move(options)),
       reconcile_(std::move(reconcile)),
       dependencies_(std::move(dependencies)),
-      queue_metrics_(dependencies_.metrics == nullptr
-                         ? absl::nullopt
-                         : absl::make_optional<WorkQueueMetrics>(dependencies_.metrics,
-                                                                 options_.name)),
+      queue_metrics_(dependencies_.metrics == nullptr ? absl::nullopt
+                                                      : absl::make_optional<WorkQueueMetrics>(
+                                                            dependencies_.metrics, options_.name)),
       metrics_(dependencies_.metrics == nullptr
                    ? absl::nullopt
                    : absl::make_optional<ReconcilerMetrics>(dependencies_.metrics, options_.name)),
@@ -66,6 +65,7 @@ void Reconciler::Work() {
   {
     absl::ReaderMutexLock lock(&mutex_);
     mutex_.Await(absl::Condition(this, &Reconciler::MayWork));
+    if (unsynced_ > 0) return;
   }
   while (const absl::optional<ObjectKey> key = queue_.Get()) {
     OnResult(*key, reconcile_(*key));

@@ -48,7 +48,7 @@ struct ReconcilerOptions {
   // Keys that are worked on at once, each on a thread.
   int workers = 1;
   // Back-off, and min_interval of a key.
-  WorkQueueOptions queue;
+  WorkQueueOptions queue = {};
 };
 
 // All must outlive the reconciler.
@@ -65,7 +65,8 @@ struct ReconcilerDependencies {
 //   - The first call comes after all sources have told what there was at first, so that no decision
 //     rests on half a world. What was there at first has a lower priority than what changes.
 //   - A key is worked on by one worker; what changes meanwhile has it worked on again.
-//   - An error is logged when it is not the one that the key had before (by code and reason), and tried
+//   - An error is logged when it is not the one that the key had before (by code and reason), and
+//   tried
 //     again after the back-off; success ends it.
 //   - Exceptions are not caught.
 //
@@ -133,8 +134,8 @@ class Reconciler {
 
   // Once.
   void Start();
-  // Sources first: no function of theirs runs any more. Then what is ready is worked on (`drain`, if
-  // the first call had come) or dropped, and the workers are joined: nothing runs once it has
+  // Sources first: no function of theirs runs any more. Then what is ready is worked on (`drain`,
+  // if the first call had come) or dropped, and the workers are joined: nothing runs once it has
   // returned. It waits for the calls that run, so not from one. Idempotent.
   void Stop(bool drain = false);
 

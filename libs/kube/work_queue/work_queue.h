@@ -116,7 +116,7 @@ class WorkQueue {
 
   WorkQueueStats stats() const {
     absl::MutexLock lock(&mutex_);
-    WorkQueueStats stats{core_.depth(), core_.delayed(),  core_.working(),
+    WorkQueueStats stats{core_.depth(), core_.delayed(), core_.working(),
                          adds_,         core_.retries(), LongestRunning()};
     return stats;
   }

@@ -10,8 +10,8 @@ metrics::Labels LabelsOf(absl::string_view name) { return {{"queue", std::string
 }  // namespace
 
 WorkQueueMetrics::WorkQueueMetrics(metrics::Registry* registry, absl::string_view name)
-    : depth_(registry->AddGauge("kube_work_queue_depth_keys", "Keys that are ready.",
-                                LabelsOf(name))),
+    : depth_(
+          registry->AddGauge("kube_work_queue_depth_keys", "Keys that are ready.", LabelsOf(name))),
       working_(registry->AddGauge("kube_work_queue_working_keys", "Keys that are worked on.",
                                   LabelsOf(name))),
       adds_(registry->AddCounter("kube_work_queue_adds_total", "Keys that were added.",

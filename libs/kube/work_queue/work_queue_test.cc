@@ -96,9 +96,9 @@ TEST(WorkQueueTest, CountsAndTimes) {
   queue.Forget("a");
   EXPECT_EQ(queue.failures("a"), 0u);
   const std::string text = registry.RenderText();
-  for (const char* line : {"adds_total{queue=\"toys\"} 1", "retries_total{queue=\"toys\"} 1",
-                           "wait_seconds_sum{queue=\"toys\"} 2",
-                           "work_seconds_sum{queue=\"toys\"} 3"}) {
+  for (const char* line :
+       {"adds_total{queue=\"toys\"} 1", "retries_total{queue=\"toys\"} 1",
+        "wait_seconds_sum{queue=\"toys\"} 2", "work_seconds_sum{queue=\"toys\"} 3"}) {
     EXPECT_TRUE(absl::StrContains(text, absl::StrCat("capstan_test_kube_work_queue_", line)))
         << text;
   }

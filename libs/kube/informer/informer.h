@@ -124,8 +124,9 @@ class Subscription {
 //   - A server that is not reached, or refuses, empties nothing.
 //   - There is no resync: nothing is told again that has not changed.
 //
-// Memory beside the object itself, measured by cache_memory_test: about 50 bytes an object with a
-// control block from make_shared, and about 25 for each index value.
+// Memory beside the object itself, as cache_memory_test measures it at 100,000 objects: 22 bytes in
+// the cache (17 to 39, as full as its table is), at most 32 of make_shared and malloc, and 24 for
+// each index value. During a list its objects, staged, are there too, with their keys.
 template <typename T>
 class Informer final : public AnyInformer, private ObjectSink<T> {
  public:

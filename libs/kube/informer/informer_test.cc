@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "gtest/gtest.h"
+#include "libs/kube/informer/cache.h"
 #include "libs/kube/informer/fake_api_server.h"
 #include "libs/kube/informer/informer_metrics.h"
 #include "libs/kube/informer/informer_set.h"

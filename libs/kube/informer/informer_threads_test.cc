@@ -11,6 +11,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "libs/kube/informer/cache.h"
 #include "libs/kube/informer/fake_api_server.h"
 #include "libs/kube/informer/informer.h"
 #include "libs/kube/informer/object_key.h"

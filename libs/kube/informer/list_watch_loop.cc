@@ -73,7 +73,8 @@ class ListWatchLoop::State : public std::enable_shared_from_this<State> {
 
   void Start() {
     strand_->Post([weak = weak_from_this()] {
-      Visit(weak, [](State* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mutex_) {
+      Visit(weak, [](State* state) {
+        state->mutex_.AssertHeld();
         state->CarryOut(state->reflector_.Start(state->Now()));
       });
     });
@@ -123,10 +124,10 @@ class ListWatchLoop::State : public std::enable_shared_from_this<State> {
     bool OnBytes(absl::string_view bytes) override {
       if (failed_) return false;
       if (is_watch_) {
-        Post([bytes = std::string(bytes)](State* state, uint64_t attempt)
-                 ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mutex_) {
-                   state->OnWatchBytes(attempt, bytes);
-                 });
+        Post([bytes = std::string(bytes)](State* state, uint64_t attempt) {
+          state->mutex_.AssertHeld();
+          state->OnWatchBytes(attempt, bytes);
+        });
         return false;
       }
       if (bytes.size() > max_list_bytes_ - body_.size()) {
@@ -145,11 +146,15 @@ class ListWatchLoop::State : public std::enable_shared_from_this<State> {
       if (!status.ok()) {
         Fail({RequestEnd::kFailed, absl::nullopt, status::Annotate(status, what_)});
       } else if (is_watch_) {
-        Post([](State* state, uint64_t attempt)
-                 ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mutex_) { state->OnWatchEnd(attempt); });
+        Post([](State* state, uint64_t attempt) {
+          state->mutex_.AssertHeld();
+          state->OnWatchEnd(attempt);
+        });
       } else {
-        Post([body = std::move(body_)](State* state, uint64_t attempt)
-                 ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mutex_) { state->OnPage(attempt, body); });
+        Post([body = std::move(body_)](State* state, uint64_t attempt) {
+          state->mutex_.AssertHeld();
+          state->OnPage(attempt, body);
+        });
       }
     }
 
@@ -171,15 +176,18 @@ class ListWatchLoop::State : public std::enable_shared_from_this<State> {
    private:
     void Fail(Failure failure) {
       failed_ = true;
-      Post(
-          [failure = std::move(failure)](State* state, uint64_t attempt)
-              ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mutex_) { state->OnFailure(attempt, failure); });
+      Post([failure = std::move(failure)](State* state, uint64_t attempt) {
+        state->mutex_.AssertHeld();
+        state->OnFailure(attempt, failure);
+      });
     }
     template <typename Function>
     void Post(Function function) {
       strand_.Post([weak = state_, attempt = attempt, function = std::move(function)] {
-        Visit(weak, [&](State* state)
-                        ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mutex_) { function(state, attempt); });
+        Visit(weak, [&](State* state) {
+          state->mutex_.AssertHeld();
+          function(state, attempt);
+        });
       });
     }
 
@@ -311,8 +319,10 @@ class ListWatchLoop::State : public std::enable_shared_from_this<State> {
     // Timers of attempts before count no more.
     if (timer_ != 0) strand_->Cancel(timer_);
     timer_ = strand_->RunAt(sleep.when, [weak = weak_from_this(), attempt = sleep.attempt] {
-      Visit(weak, [&](State* state)
-                      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mutex_) { state->OnTimer(attempt); });
+      Visit(weak, [&](State* state) {
+        state->mutex_.AssertHeld();
+        state->OnTimer(attempt);
+      });
     });
   }
   void Do(const CancelRequest& cancel) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

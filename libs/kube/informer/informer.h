@@ -275,16 +275,17 @@ class Informer final : public AnyInformer, private ObjectSink<T> {
     std::vector<Ref> merged;
     merged.reserve(cached.size() + own_writes_.size());
     auto next = cached.begin();
-    own_writes_.ReadAll([this](const ObjectKey& key) ABSL_SHARED_LOCKS_REQUIRED(
-                            mutex_) { return cache_.Get(key.ns, key.name); },
-                        [&](const ObjectKey& key, Ref object) {
-                          while (next != cached.end() && KeyOf(**next) < key)
-                            merged.push_back(std::move(*next++));
-                          if (next != cached.end() && KeyOf(**next) == key) ++next;
-                          if (object != nullptr && belongs(*object))
-                            merged.push_back(std::move(object));
-                        },
-                        Now());
+    own_writes_.ReadAll(
+        [this](const ObjectKey& key) {
+          mutex_.AssertReaderHeld();
+          return cache_.Get(key.ns, key.name);
+        },
+        [&](const ObjectKey& key, Ref object) {
+          while (next != cached.end() && KeyOf(**next) < key) merged.push_back(std::move(*next++));
+          if (next != cached.end() && KeyOf(**next) == key) ++next;
+          if (object != nullptr && belongs(*object)) merged.push_back(std::move(object));
+        },
+        Now());
     for (; next != cached.end(); ++next) merged.push_back(std::move(*next));
     return merged;
   }

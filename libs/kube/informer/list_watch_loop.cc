@@ -106,6 +106,9 @@ class ListWatchLoop::State : public std::enable_shared_from_this<State> {
           max_list_bytes_(of.options_.max_list_bytes),
           what_(absl::StrCat(is_watch ? "watch" : "list", " of ", kube::ToString(of.scope_))) {}
 
+    // First, so that no method runs on what is gone.
+    ~Exchange() override { call = nullptr; }
+
     void OnHead(HttpHead head) override {
       if (head.status != 200) {
         Fail({EndOf(head.status), RetryAfter(head.headers), Refused(head.status)});
@@ -170,7 +173,6 @@ class ListWatchLoop::State : public std::enable_shared_from_this<State> {
 
     const uint64_t attempt;
     std::unique_ptr<watch::Decoder> decoder;
-    // Last: destroyed first, so that no method runs on what is gone.
     std::unique_ptr<Call> call;
 
    private:

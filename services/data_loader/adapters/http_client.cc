@@ -16,8 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "curl/curl.h"
+#include "libs/libcurl/libcurl.h"
 #include "libs/status/error.h"
-#include "services/data_loader/adapters/libcurl.h"
 
 namespace capstan::data_loader {
 namespace {

@@ -1,13 +1,11 @@
-#include "services/data_loader/adapters/libcurl.h"
+#include "libs/libcurl/libcurl.h"
 
 #include <dlfcn.h>
-
-#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "libs/status/error.h"
 
-namespace capstan::data_loader {
+namespace capstan {
 namespace {
 
 // The name that libcurl has kept since 7.16; both of Debian's builds with OpenSSL have it.
@@ -17,7 +15,7 @@ absl::Status Missing() {
   const char* error = dlerror();
   return status::Error(
       absl::StatusCode::kFailedPrecondition, "LIBCURL_MISSING",
-      absl::StrCat("HTTP sources need libcurl, which can't be loaded: ",
+      absl::StrCat("HTTP needs libcurl, which can't be loaded: ",
                    error == nullptr ? "unknown error" : error,
                    "; install Debian's package libcurl4 and start this process again"));
 }
@@ -37,9 +35,20 @@ absl::StatusOr<Libcurl> Load() {
                      Find(library, "curl_easy_init", &curl.easy_init) &&
                      Find(library, "curl_easy_reset", &curl.easy_reset) &&
                      Find(library, "curl_easy_setopt", &curl.easy_setopt) &&
+                     Find(library, "curl_easy_getinfo", &curl.easy_getinfo) &&
                      Find(library, "curl_easy_perform", &curl.easy_perform) &&
+                     Find(library, "curl_easy_pause", &curl.easy_pause) &&
                      Find(library, "curl_easy_cleanup", &curl.easy_cleanup) &&
                      Find(library, "curl_easy_strerror", &curl.easy_strerror) &&
+                     Find(library, "curl_multi_init", &curl.multi_init) &&
+                     Find(library, "curl_multi_setopt", &curl.multi_setopt) &&
+                     Find(library, "curl_multi_add_handle", &curl.multi_add_handle) &&
+                     Find(library, "curl_multi_remove_handle", &curl.multi_remove_handle) &&
+                     Find(library, "curl_multi_perform", &curl.multi_perform) &&
+                     Find(library, "curl_multi_info_read", &curl.multi_info_read) &&
+                     Find(library, "curl_multi_poll", &curl.multi_poll) &&
+                     Find(library, "curl_multi_wakeup", &curl.multi_wakeup) &&
+                     Find(library, "curl_multi_cleanup", &curl.multi_cleanup) &&
                      Find(library, "curl_slist_append", &curl.slist_append) &&
                      Find(library, "curl_slist_free_all", &curl.slist_free_all);
   if (!whole) return Missing();
@@ -56,4 +65,4 @@ absl::StatusOr<const Libcurl*> LoadLibcurl() {
   return &**loaded;
 }
 
-}  // namespace capstan::data_loader
+}  // namespace capstan

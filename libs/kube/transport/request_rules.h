@@ -1,0 +1,41 @@
+// What may go out in a request, as functions.
+#ifndef CAPSTAN_LIBS_KUBE_TRANSPORT_REQUEST_RULES_H_
+#define CAPSTAN_LIBS_KUBE_TRANSPORT_REQUEST_RULES_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "libs/kube/transport/transport.h"
+
+namespace capstan::kube {
+
+// In whose name the API server is to act (Kubernetes: user impersonation). Nobody's, if `user` is
+// empty; then the rest is too.
+struct Impersonation {
+  std::string user;
+  std::string uid;
+  std::vector<std::string> groups;
+  std::map<std::string, std::vector<std::string>> extra;
+};
+
+// INVALID_ARGUMENT (kBadRequest), which names the field and no value, if the method is no token, the
+// target no path and query (RFC 3986), a header ends its line or is one that the transport sets, or
+// a timeout is not above 0.
+absl::Status CheckRequest(const HttpRequest& request);
+
+// Whether `value` stays within its line of the head.
+bool IsHeaderValue(absl::string_view value);
+// The same, and it is printable and without spaces, as a bearer token is.
+bool IsToken68(absl::string_view value);
+
+// Keys of `extra` are lower case and escaped as the API server unescapes them. INVALID_ARGUMENT if a
+// value is not for a header or the user is missing.
+absl::Status CheckImpersonation(const Impersonation& impersonation);
+std::vector<HttpHeader> ImpersonationHeaders(const Impersonation& impersonation);
+
+}  // namespace capstan::kube
+
+#endif  // CAPSTAN_LIBS_KUBE_TRANSPORT_REQUEST_RULES_H_

@@ -15,9 +15,9 @@ absl::Status Missing() {
   const char* error = dlerror();
   return status::Error(
       absl::StatusCode::kFailedPrecondition, "LIBCURL_MISSING",
-      absl::StrCat("HTTP needs libcurl, which can't be loaded: ",
-                   error == nullptr ? "unknown error" : error,
-                   "; install Debian's package libcurl4 and start this process again"));
+      absl::StrCat(
+          "HTTP needs libcurl, which can't be loaded: ", error == nullptr ? "unknown error" : error,
+          "; install Debian's package libcurl4 and start this process again"));
 }
 
 template <typename F>

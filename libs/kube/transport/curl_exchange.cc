@@ -60,6 +60,10 @@ CurlExchange::CurlExchange(const CurlSetup* setup, uint64_t id, HttpRequest requ
 
 CurlExchange::~CurlExchange() { FreeHandle(); }
 
+void CurlExchange::CloseIfAlone() {
+  if (easy_ != nullptr) Set(CURLOPT_FORBID_REUSE, 1L);
+}
+
 void CurlExchange::FreeHandle() {
   if (easy_ != nullptr) setup_->libcurl->easy_cleanup(easy_);
   easy_ = nullptr;
@@ -89,7 +93,8 @@ absl::Status CurlExchange::Prepare(Credential credential) {
   Set(CURLOPT_NOPROXY, "");
   Set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   Set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
-  Set(CURLOPT_PIPEWAIT, 1L);
+  // Without TLS libcurl would wait for an HTTP/2 that never comes.
+  Set(CURLOPT_PIPEWAIT, setup_->endpoint.tls ? 1L : 0L);
   Set(CURLOPT_CONNECTTIMEOUT_MS,
       static_cast<long>(absl::ToInt64Milliseconds(setup_->options.connect_timeout)));
   Set(CURLOPT_OPENSOCKETFUNCTION, SocketCallback);
@@ -189,12 +194,11 @@ BootTime CurlExchange::Deadline() const {
 
 absl::Status CurlExchange::TimedOut() const {
   const bool whole = setup_->now >= started_ + request_.timeout;
-  return status::Error(
-      absl::StatusCode::kDeadlineExceeded, kTimedOut,
-      whole ? absl::StrCat("the API server has not answered within ",
-                           absl::FormatDuration(request_.timeout))
-            : absl::StrCat("nothing came from the API server for ",
-                           absl::FormatDuration(request_.idle_timeout)));
+  return status::Error(absl::StatusCode::kDeadlineExceeded, kTimedOut,
+                       whole ? absl::StrCat("the API server has not answered within ",
+                                            absl::FormatDuration(request_.timeout))
+                             : absl::StrCat("nothing came from the API server for ",
+                                            absl::FormatDuration(request_.idle_timeout)));
 }
 
 CURLcode CurlExchange::Unstall() {

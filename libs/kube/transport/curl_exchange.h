@@ -53,6 +53,10 @@ class CurlExchange {
   absl::Status Prepare(Credential credential);
   // How it has ended, as libcurl says by `code`.
   absl::Status EndOf(CURLcode code) const;
+  // Before an unfinished transfer is taken from libcurl. 7.88 keeps the RST_STREAM for itself until
+  // the connection has something else to send or to read; on one that is left idle, the server
+  // would go on with the response. So that is closed.
+  void CloseIfAlone();
   void FreeHandle();
 
   // When it is late, if no byte comes: never before, and later if one has come meanwhile.
@@ -71,6 +75,9 @@ class CurlExchange {
   // Lets libcurl go on. What it has kept is taken inline.
   CURLcode Unstall();
 
+  // libcurl has said that the transfer has ended.
+  bool ended() const { return ended_; }
+  void set_ended() { ended_ = true; }
   uint64_t id() const { return id_; }
   CURL* easy() const { return easy_; }
   Delivery& delivery() const { return *delivery_; }
@@ -115,6 +122,7 @@ class CurlExchange {
   absl::Status failure_;
   HttpHead head_;
   bool told_ = false;
+  bool ended_ = false;
   size_t head_bytes_ = 0;
   bool multiplexed_ = false;
   bool stalled_ = false;

@@ -66,8 +66,8 @@ void CurlLoop::Start(uint64_t id, HttpRequest request, std::shared_ptr<Delivery>
                             absl::StrCat("more than ", setup_.options.max_calls,
                                          " calls to one API server are under way; wait for some"));
   }
-  auto exchange = std::make_shared<std::unique_ptr<CurlExchange>>(std::make_unique<CurlExchange>(
-      &setup_, id, std::move(request), std::move(delivery), now));
+  auto exchange = std::make_shared<std::unique_ptr<CurlExchange>>(
+      std::make_unique<CurlExchange>(&setup_, id, std::move(request), std::move(delivery), now));
   Post([this, id, exchange, refusal = std::move(refusal)] {
     CurlExchange& added = **exchange;
     exchanges_[id] = std::move(*exchange);
@@ -104,14 +104,13 @@ void CurlLoop::Begin(CurlExchange& exchange) {
     Send(id, Credential());
     return;
   }
-  setup_.credentials->Get(
-      [weak = weak_from_this(), id](absl::StatusOr<Credential> credential) {
-        const std::shared_ptr<CurlLoop> loop = weak.lock();
-        if (loop == nullptr) return;
-        loop->Post([raw = loop.get(), id, credential = std::move(credential)]() mutable {
-          raw->Send(id, std::move(credential));
-        });
-      });
+  setup_.credentials->Get([weak = weak_from_this(), id](absl::StatusOr<Credential> credential) {
+    const std::shared_ptr<CurlLoop> loop = weak.lock();
+    if (loop == nullptr) return;
+    loop->Post([raw = loop.get(), id, credential = std::move(credential)]() mutable {
+      raw->Send(id, std::move(credential));
+    });
+  });
 }
 
 void CurlLoop::Send(uint64_t id, absl::StatusOr<Credential> credential) {
@@ -148,6 +147,7 @@ void CurlLoop::CountCertificate(const std::string& certificate, int change) {
 
 void CurlLoop::Detach(CurlExchange& exchange) {
   if (exchange.easy() == nullptr) return;
+  if (!exchange.ended()) exchange.CloseIfAlone();
   libcurl_.multi_remove_handle(multi_, exchange.easy());
   exchange.FreeHandle();
   stalled_.erase(exchange.id());
@@ -215,6 +215,7 @@ void CurlLoop::ReadEnds() {
     char* user = nullptr;
     libcurl_.easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &user);
     CurlExchange& exchange = *reinterpret_cast<CurlExchange*>(user);
+    exchange.set_ended();
     Finish(exchange, exchange.EndOf(code));
   }
 }

@@ -22,8 +22,9 @@ struct CurlTransportOptions {
   // Takes any server for the right one.
   bool insecure_skip_verify = false;
 
-  // `http://`, `https://` (whose certificate the system's authorities must have signed), `socks5://`
-  // or `socks5h://`, with a user and password if need be; empty: none. The environment counts not.
+  // `http://`, `https://` (whose certificate the system's authorities must have signed),
+  // `socks5://` or `socks5h://`, with a user and password if need be; empty: none. The environment
+  // counts not.
   std::string proxy;
   // See BypassesProxy (endpoint.h).
   std::string no_proxy;

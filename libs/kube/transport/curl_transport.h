@@ -12,9 +12,10 @@
 
 namespace capstan::kube {
 
-// Takes no redirect, keeps no cookie, verifies TLS 1.2 or later. Heads of responses have at most 256
-// KiB. Requests that only read (GET, HEAD) are sent again on a new connection if a kept one proves
-// dead before a byte of the response; others end with kBroken, unless none of it was sent.
+// Takes no redirect, keeps no cookie, verifies TLS 1.2 or later. Heads of responses have at most
+// 256 KiB. What libcurl would send anew, since a kept connection proved dead or a stream was
+// refused, goes out again only if it reads (GET, HEAD) or nothing of it was sent; else the call
+// ends with kBroken.
 //
 // A handler that wants no more: libcurl 7.88 cannot stop one stream of an HTTP/2 connection without
 // all others. So the bytes are held, up to `max_held_bytes`, after which the connection stops; if

@@ -127,8 +127,7 @@ void Delivery::Cancel() {
   absl::MutexLock lock(&mutex_);
   cancelled_ = true;
   if (running_ && thread_ == std::this_thread::get_id()) return;
-  mutex_.Await(absl::Condition(
-      +[](bool* running) { return !*running; }, &running_));
+  mutex_.Await(absl::Condition(+[](bool* running) { return !*running; }, &running_));
 }
 
 }  // namespace capstan::kube

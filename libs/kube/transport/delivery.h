@@ -15,8 +15,8 @@
 
 namespace capstan::kube {
 
-// Shared by the transport and the Call. What the handler does not want yet is held; the owner bounds
-// it by what it brings while held() grows.
+// Shared by the transport and the Call. What the handler does not want yet is held; the owner
+// bounds it by what it brings while held() grows.
 class Delivery {
  public:
   // `handler` must live until OnEnd has returned or Cancel has.

@@ -22,8 +22,8 @@ struct Endpoint {
   std::string Authority() const;
 };
 
-// `https://host[:port][/prefix]`. INVALID_ARGUMENT if it is anything else, or has a user, a query or
-// a fragment; the message does not repeat it.
+// `https://host[:port][/prefix]`. INVALID_ARGUMENT if it is anything else, or has a user, a query
+// or a fragment; the message does not repeat it.
 absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view url);
 
 // Whether a list like the environment's no_proxy names the endpoint: `*`, addresses, CIDR blocks,

@@ -101,7 +101,8 @@ absl::Status CheckImpersonation(const Impersonation& impersonation) {
   }
   for (const auto& [key, values] : impersonation.extra) {
     if (key.empty() || std::any_of(values.begin(), values.end(), bad)) {
-      return absl::InvalidArgumentError("an extra to impersonate has no key or a control character");
+      return absl::InvalidArgumentError(
+          "an extra to impersonate has no key or a control character");
     }
   }
   return absl::OkStatus();

@@ -21,9 +21,9 @@ struct Impersonation {
   std::map<std::string, std::vector<std::string>> extra;
 };
 
-// INVALID_ARGUMENT (kBadRequest), which names the field and no value, if the method is no token, the
-// target no path and query (RFC 3986), a header ends its line or is one that the transport sets, or
-// a timeout is not above 0.
+// INVALID_ARGUMENT (kBadRequest), which names the field and no value, if the method is no token,
+// the target no path and query (RFC 3986), a header ends its line or is one that the transport
+// sets, or a timeout is not above 0.
 absl::Status CheckRequest(const HttpRequest& request);
 
 // Whether `value` stays within its line of the head.
@@ -31,8 +31,8 @@ bool IsHeaderValue(absl::string_view value);
 // The same, and it is printable and without spaces, as a bearer token is.
 bool IsToken68(absl::string_view value);
 
-// Keys of `extra` are lower case and escaped as the API server unescapes them. INVALID_ARGUMENT if a
-// value is not for a header or the user is missing.
+// Keys of `extra` are lower case and escaped as the API server unescapes them. INVALID_ARGUMENT if
+// a value is not for a header or the user is missing.
 absl::Status CheckImpersonation(const Impersonation& impersonation);
 std::vector<HttpHeader> ImpersonationHeaders(const Impersonation& impersonation);
 

@@ -57,10 +57,9 @@ class OneExchange {
   }
   std::shared_ptr<ScriptedExchange> Await() {
     absl::MutexLock lock(&mutex_);
-    const auto come = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return exchange_ != nullptr;
-    };
-    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&come), absl::Minutes(1)));
+    const auto come = [this]()
+                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return exchange_ != nullptr; };
+    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&come), absl::Seconds(20)));
     return std::move(exchange_);
   }
 
@@ -91,7 +90,7 @@ class SlowHandler {
         const auto paused = [this, resumed]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
           return pauses_ > resumed || ended_;
         };
-        EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&paused), absl::Minutes(1)));
+        EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&paused), absl::Seconds(20)));
         if (ended_ || pauses_ == resumed) break;
         resumed = pauses_;
       }
@@ -246,7 +245,7 @@ TYPED_TEST_P(TransportConformance, CallsNoMethodAfterTheHandlerDestroyedItsCall)
       absl::MutexLock lock(&mutex);
       call = this->harness_.transport().Start(RequestOf("/"), &handler);
     }
-    ASSERT_TRUE(destroyed.WaitForNotificationWithTimeout(absl::Minutes(1)));
+    ASSERT_TRUE(destroyed.WaitForNotificationWithTimeout(absl::Seconds(20)));
     // Another call's end comes after whatever would still have come.
     RecordingHandler other;
     const auto second = this->harness_.transport().Start(RequestOf("/"), &other);
@@ -270,7 +269,7 @@ TYPED_TEST_P(TransportConformance, WaitsForARunningHandlerWhenACallIsDestroyed) 
     return true;
   };
   auto call = this->harness_.transport().Start(RequestOf("/"), &handler);
-  ASSERT_TRUE(entered.WaitForNotificationWithTimeout(absl::Minutes(1)));
+  ASSERT_TRUE(entered.WaitForNotificationWithTimeout(absl::Seconds(20)));
   std::thread release([&destroying] { destroying.Notify(); });
   call.reset();
   EXPECT_TRUE(left);
@@ -465,7 +464,7 @@ TYPED_TEST_P(TransportConformance, TellsTheServerThatAnEndlessCallIsCancelled) {
   for (int i = 0; i < 1000; ++i) exchange->Bytes("event\n");
   handler.AwaitBytes(1);
   call.reset();
-  EXPECT_TRUE(exchange->AwaitGone(absl::Minutes(1)));
+  EXPECT_TRUE(exchange->AwaitGone(absl::Seconds(20)));
   EXPECT_FALSE(handler.ended());
 }
 
@@ -527,7 +526,7 @@ TYPED_TEST_P(TransportConformance, EndsTheCallsUnderWayWhenItIsDestroyed) {
   {
     const auto both = [&come] { return come == 2; };
     absl::MutexLock lock(&mutex);
-    ASSERT_TRUE(mutex.AwaitWithTimeout(absl::Condition(&both), absl::Minutes(1)));
+    ASSERT_TRUE(mutex.AwaitWithTimeout(absl::Condition(&both), absl::Seconds(20)));
   }
   const auto third = this->harness_.transport().Start(RequestOf("/late"), &late);
   this->harness_.Destroy();

@@ -158,8 +158,7 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
 
 class ServerCore::Exchange final : public ScriptedExchange {
  public:
-  Exchange(std::weak_ptr<ServerCore> core, uint64_t connection, int32_t stream,
-           HttpRequest request)
+  Exchange(std::weak_ptr<ServerCore> core, uint64_t connection, int32_t stream, HttpRequest request)
       : core_(std::move(core)),
         connection_(connection),
         stream_(stream),
@@ -192,10 +191,10 @@ class ServerCore::Exchange final : public ScriptedExchange {
   void Post(std::function<void(ServerConnection&, int32_t)> what) {
     const std::shared_ptr<ServerCore> core = core_.lock();
     if (core == nullptr) return;
-    core->Post([raw = core.get(), connection = connection_, stream = stream_,
-                what = std::move(what)] {
-      if (ServerConnection* const found = raw->Find(connection)) what(*found, stream);
-    });
+    core->Post(
+        [raw = core.get(), connection = connection_, stream = stream_, what = std::move(what)] {
+          if (ServerConnection* const found = raw->Find(connection)) what(*found, stream);
+        });
   }
 
   const std::weak_ptr<ServerCore> core_;

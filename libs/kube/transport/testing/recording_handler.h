@@ -15,11 +15,12 @@
 
 namespace capstan::kube {
 
-// Keeps what it is told and fails the test if it is told in a wrong order, or bytes while it has said
-// that it wants none. A wait that is in vain ends after a minute and fails the test.
+// Keeps what it is told and fails the test if it is told in a wrong order, or bytes while it has
+// said that it wants none. A wait that is in vain ends after 20 seconds and fails the test.
 class RecordingHandler final : public ResponseHandler {
  public:
-  // Called after the event was kept, outside of the lock. `bytes_hook` says whether more are wanted.
+  // Called after the event was kept, outside of the lock. `bytes_hook` says whether more are
+  // wanted.
   std::function<void()> head_hook;
   std::function<bool(absl::string_view)> bytes_hook;
   std::function<void()> end_hook;
@@ -81,9 +82,8 @@ class RecordingHandler final : public ResponseHandler {
   // The body so far, once it has `size` bytes or the call has ended.
   std::string AwaitBytes(size_t size) {
     absl::MutexLock lock(&mutex_);
-    Await([this, size]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return body_.size() >= size || ended_;
-    });
+    Await([this, size]()
+              ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return body_.size() >= size || ended_; });
     return body_;
   }
   absl::Status AwaitEnd() {
@@ -112,7 +112,7 @@ class RecordingHandler final : public ResponseHandler {
  private:
   template <typename F>
   void Await(F met) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&met), absl::Minutes(1)));
+    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&met), absl::Seconds(20)));
   }
 
   mutable absl::Mutex mutex_;

@@ -11,9 +11,9 @@
 
 namespace capstan::kube {
 
-// One request as it came to the other end, and the response that a test makes up for it. Methods are
-// thread-safe and, but for AwaitGone, never block; after End, Break or the client's going they do
-// nothing.
+// One request as it came to the other end, and the response that a test makes up for it. Methods
+// are thread-safe and, but for AwaitGone, never block; after End, Break or the client's going they
+// do nothing.
 class ScriptedExchange {
  public:
   virtual ~ScriptedExchange() = default;

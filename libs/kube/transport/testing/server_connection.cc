@@ -58,8 +58,10 @@ long ServerConnection::Read(char* out, size_t size) {
 long ServerConnection::Write(const char* bytes, size_t size) {
   if (ssl_ == nullptr) {
     const ssize_t sent = ::send(fd_, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0 && (errno == EAGAIN || errno == EINTR)) wants_out_ = true;
-    return wants_out_ ? -1 : std::max<long>(sent, 0);
+    if (sent >= 0) return sent;
+    if (errno != EAGAIN && errno != EINTR) return 0;
+    wants_out_ = true;
+    return -1;
   }
   ERR_clear_error();
   const int sent = SSL_write(ssl_, bytes, static_cast<int>(size));

@@ -23,6 +23,9 @@ namespace capstan::kube {
 // others for long. On HTTP/1.1, where the connection is the call's own, it stops for as long as the
 // handler likes.
 //
+// A server that refuses our certificate in TLS 1.3 closes when we may be sending already: the call
+// then ends with kTlsFailed only if its alert is read first, else with kNotSent or kBroken.
+//
 // One thread of its own.
 //
 // `credentials` may be null: calls then show none. It and `clock` must outlive the transport, and

@@ -225,7 +225,9 @@ TEST_F(CurlTransportTest, ShowsItsCertificate) {
       const absl::Status status = Ask("POST");
       EXPECT_FALSE(status.ok());
       // With TLS 1.3 it is a race whether we read the alert before we write into what was closed.
-      if (tls12) EXPECT_EQ(status::Reason(status), kTlsFailed);
+      if (tls12) {
+        EXPECT_EQ(status::Reason(status), kTlsFailed);
+      }
     }
     Credential half = CertificateOf(Authority());
     half.private_key_pem = CertificateOf(Authority()).private_key_pem;

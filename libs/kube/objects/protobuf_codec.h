@@ -1,0 +1,81 @@
+// Types of which there is a message, as protobuf.
+#ifndef CAPSTAN_LIBS_KUBE_OBJECTS_PROTOBUF_CODEC_H_
+#define CAPSTAN_LIBS_KUBE_OBJECTS_PROTOBUF_CODEC_H_
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "libs/kube/objects/codec.h"
+#include "libs/kube/objects/encoding.h"
+#include "libs/kube/objects/object_error.h"
+#include "libs/kube/objects/protobuf_envelope.h"
+#include "libs/kube/objects/resource_type.h"
+#include "libs/status/status_macros.h"
+
+namespace capstan::kube {
+
+// T is a message of libs/kube/objects/proto. Bodies of another type than the resource's are errors.
+template <typename T>
+class ProtobufCodec final : public Codec<T> {
+ public:
+  explicit ProtobufCodec(const ResourceType& type)
+      : api_version_(ApiVersion(type)), kind_(type.kind), list_kind_(type.kind + "List") {}
+
+  Encoding encoding() const override { return Encoding::kProtobuf; }
+
+  absl::StatusOr<std::shared_ptr<const T>> ParseObject(absl::string_view object) const override {
+    auto parsed = std::make_shared<T>();
+    if (object.size() > static_cast<size_t>(std::numeric_limits<int>::max()) ||
+        !parsed->ParseFromArray(object.data(), static_cast<int>(object.size()))) {
+      return ObjectMalformed(absl::StrCat("its message is no ", kind_));
+    }
+    return parsed;
+  }
+
+  absl::StatusOr<std::shared_ptr<const T>> ParseBody(absl::string_view body) const override {
+    CAPSTAN_ASSIGN_OR_RETURN(const absl::string_view raw, Open(body, kind_));
+    return ParseObject(raw);
+  }
+
+  absl::StatusOr<ListPage<T>> ParseList(absl::string_view body) const override {
+    CAPSTAN_ASSIGN_OR_RETURN(const absl::string_view raw, Open(body, list_kind_));
+    CAPSTAN_ASSIGN_OR_RETURN(ProtobufList list, ParseProtobufList(raw));
+    ListPage<T> page;
+    page.resource_version = std::move(list.resource_version);
+    page.continue_token = std::move(list.continue_token);
+    page.remaining = list.remaining;
+    page.items.reserve(list.items.size());
+    for (const absl::string_view item : list.items) {
+      CAPSTAN_ASSIGN_OR_RETURN(std::shared_ptr<const T> parsed, ParseObject(item));
+      page.items.push_back(std::move(parsed));
+    }
+    return page;
+  }
+
+  std::string Write(const T& object) const override {
+    return WriteProtobufEnvelope(api_version_, kind_, object);
+  }
+
+ private:
+  absl::StatusOr<absl::string_view> Open(absl::string_view body, const std::string& kind) const {
+    CAPSTAN_ASSIGN_OR_RETURN(const ProtobufEnvelope envelope, ParseProtobufEnvelope(body));
+    if (envelope.kind != kind || envelope.api_version != api_version_) {
+      return ObjectMalformed(
+          absl::StrCat("its envelope names another type than ", api_version_, " ", kind));
+    }
+    return envelope.raw;
+  }
+
+  const std::string api_version_;
+  const std::string kind_;
+  const std::string list_kind_;
+};
+
+}  // namespace capstan::kube
+
+#endif  // CAPSTAN_LIBS_KUBE_OBJECTS_PROTOBUF_CODEC_H_

@@ -25,7 +25,7 @@ bool Allowed(const absl::Status& failure, Repeat repeat) {
 absl::optional<BootTime> RetryPolicy::OnFailure(const absl::Status& failure, Repeat repeat,
                                                 int attempts, BootTime now, BootTime deadline) {
   if (attempts >= options_.max_attempts || !Allowed(failure, repeat)) return absl::nullopt;
-  if (tokens_ - 1 < options_.max_tokens / 2) return absl::nullopt;
+  if (budget_ < options_.successes_per_retry) return absl::nullopt;
   absl::Duration most = options_.initial_backoff;
   for (int i = 1; i < attempts && most < options_.max_backoff; ++i) most *= 2;
   most = std::min(most, options_.max_backoff);
@@ -35,12 +35,10 @@ absl::optional<BootTime> RetryPolicy::OnFailure(const absl::Status& failure, Rep
   }
   const BootTime when = now + wait;
   if (when >= deadline) return absl::nullopt;
-  tokens_ -= 1;
+  budget_ -= options_.successes_per_retry;
   return when;
 }
 
-void RetryPolicy::OnSuccess() {
-  tokens_ = std::min(options_.max_tokens, tokens_ + options_.token_per_success);
-}
+void RetryPolicy::OnSuccess() { budget_ = std::min(FullBudget(), budget_ + 1); }
 
 }  // namespace capstan::kube

@@ -24,11 +24,10 @@ struct RetryOptions {
   int max_attempts = 5;
   absl::Duration initial_backoff = absl::Milliseconds(100);
   absl::Duration max_backoff = absl::Seconds(10);
-  // The budget: tokens at most, and what a success puts back. A retry takes one, and there is none
-  // while half of them are gone; so a server that is down gets few times the load, not
-  // `max_attempts` times.
-  double max_tokens = 20;
-  double token_per_success = 0.1;
+  // The budget: so many retries until calls succeed again, and how many of those pay for one more.
+  // A server that is down gets little more than its load, not `max_attempts` times it.
+  int max_retries_in_a_row = 10;
+  int successes_per_retry = 10;
 };
 
 // Calls of one client share it. Which failure allows another attempt:
@@ -44,7 +43,7 @@ struct RetryOptions {
 class RetryPolicy {
  public:
   RetryPolicy(RetryOptions options, Random* random)
-      : options_(options), random_(random), tokens_(options.max_tokens) {}
+      : options_(options), random_(random), budget_(FullBudget()) {}
 
   // `attempts` were made. When to make the next one; none: the failure stands.
   absl::optional<BootTime> OnFailure(const absl::Status& failure, Repeat repeat, int attempts,
@@ -52,9 +51,12 @@ class RetryPolicy {
   void OnSuccess();
 
  private:
+  int FullBudget() const { return options_.max_retries_in_a_row * options_.successes_per_retry; }
+
   const RetryOptions options_;
   Random* const random_;
-  double tokens_;
+  // In successes.
+  int budget_;
 };
 
 }  // namespace capstan::kube

@@ -241,8 +241,6 @@ int HttpStatusOf(const absl::Status& status) {
   return http_status;
 }
 
-bool IsNotFound(const absl::Status& status) { return ReasonIs(status, kNotFound); }
-bool IsAlreadyExists(const absl::Status& status) { return ReasonIs(status, kAlreadyExists); }
 bool IsConflict(const absl::Status& status) {
   return ReasonIs(status, kConflict) || ReasonIs(status, kApplyConflict);
 }

@@ -46,10 +46,11 @@ inline constexpr size_t kMaxErrorBytes = 1 << 20;
 absl::Status ServerError(int http_status, const std::vector<HttpHeader>& headers,
                          absl::string_view body);
 
-// What the server said, of errors of ServerError.
-int HttpStatusOf(const absl::Status& status);  // 0: it is none of those.
-bool IsNotFound(const absl::Status& status);
-bool IsAlreadyExists(const absl::Status& status);
+// What the server said, of errors of ServerError. Where the code says all (NOT_FOUND,
+// ALREADY_EXISTS), absl's own predicates do.
+
+// 0: it is none of those.
+int HttpStatusOf(const absl::Status& status);
 // Somebody else was faster; kApplyConflict too.
 bool IsConflict(const absl::Status& status);
 bool IsExpired(const absl::Status& status);

@@ -110,10 +110,11 @@ TEST(ServerErrorTest, MapsByHttpWhereNoStatusCame) {
 }
 
 TEST(ServerErrorTest, TellsAnAbsentObjectFromAnAbsentApi) {
-  EXPECT_TRUE(IsNotFound(ServerError(404, {}, Body(404, "NotFound", "pods \\\"a\\\" not found"))));
+  EXPECT_TRUE(
+      absl::IsNotFound(ServerError(404, {}, Body(404, "NotFound", "pods \\\"a\\\" not found"))));
   const absl::Status api = ServerError(
       404, {}, Body(404, "NotFound", "the server could not find the requested resource", "{}"));
-  EXPECT_FALSE(IsNotFound(api));
+  EXPECT_FALSE(absl::IsNotFound(api));
   EXPECT_EQ(api.code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(status::Reason(api), kApiMissing);
 }
@@ -212,8 +213,10 @@ TEST(ServerErrorTest, ReadsProtobufToo) {
   proto.set_reason("AlreadyExists");
   proto.set_code(409);
   proto.mutable_details()->set_name("a");
-  EXPECT_TRUE(IsAlreadyExists(ServerError(409, {}, WriteProtobufEnvelope("v1", "Status", proto))));
-  EXPECT_FALSE(IsAlreadyExists(ServerError(409, {}, WriteProtobufEnvelope("v1", "Pod", proto))));
+  EXPECT_TRUE(
+      absl::IsAlreadyExists(ServerError(409, {}, WriteProtobufEnvelope("v1", "Status", proto))));
+  EXPECT_FALSE(
+      absl::IsAlreadyExists(ServerError(409, {}, WriteProtobufEnvelope("v1", "Pod", proto))));
 }
 
 TEST(ServerErrorTest, IsBounded) {
@@ -240,8 +243,8 @@ TEST(ServerErrorTest, OthersErrorsAreNone) {
   const absl::Status other = status::Error(StatusCode::kNotFound, "ELSE", "x");
   EXPECT_EQ(HttpStatusOf(other), 0);
   EXPECT_EQ(HttpStatusOf(absl::OkStatus()), 0);
-  EXPECT_FALSE(IsNotFound(other));
-  EXPECT_FALSE(IsNotFound(absl::OkStatus()));
+  EXPECT_FALSE(IsConflict(other));
+  EXPECT_FALSE(IsExpired(absl::OkStatus()));
   EXPECT_EQ(RetryAfter(status::WithRetryDelay(other, absl::Seconds(1))), absl::nullopt);
 }
 

@@ -24,7 +24,8 @@ const JsonCodec& Widgets() {
 
 constexpr char kWidget[] =
     R"({"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","namespace":"d",)"
-    R"("uid":"u-1","resourceVersion":"9","generation":3,"deletionTimestamp":"2026-01-01T00:00:00Z",)"
+    R"("uid":"u-1","resourceVersion":"9","generation":3,)"
+    R"("deletionTimestamp":"2026-01-01T00:00:00Z",)"
     R"("labels":{"name":"not-the-name"},"ownerReferences":[{"name":"x","uid":"y"}]},)"
     R"("spec":{"name":"nor this","big":9007199254740993,"new":[1.5,null,true,{"metadata":{}}]}})";
 

@@ -13,7 +13,7 @@ namespace capstan::kube {
 [[nodiscard]] std::unique_ptr<PendingCall> GetServerVersion(Client* client,
                                                             DoneWith<ServerVersion> done);
 
-// All that the server serves: two requests where it has aggregated discovery (1.26 and later),
+// All that the server serves: two requests where it has aggregated discovery (1.27 and later),
 // else one for each version of each group. An aggregated API server that does not answer hides
 // what it serves, not the rest: ApiCatalog::Require tells the two apart.
 [[nodiscard]] std::unique_ptr<PendingCall> Discover(Client* client, DoneWith<ApiCatalog> done);

@@ -14,25 +14,36 @@
 
 namespace capstan::kube {
 
-// Reasons (status::Reason). Others of the server's are KUBE_REFUSED (4xx) and KUBE_FAILED (5xx).
-inline constexpr char kAlreadyExists[] = "KUBE_ALREADY_EXISTS";        // ALREADY_EXISTS
-inline constexpr char kApiMissing[] = "KUBE_API_MISSING";              // FAILED_PRECONDITION
-inline constexpr char kApplyConflict[] = "KUBE_APPLY_CONFLICT";        // ABORTED
-inline constexpr char kConflict[] = "KUBE_CONFLICT";                   // ABORTED
-inline constexpr char kDisruptionBudget[] = "KUBE_DISRUPTION_BUDGET";  // RESOURCE_EXHAUSTED
-inline constexpr char kExpired[] = "KUBE_EXPIRED";                     // OUT_OF_RANGE
-inline constexpr char kFieldUnknown[] = "KUBE_FIELD_UNKNOWN";          // FAILED_PRECONDITION
-inline constexpr char kForbidden[] = "KUBE_FORBIDDEN";                 // PERMISSION_DENIED
-inline constexpr char kInvalid[] = "KUBE_INVALID";                     // INVALID_ARGUMENT
-inline constexpr char kNamespaceTerminating[] =
-    "KUBE_NAMESPACE_TERMINATING";                                // FAILED_PRECONDITION
-inline constexpr char kNotFound[] = "KUBE_NOT_FOUND";            // NOT_FOUND
-inline constexpr char kServerTimeout[] = "KUBE_SERVER_TIMEOUT";  // DEADLINE_EXCEEDED
-inline constexpr char kServerFailed[] = "KUBE_FAILED";           // INTERNAL or UNAVAILABLE
-inline constexpr char kServerRefused[] = "KUBE_REFUSED";         // INVALID_ARGUMENT or as of HTTP
-inline constexpr char kTooManyRequests[] = "KUBE_TOO_MANY_REQUESTS";  // RESOURCE_EXHAUSTED
-inline constexpr char kUnauthorized[] = "KUBE_UNAUTHORIZED";          // UNAUTHENTICATED
-inline constexpr char kUnsupported[] = "KUBE_UNSUPPORTED";            // UNIMPLEMENTED
+// Reasons (status::Reason), by the code that they come with.
+// NOT_FOUND: an object.
+inline constexpr char kNotFound[] = "KUBE_NOT_FOUND";
+// ALREADY_EXISTS
+inline constexpr char kAlreadyExists[] = "KUBE_ALREADY_EXISTS";
+// ABORTED: the object has changed; other managers own fields of an apply (ApplyConflicts).
+inline constexpr char kConflict[] = "KUBE_CONFLICT";
+inline constexpr char kApplyConflict[] = "KUBE_APPLY_CONFLICT";
+// OUT_OF_RANGE: a resource version or continue token that is too old.
+inline constexpr char kExpired[] = "KUBE_EXPIRED";
+// FAILED_PRECONDITION: the server lacks the API; it lacks the fields that the violations name; the
+// namespace takes nothing new.
+inline constexpr char kApiMissing[] = "KUBE_API_MISSING";
+inline constexpr char kFieldUnknown[] = "KUBE_FIELD_UNKNOWN";
+inline constexpr char kNamespaceTerminating[] = "KUBE_NAMESPACE_TERMINATING";
+// INVALID_ARGUMENT, with field violations.
+inline constexpr char kInvalid[] = "KUBE_INVALID";
+// UNAUTHENTICATED, PERMISSION_DENIED
+inline constexpr char kUnauthorized[] = "KUBE_UNAUTHORIZED";
+inline constexpr char kForbidden[] = "KUBE_FORBIDDEN";
+// RESOURCE_EXHAUSTED: the server sheds load; a budget allows no eviction now.
+inline constexpr char kTooManyRequests[] = "KUBE_TOO_MANY_REQUESTS";
+inline constexpr char kDisruptionBudget[] = "KUBE_DISRUPTION_BUDGET";
+// DEADLINE_EXCEEDED: it may have been done.
+inline constexpr char kServerTimeout[] = "KUBE_SERVER_TIMEOUT";
+// UNIMPLEMENTED: a verb or an encoding.
+inline constexpr char kUnsupported[] = "KUBE_UNSUPPORTED";
+// Others: 4xx (INVALID_ARGUMENT) and 3xx (FAILED_PRECONDITION); 5xx (INTERNAL, UNAVAILABLE).
+inline constexpr char kServerRefused[] = "KUBE_REFUSED";
+inline constexpr char kServerFailed[] = "KUBE_FAILED";
 
 // Bodies of errors are read so far; the rest is left.
 inline constexpr size_t kMaxErrorBytes = 1 << 20;

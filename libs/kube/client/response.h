@@ -17,7 +17,7 @@ struct ApiResponse {
   std::string body;
 };
 
-// The texts of `Warning: 299 - "text"` (RFC 9111 before 5.5, as apimachinery's util/net reads it):
+// The texts of `Warning: 299 - "text"` (RFC 7234, 5.5, as apimachinery's util/net reads it):
 // deprecated APIs, fields that were passed over. At most 32 of 1 KiB each; what is no warning is
 // passed over.
 std::vector<std::string> ReadWarnings(const std::vector<HttpHeader>& headers);

@@ -62,7 +62,7 @@ constexpr Mapping kMappings[] = {
     {429, "TooManyRequests", StatusCode::kResourceExhausted, kTooManyRequests, "ask later"},
     {500, "InternalError", StatusCode::kInternal, kServerFailed, "look into the server's log"},
     {500, "ServerTimeout", StatusCode::kUnavailable, kServerFailed, "ask later"},
-    {500, "StoreReadError", StatusCode::kInternal, kServerFailed,
+    {500, "StorageReadError", StatusCode::kInternal, kServerFailed,
      "the server cannot read what it has stored"},
     {501, "", StatusCode::kUnimplemented, kUnsupported, "the server does not have this"},
     {502, "", StatusCode::kUnavailable, kServerFailed, "ask later"},

@@ -49,7 +49,7 @@ TEST(ServerErrorTest, MapsEveryReason) {
       {429, "TooManyRequests", StatusCode::kResourceExhausted, kTooManyRequests},
       {500, "InternalError", StatusCode::kInternal, kServerFailed},
       {500, "ServerTimeout", StatusCode::kUnavailable, kServerFailed},
-      {500, "StoreReadError", StatusCode::kInternal, kServerFailed},
+      {500, "StorageReadError", StatusCode::kInternal, kServerFailed},
       {503, "ServiceUnavailable", StatusCode::kUnavailable, kServerFailed},
       {504, "Timeout", StatusCode::kDeadlineExceeded, kServerTimeout},
       // The reason counts more than the status.

@@ -30,12 +30,8 @@ Json Details(const ResourceType& type, absl::string_view name) {
 }  // namespace
 
 Json ToStatus(const ApiError& error) {
-  Json status = {{"kind", "Status"},
-                 {"apiVersion", "v1"},
-                 {"metadata", Json::object()},
-                 {"status", "Failure"},
-                 {"message", error.message},
-                 {"code", error.code}};
+  Json status = {{"kind", "Status"},    {"apiVersion", "v1"},       {"metadata", Json::object()},
+                 {"status", "Failure"}, {"message", error.message}, {"code", error.code}};
   if (!error.reason.empty()) status["reason"] = error.reason;
   if (!error.details.is_null()) status["details"] = error.details;
   if (!error.continue_token.empty()) status["metadata"]["continue"] = error.continue_token;
@@ -81,10 +77,9 @@ ApiError Modified(const ResourceType& type, absl::string_view name) {
 
 ApiError Forbidden(const ResourceType& type, absl::string_view name, absl::string_view why,
                    std::vector<Cause> causes) {
-  ApiError error{
-      403, "Forbidden",
-      absl::StrCat(QualifiedResource(type), " \"", name, "\" is forbidden: ", why),
-      Details(type, name), ""};
+  ApiError error{403, "Forbidden",
+                 absl::StrCat(QualifiedResource(type), " \"", name, "\" is forbidden: ", why),
+                 Details(type, name), ""};
   if (!causes.empty()) error.details["causes"] = CausesJson(causes);
   return error;
 }
@@ -154,15 +149,22 @@ ApiError NotAcceptable(absl::string_view accepted) {
 }
 
 ApiError Plain(int code, absl::string_view message, int64_t retry_after_seconds) {
-  static const std::map<int, std::string>* const reasons = new std::map<int, std::string>{
-      {400, "BadRequest"},          {401, "Unauthorized"},
-      {403, "Forbidden"},           {404, "NotFound"},
-      {405, "MethodNotAllowed"},    {406, "NotAcceptable"},
-      {409, "Conflict"},            {410, "Expired"},
-      {413, "RequestEntityTooLarge"}, {415, "UnsupportedMediaType"},
-      {422, "Invalid"},             {429, "TooManyRequests"},
-      {500, "InternalError"},       {503, "ServiceUnavailable"},
-      {504, "Timeout"}};
+  static const std::map<int, std::string>* const reasons =
+      new std::map<int, std::string>{{400, "BadRequest"},
+                                     {401, "Unauthorized"},
+                                     {403, "Forbidden"},
+                                     {404, "NotFound"},
+                                     {405, "MethodNotAllowed"},
+                                     {406, "NotAcceptable"},
+                                     {409, "Conflict"},
+                                     {410, "Expired"},
+                                     {413, "RequestEntityTooLarge"},
+                                     {415, "UnsupportedMediaType"},
+                                     {422, "Invalid"},
+                                     {429, "TooManyRequests"},
+                                     {500, "InternalError"},
+                                     {503, "ServiceUnavailable"},
+                                     {504, "Timeout"}};
   const auto reason = reasons->find(code);
   ApiError error{code, reason == reasons->end() ? "" : reason->second, std::string(message),
                  nullptr, ""};
@@ -171,8 +173,8 @@ ApiError Plain(int code, absl::string_view message, int64_t retry_after_seconds)
 }
 
 Cause Required(absl::string_view field, absl::string_view detail) {
-  return {"FieldValueRequired",
-          absl::StrCat("Required value", detail.empty() ? "" : ": ", detail), std::string(field)};
+  return {"FieldValueRequired", absl::StrCat("Required value", detail.empty() ? "" : ": ", detail),
+          std::string(field)};
 }
 
 Cause InvalidValue(absl::string_view field, absl::string_view value, absl::string_view detail) {

@@ -97,11 +97,11 @@ ApiOr<Deleted> FakeApiState::Delete(const FakeType& type, absl::string_view ns,
   }
   const std::string version = Text(Find(before, {"metadata", "resourceVersion"}));
   if (options.resource_version.has_value() && *options.resource_version != version) {
-    return Conflict(type.resource, name,
-                    absl::StrCat("the ResourceVersion in the precondition (",
-                                 *options.resource_version,
-                                 ") does not match the ResourceVersion in record (", version,
-                                 "). The object might have been modified"));
+    return Conflict(
+        type.resource, name,
+        absl::StrCat("the ResourceVersion in the precondition (", *options.resource_version,
+                     ") does not match the ResourceVersion in record (", version,
+                     "). The object might have been modified"));
   }
   if (hooks_.admit) {
     if (auto error = hooks_.admit(type, before, nullptr); error.has_value()) return *error;
@@ -251,8 +251,8 @@ bool FakeApiState::CollectOnce() {
         blocked = blocked || dependent.blocks;
         continue;
       }
-      const ApiOr<Deleted> deleted = Delete(*child_type, dependent.key.ns, dependent.key.name,
-                                            WithPropagation("Foreground"));
+      const ApiOr<Deleted> deleted =
+          Delete(*child_type, dependent.key.ns, dependent.key.name, WithPropagation("Foreground"));
       changed = changed || deleted.ok();
       blocked = blocked || (dependent.blocks && !(deleted.ok() && deleted->gone));
     }

@@ -28,10 +28,7 @@ FieldManager ManagerOf(const FakeType& type, const WriteOptions& options,
 }  // namespace
 
 FakeApiState::FakeApiState(FakeApiStateOptions options, const Clock* clock, Random* random)
-    : options_(options),
-      clock_(clock),
-      random_(random),
-      store_(options.max_history) {
+    : options_(options), clock_(clock), random_(random), store_(options.max_history) {
   RefreshTypes();
   const FakeType& namespaces = *FindType("", "v1", "namespaces");
   for (const char* const name : {"default", "kube-system", "kube-public", "kube-node-lease"}) {
@@ -89,14 +86,12 @@ absl::optional<ApiError> FakeApiState::CheckNamespace(const FakeType& type, absl
   return Forbidden(type.resource, name,
                    absl::StrCat("unable to create new content in namespace ", ns,
                                 " because it is being terminated"),
-                   {{"NamespaceTerminating",
-                     absl::StrCat("namespace ", ns, " is being terminated"),
+                   {{"NamespaceTerminating", absl::StrCat("namespace ", ns, " is being terminated"),
                      "metadata.namespace"}});
 }
 
 absl::optional<ApiError> FakeApiState::CheckBody(const FakeType& type, absl::string_view ns,
-                                                 Json* object,
-                                                 const WriteOptions& options) const {
+                                                 Json* object, const WriteOptions& options) const {
   if (auto error = CheckShape(type, *object); error.has_value()) return error;
   const std::string version = Text(Member(*object, "apiVersion"));
   if (!version.empty() && version != ApiVersion(type.resource)) {
@@ -200,9 +195,8 @@ ApiOr<Json> FakeApiState::Insert(const FakeType& type, absl::string_view ns, Jso
     const Json names = Find(object, {"spec", "names"});
     object["status"] = {{"acceptedNames", names}, {"storedVersions", Json::array()}};
     for (const char* const condition : {"NamesAccepted", "Established"}) {
-      object["status"]["conditions"].push_back({{"type", condition},
-                                                {"status", "True"},
-                                                {"lastTransitionTime", ToMetaTime(now)}});
+      object["status"]["conditions"].push_back(
+          {{"type", condition}, {"status", "True"}, {"lastTransitionTime", ToMetaTime(now)}});
     }
   }
   if (options.dry_run) return object;
@@ -232,20 +226,20 @@ ApiOr<Written> FakeApiState::Update(const FakeType& type, absl::string_view ns,
   }
   const std::string uid = Text(Member(metadata, "uid"));
   if (!uid.empty() && uid != Text(Find(*before, {"metadata", "uid"}))) {
-    return Conflict(type.resource, name,
-                    absl::StrCat("StorageError: invalid object, Code: 4, Key: /registry/",
-                                 type.resource.plural, "/", name,
-                                 ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
-                                 "UID in precondition: ",
-                                 uid, ", UID in object meta: ",
-                                 Text(Find(*before, {"metadata", "uid"}))));
+    return Conflict(
+        type.resource, name,
+        absl::StrCat("StorageError: invalid object, Code: 4, Key: /registry/", type.resource.plural,
+                     "/", name,
+                     ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
+                     "UID in precondition: ",
+                     uid, ", UID in object meta: ", Text(Find(*before, {"metadata", "uid"}))));
   }
   const std::string version = Text(Member(metadata, "resourceVersion"));
   if (version.empty() || version == "0") {
     if (!type.unconditional_update) {
-      return Invalid(type.resource.plural, type.resource.group, name,
-                     {InvalidValue("metadata.resourceVersion", "0x0",
-                                   "must be specified for an update")});
+      return Invalid(
+          type.resource.plural, type.resource.group, name,
+          {InvalidValue("metadata.resourceVersion", "0x0", "must be specified for an update")});
     }
   } else if (version != Text(Find(*before, {"metadata", "resourceVersion"}))) {
     return Modified(type.resource, name);
@@ -255,8 +249,7 @@ ApiOr<Written> FakeApiState::Update(const FakeType& type, absl::string_view ns,
 
 ApiOr<Written> FakeApiState::Patch(const FakeType& type, absl::string_view ns,
                                    absl::string_view name, absl::string_view subresource,
-                                   PatchKind kind, const Json& patch,
-                                   const WriteOptions& options) {
+                                   PatchKind kind, const Json& patch, const WriteOptions& options) {
   const StoreKey key = KeyOf(type, ns, name);
   const ObjectRef before = store_.Get(key);
   const FieldManager manager = ManagerOf(type, options, subresource, clock_->Read().wall);
@@ -293,8 +286,8 @@ ApiOr<Written> FakeApiState::Patch(const FakeType& type, absl::string_view ns,
                                      ", and no existing object was found"));
       }
       CAPSTAN_API_ASSIGN_OR_RETURN(Json fresh, Apply(nullptr, config, manager, options.force));
-      CAPSTAN_API_ASSIGN_OR_RETURN(
-          Json created, Insert(type, ns, std::move(fresh), options, /*apply=*/true));
+      CAPSTAN_API_ASSIGN_OR_RETURN(Json created,
+                                   Insert(type, ns, std::move(fresh), options, /*apply=*/true));
       return Written{std::move(created), true};
     }
     const std::string version = Text(Find(config, {"metadata", "resourceVersion"}));

@@ -92,8 +92,8 @@ ApiOr<Json> FakeApiState::UpdateScale(const FakeType& type, absl::string_view ns
   const Json before = *store_.Get(KeyOf(type, ns, name));
   Place(&object, type.spec_replicas_path, replicas);
   CAPSTAN_API_ASSIGN_OR_RETURN(const Written written,
-                               Replace(type, KeyOf(type, ns, name), before, std::move(object),
-                                       "", options, /*apply=*/false));
+                               Replace(type, KeyOf(type, ns, name), before, std::move(object), "",
+                                       options, /*apply=*/false));
   return ScaleOf(type, written.object);
 }
 
@@ -118,8 +118,7 @@ ApiOr<Json> FakeApiState::Bind(absl::string_view ns, absl::string_view name, con
   if (!uid.empty() && uid != Text(Find(*pod, {"metadata", "uid"}))) {
     return Conflict(bindings, name,
                     absl::StrCat("Precondition failed: UID in precondition: ", uid,
-                                 ", UID in object meta: ",
-                                 Text(Find(*pod, {"metadata", "uid"}))));
+                                 ", UID in object meta: ", Text(Find(*pod, {"metadata", "uid"}))));
   }
   if (!Find(*pod, {"metadata", "deletionTimestamp"}).is_null()) {
     return Conflict(bindings, name,
@@ -255,9 +254,8 @@ ApiOr<Json> FakeApiState::CreateToken(absl::string_view ns, absl::string_view na
   if (!request["spec"].contains("audiences")) {
     request["spec"]["audiences"] = {"https://kubernetes.default.svc"};
   }
-  request["status"] = {
-      {"token", absl::StrCat("fake.", ns, ".", name, ".", random_->Uuid4())},
-      {"expirationTimestamp", ToMetaTime(now + absl::Seconds(seconds))}};
+  request["status"] = {{"token", absl::StrCat("fake.", ns, ".", name, ".", random_->Uuid4())},
+                       {"expirationTimestamp", ToMetaTime(now + absl::Seconds(seconds))}};
   return request;
 }
 

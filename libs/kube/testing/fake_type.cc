@@ -42,9 +42,9 @@ std::vector<FakeType> BuiltinTypes() {
   add("", "Secret", "secrets", true);
   add("", "ServiceAccount", "serviceaccounts", true, {"sa"}).returns_deleted = true;
   for (const bool namespaced : {true, false}) {
-    FakeType& type = namespaced ? add("", "PersistentVolumeClaim", "persistentvolumeclaims", true,
-                                      {"pvc"})
-                                : add("", "PersistentVolume", "persistentvolumes", false, {"pv"});
+    FakeType& type = namespaced
+                         ? add("", "PersistentVolumeClaim", "persistentvolumeclaims", true, {"pvc"})
+                         : add("", "PersistentVolume", "persistentvolumes", false, {"pv"});
     type.status = type.drops_status_on_create = type.returns_deleted = true;
   }
   for (const bool scale : {true, false}) {

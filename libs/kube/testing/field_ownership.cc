@@ -56,12 +56,9 @@ void WriteEntries(std::vector<Entry> entries, Json* object) {
   });
   Json list = Json::array();
   for (const Entry& entry : entries) {
-    Json one = {{"manager", entry.manager},
-                {"operation", entry.operation},
-                {"apiVersion", entry.api_version},
-                {"time", entry.time},
-                {"fieldsType", "FieldsV1"},
-                {"fieldsV1", ToFieldsV1(entry.fields)}};
+    Json one = {{"manager", entry.manager},        {"operation", entry.operation},
+                {"apiVersion", entry.api_version}, {"time", entry.time},
+                {"fieldsType", "FieldsV1"},        {"fieldsV1", ToFieldsV1(entry.fields)}};
     if (!entry.subresource.empty()) one["subresource"] = entry.subresource;
     list.push_back(std::move(one));
   }
@@ -77,8 +74,12 @@ Entry& EntryOf(std::vector<Entry>* entries, const FieldManager& manager,
   for (Entry& entry : *entries) {
     if (entry.IsOf(manager, operation)) return entry;
   }
-  entries->push_back({manager.name, operation, manager.api_version, manager.subresource,
-                      Rfc3339(manager.now), {}});
+  entries->push_back({manager.name,
+                      operation,
+                      manager.api_version,
+                      manager.subresource,
+                      Rfc3339(manager.now),
+                      {}});
   return entries->back();
 }
 
@@ -188,9 +189,9 @@ ApiError ApplyConflict(const std::map<std::string, std::vector<std::string>>& co
   }
   const size_t count = causes.size();
   const std::string message =
-      count == 1 ? absl::StrCat("Apply failed with 1 conflict: ", single)
-                 : absl::StrCat("Apply failed with ", count,
-                                " conflicts: ", absl::StrJoin(groups, "\n"));
+      count == 1
+          ? absl::StrCat("Apply failed with 1 conflict: ", single)
+          : absl::StrCat("Apply failed with ", count, " conflicts: ", absl::StrJoin(groups, "\n"));
   return {409, "Conflict", message, Json{{"causes", causes}}, ""};
 }
 
@@ -203,8 +204,7 @@ void TrackUpdate(const Json& before, Json* after, const FieldManager& manager) {
   if (asked.is_array() && asked.size() == 1 && asked[0].is_object() && asked[0].empty()) {
     entries.clear();
   }
-  const FieldChanges changes =
-      Compare(OwnablePart(before), OwnablePart(*after), manager.builtin);
+  const FieldChanges changes = Compare(OwnablePart(before), OwnablePart(*after), manager.builtin);
   for (Entry& entry : entries) {
     const FieldSet old = entry.fields;
     entry.fields = Difference(entry.fields, changes.removed);

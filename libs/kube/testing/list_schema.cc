@@ -41,10 +41,9 @@ ListRule RuleOfList(const std::vector<std::string>& path, bool builtin) {
 
 bool IsAtomicMap(const std::vector<std::string>& path, bool builtin) {
   static const auto* const names = new std::set<std::string>{
-      "ownerReferences", "nodeSelector",    "selector",    "matchLabels",   "secretRef",
-      "configMapKeyRef", "secretKeyRef",    "fieldRef",    "resourceFieldRef",
-      "configMapRef",    "nodeSelectorTerms", "involvedObject", "claimRef",
-      "localObjectReference", "labelSelector"};
+      "ownerReferences",   "nodeSelector",   "selector", "matchLabels",          "secretRef",
+      "configMapKeyRef",   "secretKeyRef",   "fieldRef", "resourceFieldRef",     "configMapRef",
+      "nodeSelectorTerms", "involvedObject", "claimRef", "localObjectReference", "labelSelector"};
   if (path.empty()) return false;
   if (path.back() == "ownerReferences") return true;
   return builtin && names->count(path.back()) > 0;

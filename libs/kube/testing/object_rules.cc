@@ -37,9 +37,8 @@ bool IsLowerAlnum(char c) {
 
 bool IsDnsLabel(absl::string_view name) {
   return !name.empty() && name.size() <= 63 && IsLowerAlnum(name.front()) &&
-         IsLowerAlnum(name.back()) && std::all_of(name.begin(), name.end(), [](char c) {
-           return IsLowerAlnum(c) || c == '-';
-         });
+         IsLowerAlnum(name.back()) &&
+         std::all_of(name.begin(), name.end(), [](char c) { return IsLowerAlnum(c) || c == '-'; });
 }
 
 bool IsDnsSubdomain(absl::string_view name) {
@@ -336,8 +335,8 @@ absl::optional<ApiError> ValidateChange(const FakeType& type, const Json& before
   if (kind == "Pod") CheckPodChange(before, after, &causes);
   if (type.resource.group == "apps" &&
       Find(before, {"spec", "selector"}) != Find(after, {"spec", "selector"})) {
-    causes.push_back(InvalidValue("spec.selector", WriteJson(Find(after, {"spec", "selector"})),
-                                  kImmutable));
+    causes.push_back(
+        InvalidValue("spec.selector", WriteJson(Find(after, {"spec", "selector"})), kImmutable));
   }
   if (causes.empty()) return absl::nullopt;
   return Invalid(type.resource, Text(Member(metadata, "name")), std::move(causes));
@@ -393,7 +392,8 @@ Json Admissible(const FakeType& type, const Json& before, Json submitted,
     }
   }
   for (const char* const name : {"uid", "name", "namespace"}) {
-    if (!metadata.contains(name) && old_metadata.contains(name)) metadata[name] = old_metadata[name];
+    if (!metadata.contains(name) && old_metadata.contains(name))
+      metadata[name] = old_metadata[name];
   }
   return submitted;
 }

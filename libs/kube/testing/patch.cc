@@ -39,9 +39,8 @@ Json Plainly(Json patch) {
 }
 
 bool ReplacesList(const Json& patch) {
-  return std::any_of(patch.begin(), patch.end(), [](const Json& item) {
-    return Text(Member(item, "$patch")) == "replace";
-  });
+  return std::any_of(patch.begin(), patch.end(),
+                     [](const Json& item) { return Text(Member(item, "$patch")) == "replace"; });
 }
 
 void MergeList(Json* list, const Json& patch, const Path& path) {

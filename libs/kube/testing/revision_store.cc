@@ -51,8 +51,7 @@ void RevisionStore::Touch() {
   Record({}, nullptr, nullptr);
 }
 
-RevisionStore::Objects RevisionStore::List(absl::string_view resource,
-                                           absl::string_view ns) const {
+RevisionStore::Objects RevisionStore::List(absl::string_view resource, absl::string_view ns) const {
   Objects out;
   for (auto it = objects_.lower_bound({std::string(resource), std::string(ns), ""});
        it != objects_.end() && it->first.resource == resource; ++it) {

@@ -101,12 +101,12 @@ ApiOr<LabelSelector::Requirement> LabelSelector::ParseOne(absl::string_view text
     }
     return finish(head);
   }
-  for (const auto& [sign, op] : std::vector<std::pair<absl::string_view, Operator>>{
-           {"!=", Operator::kNotIn},
-           {"==", Operator::kIn},
-           {"=", Operator::kIn},
-           {">", Operator::kGreater},
-           {"<", Operator::kLess}}) {
+  for (const auto& [sign, op] :
+       std::vector<std::pair<absl::string_view, Operator>>{{"!=", Operator::kNotIn},
+                                                           {"==", Operator::kIn},
+                                                           {"=", Operator::kIn},
+                                                           {">", Operator::kGreater},
+                                                           {"<", Operator::kLess}}) {
     const size_t at = text.find(sign);
     if (at == absl::string_view::npos) continue;
     out.op = op;
@@ -115,8 +115,7 @@ ApiOr<LabelSelector::Requirement> LabelSelector::ParseOne(absl::string_view text
       return bad(absl::StrCat("values[0]: Invalid value: \"", value, "\""));
     }
     int64_t number = 0;
-    if ((op == Operator::kGreater || op == Operator::kLess) &&
-        !absl::SimpleAtoi(value, &number)) {
+    if ((op == Operator::kGreater || op == Operator::kLess) && !absl::SimpleAtoi(value, &number)) {
       return bad("for 'Gt', 'Lt' operators, the value must be an integer");
     }
     out.values.insert(value);
@@ -212,8 +211,8 @@ ApiOr<FieldSelector> FieldSelector::Parse(const ResourceType& type, absl::string
       at = part.find('=');
     }
     if (at == absl::string_view::npos) {
-      return BadRequest(absl::StrCat("invalid selector: '", text, "'; can't understand '", part,
-                                     "'"));
+      return BadRequest(
+          absl::StrCat("invalid selector: '", text, "'; can't understand '", part, "'"));
     }
     const std::string field(part.substr(0, at));
     const bool known = field == "metadata.name" ||
@@ -234,7 +233,8 @@ bool FieldSelector::Matches(const Json& object) const {
     std::string value = Text(*at);
     if (at->is_boolean()) value = at->get<bool>() ? "true" : "false";
     // Fields of these names are booleans, absent when false.
-    if (at->is_null() && (term.path.back() == "unschedulable" || term.path.back() == "hostNetwork")) {
+    if (at->is_null() &&
+        (term.path.back() == "unschedulable" || term.path.back() == "hostNetwork")) {
       value = "false";
     }
     if ((value == term.value) != term.equal) return false;

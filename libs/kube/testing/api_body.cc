@@ -85,8 +85,8 @@ absl::optional<Encoding> Negotiate(absl::string_view accept, bool protobuf) {
     clause = absl::StripAsciiWhitespace(clause);
     // Tables and partial objects are not modelled; clients name a plain type after them.
     if (absl::StrContains(clause, "as=")) continue;
-    const absl::string_view type = absl::StripAsciiWhitespace(
-        clause.substr(0, std::min(clause.find(';'), clause.size())));
+    const absl::string_view type =
+        absl::StripAsciiWhitespace(clause.substr(0, std::min(clause.find(';'), clause.size())));
     if (type == kProtobufType && protobuf) return Encoding::kProtobuf;
     if (type == kJsonType || type == "*/*" || type == "application/*") return Encoding::kJson;
   }
@@ -121,24 +121,24 @@ std::string WriteEvent(absl::string_view type, const Json& object, Encoding enco
 
 ApiOr<Json> ReadBody(const HttpRequest& request, const ObjectConverter* converter) {
   if (request.body.empty()) return Json();
-  const absl::string_view header =
-      FindHeader(request.headers, "Content-Type").value_or(kJsonType);
+  const absl::string_view header = FindHeader(request.headers, "Content-Type").value_or(kJsonType);
   const absl::string_view type =
       absl::StripAsciiWhitespace(header.substr(0, std::min(header.find(';'), header.size())));
   if (type == kProtobufType && converter != nullptr) {
     const auto envelope = ParseProtobufEnvelope(request.body);
     if (!envelope.ok()) return BadRequest("provided data does not appear to be a protobuf message");
     if (!converter->Knows(envelope->api_version, envelope->kind)) {
-      return BadRequest(absl::StrCat("no kind \"", envelope->kind, "\" is registered for version \"",
-                                     envelope->api_version, "\""));
+      return BadRequest(absl::StrCat("no kind \"", envelope->kind,
+                                     "\" is registered for version \"", envelope->api_version,
+                                     "\""));
     }
-    const auto json =
-        converter->ToJson(envelope->api_version, envelope->kind, envelope->raw);
+    const auto json = converter->ToJson(envelope->api_version, envelope->kind, envelope->raw);
     if (!json.ok()) return BadRequest("the object provided is unrecognized: a damaged message");
     return ParseJson(*json);
   }
   const bool is_known = type == kJsonType || type == "application/yaml" || type.empty() ||
-                        absl::EndsWith(type, "-patch+json") || type == "application/apply-patch+yaml";
+                        absl::EndsWith(type, "-patch+json") ||
+                        type == "application/apply-patch+yaml";
   if (!is_known) {
     return UnsupportedMediaType(
         "application/json, application/yaml, application/vnd.kubernetes.protobuf");

@@ -17,8 +17,8 @@ namespace {
 
 HttpReply TextReply(int code, std::string text) {
   HttpReply reply;
-  reply.head = {code,
-                {{"Content-Type", "text/plain; charset=utf-8"}, {"X-Content-Type-Options", "nosniff"}}};
+  reply.head = {
+      code, {{"Content-Type", "text/plain; charset=utf-8"}, {"X-Content-Type-Options", "nosniff"}}};
   reply.body = std::move(text);
   return reply;
 }
@@ -120,11 +120,10 @@ HttpReply FakeApiHttp::Handle(const HttpRequest& request, const HandleOptions& o
 }
 
 HttpReply FakeApiHttp::Serve(const Route& route, Context* context) {
-  const absl::string_view accept =
-      FindHeader(context->request->headers, "Accept").value_or("");
-  const bool protobuf = route.type->builtin && converter_ != nullptr &&
-                        converter_->Knows(ApiVersion(route.type->resource),
-                                          route.type->resource.kind);
+  const absl::string_view accept = FindHeader(context->request->headers, "Accept").value_or("");
+  const bool protobuf =
+      route.type->builtin && converter_ != nullptr &&
+      converter_->Knows(ApiVersion(route.type->resource), route.type->resource.kind);
   const absl::optional<Encoding> encoding = Negotiate(accept, protobuf);
   if (!encoding.has_value()) {
     return ErrorReply(NotAcceptable(
@@ -137,7 +136,7 @@ HttpReply FakeApiHttp::Serve(const Route& route, Context* context) {
         Plain(413, absl::StrCat("Request entity too large: limit is ", kMaxRequestBytes)),
         context->encoding, converter_);
   }
-  ApiOr<HttpReply> reply = route.name.empty() ? ServeCollection(route, *context)
+  ApiOr<HttpReply> reply = route.name.empty()          ? ServeCollection(route, *context)
                            : route.subresource.empty() ? ServeObject(route, *context)
                                                        : ServeSubresource(route, *context);
   return Settle(std::move(reply), context->encoding, converter_);
@@ -236,10 +235,10 @@ ApiOr<WriteOptions> FakeApiHttp::ReadWriteOptions(const Context& context,
   std::vector<Cause> causes;
   const std::string dry_run = context.target.Parameter("dryRun");
   if (!dry_run.empty() && dry_run != "All") {
-    causes.push_back({"FieldValueNotSupported",
-                      absl::StrCat("Unsupported value: [", WriteJson(dry_run),
-                                   "]: supported values: \"All\""),
-                      "dryRun"});
+    causes.push_back(
+        {"FieldValueNotSupported",
+         absl::StrCat("Unsupported value: [", WriteJson(dry_run), "]: supported values: \"All\""),
+         "dryRun"});
   }
   options.dry_run = dry_run == "All";
   options.force = context.target.Flag("force");
@@ -252,8 +251,8 @@ ApiOr<WriteOptions> FakeApiHttp::ReadWriteOptions(const Context& context,
     causes.push_back(ForbiddenField("force", "may not be specified for non-apply patch"));
   }
   if (manager.size() > 128) {
-    causes.push_back({"FieldValueTooLong", "Too long: may not be more than 128 bytes",
-                      "fieldManager"});
+    causes.push_back(
+        {"FieldValueTooLong", "Too long: may not be more than 128 bytes", "fieldManager"});
   }
   const std::string validation = context.target.Parameter("fieldValidation");
   if (!validation.empty() && validation != "Ignore" && validation != "Warn" &&

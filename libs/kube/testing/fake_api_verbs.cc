@@ -68,11 +68,11 @@ ApiOr<HttpReply> FakeApiHttp::ServeCollection(const Route& route, const Context&
 
 ApiOr<HttpReply> FakeApiHttp::GetOne(const Route& route, const Context& context) {
   CAPSTAN_API_ASSIGN_OR_RETURN(const ListQuery query, ParseListQuery(context.target));
-  if (query.revision.value_or(0) > state_->store().revision()) return Wait(*query.revision, context);
+  if (query.revision.value_or(0) > state_->store().revision())
+    return Wait(*query.revision, context);
   if (context.options.stale_by > 0) {
     const RevisionStore& store = state_->store();
-    const int64_t then =
-        std::max(store.compacted(), store.revision() - context.options.stale_by);
+    const int64_t then = std::max(store.compacted(), store.revision() - context.options.stale_by);
     const auto objects = store.ListAt(route.type->StoreName(), route.ns, then);
     for (const auto& [key, object] : objects) {
       if (key.name == route.name) return Reply(200, *object, context);
@@ -95,9 +95,8 @@ ApiOr<HttpReply> FakeApiHttp::ServeObject(const Route& route, const Context& con
                                ReadWriteOptions(context, "UpdateOptions", false));
   CAPSTAN_API_ASSIGN_OR_RETURN(Json body, ReadBody(*context.request, converter_));
   if (!body.is_object()) return BadRequest("the body is no object");
-  CAPSTAN_API_ASSIGN_OR_RETURN(
-      const Written written,
-      state_->Update(type, route.ns, route.name, "", std::move(body), options));
+  CAPSTAN_API_ASSIGN_OR_RETURN(const Written written, state_->Update(type, route.ns, route.name, "",
+                                                                     std::move(body), options));
   return Reply(written.created ? 201 : 200, written.object, context);
 }
 
@@ -136,8 +135,7 @@ ApiOr<HttpReply> FakeApiHttp::ServeSubresource(const Route& route, const Context
   }
   if (sub == "scale" && type.scale) {
     if (method == "GET") {
-      CAPSTAN_API_ASSIGN_OR_RETURN(const Json scale,
-                                   state_->GetScale(type, route.ns, route.name));
+      CAPSTAN_API_ASSIGN_OR_RETURN(const Json scale, state_->GetScale(type, route.ns, route.name));
       return Reply(200, scale, context);
     }
     CAPSTAN_API_ASSIGN_OR_RETURN(const WriteOptions options,
@@ -154,8 +152,8 @@ ApiOr<HttpReply> FakeApiHttp::ServeSubresource(const Route& route, const Context
     } else if (method != "PUT") {
       return NotAllowed();
     }
-    CAPSTAN_API_ASSIGN_OR_RETURN(
-        const Json scale, state_->UpdateScale(type, route.ns, route.name, body, options));
+    CAPSTAN_API_ASSIGN_OR_RETURN(const Json scale,
+                                 state_->UpdateScale(type, route.ns, route.name, body, options));
     return Reply(200, scale, context);
   }
   // The server routes no further.
@@ -170,19 +168,18 @@ ApiOr<HttpReply> FakeApiHttp::Patch(const Route& route, const Context& context) 
       KindOf(FindHeader(context.request->headers, "Content-Type").value_or(""));
   if (!kind.has_value() || (*kind == PatchKind::kStrategic && !route.type->builtin)) {
     return UnsupportedMediaType(
-        route.type->builtin
-            ? "application/json-patch+json, application/merge-patch+json, "
-              "application/strategic-merge-patch+json, application/apply-patch+yaml"
-            : "application/json-patch+json, application/merge-patch+json, "
-              "application/apply-patch+yaml");
+        route.type->builtin ? "application/json-patch+json, application/merge-patch+json, "
+                              "application/strategic-merge-patch+json, application/apply-patch+yaml"
+                            : "application/json-patch+json, application/merge-patch+json, "
+                              "application/apply-patch+yaml");
   }
   CAPSTAN_API_ASSIGN_OR_RETURN(
       const WriteOptions options,
       ReadWriteOptions(context, "PatchOptions", *kind == PatchKind::kApply));
   CAPSTAN_API_ASSIGN_OR_RETURN(const Json body, ReadBody(*context.request, converter_));
-  CAPSTAN_API_ASSIGN_OR_RETURN(const Written written,
-                               state_->Patch(*route.type, route.ns, route.name,
-                                             route.subresource, *kind, body, options));
+  CAPSTAN_API_ASSIGN_OR_RETURN(
+      const Written written,
+      state_->Patch(*route.type, route.ns, route.name, route.subresource, *kind, body, options));
   return Reply(written.created ? 201 : 200, written.object, context);
 }
 
@@ -219,9 +216,9 @@ ApiOr<DeleteOptions> FakeApiHttp::ReadDeleteOptions(const Context& context) cons
   const Json& dry_run = Member(body, "dryRun");
   options.dry_run = context.target.Parameter("dryRun") == "All" || dry_run == Json{"All"};
   if (!options.dry_run && (context.target.Has("dryRun") || !dry_run.is_null())) {
-    return Invalid("DeleteOptions", "meta.k8s.io", "",
-                   {{"FieldValueNotSupported", "Unsupported value: supported values: \"All\"",
-                     "dryRun"}});
+    return Invalid(
+        "DeleteOptions", "meta.k8s.io", "",
+        {{"FieldValueNotSupported", "Unsupported value: supported values: \"All\"", "dryRun"}});
   }
   return options;
 }
@@ -307,8 +304,7 @@ ApiOr<HttpReply> FakeApiHttp::List(const Route& route, const Context& context) {
     // Places are compared by namespace, then name, as the store sorts.
     if (!start.empty()) {
       const size_t slash = start.find('/');
-      const StoreKey from{key.resource,
-                          slash == std::string::npos ? "" : start.substr(0, slash),
+      const StoreKey from{key.resource, slash == std::string::npos ? "" : start.substr(0, slash),
                           slash == std::string::npos ? start : start.substr(slash + 1)};
       if (key <= from) continue;
     }
@@ -346,8 +342,7 @@ ApiOr<HttpReply> FakeApiHttp::Watch(const Route& route, const Context& context) 
   CAPSTAN_API_ASSIGN_OR_RETURN(plan.labels,
                                LabelSelector::Parse(context.target.Parameter("labelSelector")));
   CAPSTAN_API_ASSIGN_OR_RETURN(
-      plan.fields,
-      FieldSelector::Parse(type.resource, context.target.Parameter("fieldSelector")));
+      plan.fields, FieldSelector::Parse(type.resource, context.target.Parameter("fieldSelector")));
   if (query.timeout_seconds.value_or(0) > 0) {
     plan.timeout = absl::Seconds(*query.timeout_seconds);
   }

@@ -69,8 +69,7 @@ ApiOr<ListQuery> ParseListQuery(const HttpTarget& target) {
             "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"));
       } else if (match != "NotOlderThan") {
         causes.push_back(ForbiddenField(
-            kMatch,
-            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
+            kMatch, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
       }
     }
   } else {
@@ -83,8 +82,8 @@ ApiOr<ListQuery> ParseListQuery(const HttpTarget& target) {
           kMatch, "resourceVersionMatch is forbidden unless resourceVersion is provided"));
     }
     if (!match.empty() && !query.continue_token.empty()) {
-      causes.push_back(ForbiddenField(
-          kMatch, "resourceVersionMatch is forbidden when continue is provided"));
+      causes.push_back(
+          ForbiddenField(kMatch, "resourceVersionMatch is forbidden when continue is provided"));
     }
     if (query.match == RevisionMatch::kExact && revision == "0") {
       causes.push_back(ForbiddenField(
@@ -99,8 +98,8 @@ ApiOr<ListQuery> ParseListQuery(const HttpTarget& target) {
 }
 
 std::string WriteContinueToken(const ContinueToken& token) {
-  return absl::WebSafeBase64Escape(WriteJson(
-      {{"v", "meta.k8s.io/v1"}, {"rv", token.revision}, {"start", token.start + '\0'}}));
+  return absl::WebSafeBase64Escape(
+      WriteJson({{"v", "meta.k8s.io/v1"}, {"rv", token.revision}, {"start", token.start + '\0'}}));
 }
 
 ApiOr<ContinueToken> ReadContinueToken(const std::string& text) {

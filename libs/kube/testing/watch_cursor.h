@@ -47,6 +47,9 @@ class WatchCursor {
   // An ERROR event, after which the watch has ended.
   std::string Error(const ApiError& error);
 
+  // In good order.
+  void Close() { ended_ = true; }
+
   bool ended() const { return ended_; }
   const WatchPlan& plan() const { return plan_; }
 

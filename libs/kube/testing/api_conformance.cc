@@ -138,9 +138,8 @@ class Run {
         }
         return;
       case '?': {
-        const std::vector<std::string> two =
-            absl::StrSplit(absl::StripAsciiWhitespace(Expand(line_.substr(1))),
-                           absl::MaxSplits(' ', 1));
+        const std::vector<std::string> two = absl::StrSplit(
+            absl::StripAsciiWhitespace(Expand(line_.substr(1))), absl::MaxSplits(' ', 1));
         return two.size() == 2 ? Check(two[0], two[1]) : Fail("needs a value");
       }
       case '!': {
@@ -159,8 +158,8 @@ class Run {
         request.target = second;
         request.headers = {{"Accept", "application/json"}, {"User-Agent", "conformance/1"}};
         request.timeout = absl::InfiniteDuration();
-        watches_[first] = std::make_unique<CollectedResponse>(target_.transport,
-                                                              std::move(request), target_.pump);
+        watches_[first] = std::make_unique<CollectedResponse>(target_.transport, std::move(request),
+                                                              target_.pump);
         if (!watches_[first]->WaitForHead(target_.limit)) Fail("no head in time");
         code_ = watches_[first]->head().status;
         answer_ = nullptr;
@@ -211,8 +210,9 @@ class Run {
   void Until(const std::string& code, const std::string& path) {
     const size_t slash = path.rfind('/');
     HttpRequest request;
-    request.target = absl::StrCat(path.substr(0, slash), "?watch=true&fieldSelector=metadata.name%3D",
-                                  path.substr(slash + 1));
+    request.target =
+        absl::StrCat(path.substr(0, slash), "?watch=true&fieldSelector=metadata.name%3D",
+                     path.substr(slash + 1));
     request.timeout = absl::InfiniteDuration();
     CollectedResponse watch(target_.transport, std::move(request), target_.pump);
     watch.WaitForHead(target_.limit);

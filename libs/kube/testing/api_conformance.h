@@ -41,9 +41,9 @@ std::vector<ConformanceCase> ConformanceCases();
 // A script is of lines; those that begin with # are comments. ${name} is a variable: `ns` the
 // case's namespace, `core`, `apps`, `coordination`, `policy` the paths of its collections
 // (`/api/v1/namespaces/…`), and what was saved.
-//   > METHOD PATH [merge|json|strategic|apply]   a request; lines that begin with { or [ are its body
-//   = CODE [REASON]                              its answer
-//   ? POINTER VALUE                              a check of the answer's JSON (RFC 6901): a value in
+//   > METHOD PATH [merge|json|strategic|apply]   a request; lines that begin with { or [ are its
+//   body = CODE [REASON]                              its answer ? POINTER VALUE a check of the
+//   answer's JSON (RFC 6901): a value in
 //                                                JSON, `absent`, `present`, `~text` contained,
 //                                                `#n` members
 //   ! NAME POINTER                               saves a value, text without quotes

@@ -19,7 +19,9 @@ class FakeApiConformance : public ::testing::TestWithParam<ConformanceCase> {};
 TEST_P(FakeApiConformance, Simulated) {
   SimulatedClock clock;
   SimulatedStrand strand(&clock);
-  FakeApiServer server({.converter = &BuiltinConverter()}, &strand);
+  FakeApiServerOptions options;
+  options.converter = &BuiltinConverter();
+  FakeApiServer server(options, &strand);
   const std::unique_ptr<Transport> transport = server.NewTransport();
   ConformanceTarget target;
   target.transport = transport.get();
@@ -36,7 +38,7 @@ INSTANTIATE_TEST_SUITE_P(All, FakeApiConformance, ::testing::ValuesIn(Conformanc
 
 TEST(FakeApiConformanceWithAThread, AFewCases) {
   const SystemClock clock;
-  FakeApiServer server({}, &clock);
+  FakeApiServer server(FakeApiServerOptions(), &clock);
   const std::unique_ptr<Transport> transport = server.NewTransport();
   ConformanceTarget target;
   target.transport = transport.get();

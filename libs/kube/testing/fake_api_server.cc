@@ -304,11 +304,12 @@ void FakeApiServer::PollCursor(Served* served) {
       cursor.Close();
     }
   }
-  if (torn != nullptr && bytes.size() >= torn->after_bytes) {
-    served->exchange->PushBytes(bytes.substr(0, torn->after_bytes));
+  if (torn != nullptr && served->sent + bytes.size() >= torn->after_bytes) {
+    served->exchange->PushBytes(bytes.substr(0, torn->after_bytes - served->sent));
     served->exchange->PushEnd(Broken());
     return;
   }
+  served->sent += bytes.size();
   served->exchange->PushBytes(std::move(bytes));
   if (cursor.ended()) served->exchange->PushEnd(absl::OkStatus());
 }

@@ -115,6 +115,8 @@ class FakeApiServer {
     int64_t wait_for = 0;
     std::unique_ptr<WatchCursor> cursor;
     int64_t events = 0;
+    // Of a watch's body.
+    size_t sent = 0;
     bool slow_piece_due = false;
     BootTime active;
     int64_t told = 0;

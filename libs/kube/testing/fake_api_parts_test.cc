@@ -102,7 +102,7 @@ Json Owned(const Json& object) {
 // If one fails, appliers lose what they own or overwrite what they do not.
 TEST(Apply, KeepsItsPromisesOnRandomConfigurations) {
   Random random(9);
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 60; ++round) {
     Json live = nullptr;
     std::vector<Json> configs(3, Json::object());
     for (int step = 0; step < 12; ++step) {

@@ -20,7 +20,8 @@ void AddPaths(const FieldSet& set, const std::string& prefix, std::vector<std::s
     } else {
       absl::ConsumePrefix(&rest, "k:");
       std::string keys;
-      for (const auto& [key, value] : ParseJson(rest).items()) {
+      const Json parsed = ParseJson(rest);
+      for (const auto& [key, value] : parsed.items()) {
         absl::StrAppend(&keys, keys.empty() ? "" : ",", key, "=", WriteJson(value));
       }
       path = absl::StrCat(prefix, "[", keys, "]");
@@ -266,6 +267,7 @@ FieldChanges Compare(const Json& before, const Json& after, bool builtin) {
 }
 
 Json OwnablePart(Json object) {
+  if (!object.is_object()) return object;
   object.erase("apiVersion");
   object.erase("kind");
   const auto metadata = object.find("metadata");

@@ -1,5 +1,6 @@
 // The fake passes what the real server has to: see api_conformance.h.
 #include <memory>
+#include <ostream>
 #include <string>
 
 #include "absl/strings/str_join.h"
@@ -12,6 +13,10 @@
 #include "libs/time/system_clock.h"
 
 namespace capstan::kube::testing {
+
+// GoogleTest's own way prints the bytes.
+void PrintTo(const ConformanceCase& one, std::ostream* out) { *out << one.name; }
+
 namespace {
 
 class FakeApiConformance : public ::testing::TestWithParam<ConformanceCase> {};

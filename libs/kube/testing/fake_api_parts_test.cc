@@ -65,7 +65,7 @@ Json RandomObject(Random* random) {
       containers.push_back({{"name", name}, {"image", random->OneIn(2) ? "i" : "j"}});
     }
   }
-  object["spec"]["containers"] = containers;
+  if (!containers.empty()) object["spec"]["containers"] = containers;
   return object;
 }
 

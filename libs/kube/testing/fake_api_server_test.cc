@@ -253,10 +253,14 @@ TEST_F(FakeApiServerTest, WatchesEndAsAsked) {
   watches.watch = true;
   Fail(ExpireWatch{1}, watches);
   auto expired = Get(target);
+  // A request takes all faults that are for it when it arrives.
+  server_.RunUntilIdle();
   Fail(CloseWatch{1}, watches);
   auto closed = Get(target);
+  server_.RunUntilIdle();
   Fail(Torn{10}, watches);
   auto torn = Get(target);
+  server_.RunUntilIdle();
   auto broken = Get(target);
   server_.RunUntilIdle();
   EXPECT_EQ(server_.counters().open_watches, 4);

@@ -25,6 +25,20 @@ FieldManager ManagerOf(const FakeType& type, const WriteOptions& options,
           now};
 }
 
+// A uid in what is written is a precondition.
+absl::optional<ApiError> CheckUid(const FakeType& type, const Json& before, const Json& submitted) {
+  const std::string asked = Text(Find(submitted, {"metadata", "uid"}));
+  const std::string uid = Text(Find(before, {"metadata", "uid"}));
+  if (asked.empty() || asked == uid) return absl::nullopt;
+  const std::string name = Text(Find(before, {"metadata", "name"}));
+  return Conflict(type.resource, name,
+                  absl::StrCat("StorageError: invalid object, Code: 4, Key: /registry/",
+                               type.resource.plural, "/", name,
+                               ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID "
+                               "in precondition: ",
+                               asked, ", UID in object meta: ", uid));
+}
+
 }  // namespace
 
 FakeApiState::FakeApiState(FakeApiStateOptions options, const Clock* clock, Random* random)
@@ -224,16 +238,7 @@ ApiOr<Written> FakeApiState::Update(const FakeType& type, absl::string_view ns,
                                  Insert(type, ns, std::move(object), options, /*apply=*/false));
     return Written{std::move(created), true};
   }
-  const std::string uid = Text(Member(metadata, "uid"));
-  if (!uid.empty() && uid != Text(Find(*before, {"metadata", "uid"}))) {
-    return Conflict(
-        type.resource, name,
-        absl::StrCat("StorageError: invalid object, Code: 4, Key: /registry/", type.resource.plural,
-                     "/", name,
-                     ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
-                     "UID in precondition: ",
-                     uid, ", UID in object meta: ", Text(Find(*before, {"metadata", "uid"}))));
-  }
+  if (auto error = CheckUid(type, *before, object); error.has_value()) return *error;
   const std::string version = Text(Member(metadata, "resourceVersion"));
   if (version.empty() || version == "0") {
     if (!type.unconditional_update) {
@@ -290,6 +295,7 @@ ApiOr<Written> FakeApiState::Patch(const FakeType& type, absl::string_view ns,
                                    Insert(type, ns, std::move(fresh), options, /*apply=*/true));
       return Written{std::move(created), true};
     }
+    if (auto error = CheckUid(type, *before, config); error.has_value()) return *error;
     const std::string version = Text(Find(config, {"metadata", "resourceVersion"}));
     if (!version.empty() && version != Text(Find(*before, {"metadata", "resourceVersion"}))) {
       return Modified(type.resource, name);
@@ -307,6 +313,7 @@ ApiOr<Written> FakeApiState::Patch(const FakeType& type, absl::string_view ns,
                                                     : StrategicMergePatch(live, patch);
   if (!patched.ok()) return patched.error();
   if (auto error = CheckShape(type, *patched); error.has_value()) return *error;
+  if (auto error = CheckUid(type, *before, *patched); error.has_value()) return *error;
   const std::string version = Text(Find(*patched, {"metadata", "resourceVersion"}));
   if (!version.empty() && version != Text(Find(*before, {"metadata", "resourceVersion"}))) {
     return Modified(type.resource, name);

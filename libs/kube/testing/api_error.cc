@@ -110,10 +110,11 @@ ApiError Expired(absl::string_view message) {
   return {410, "Expired", std::string(message), nullptr, ""};
 }
 
-ApiError TooManyRequests(absl::string_view message, int64_t retry_after_seconds,
+ApiError TooManyRequests(absl::string_view message, absl::Duration retry_after,
                          std::vector<Cause> causes) {
   ApiError error{429, "TooManyRequests", std::string(message), Json::object(), ""};
-  if (retry_after_seconds > 0) error.details["retryAfterSeconds"] = retry_after_seconds;
+  if (retry_after > absl::ZeroDuration())
+    error.details["retryAfterSeconds"] = absl::ToInt64Seconds(retry_after);
   if (!causes.empty()) error.details["causes"] = CausesJson(causes);
   return error;
 }
@@ -148,7 +149,7 @@ ApiError NotAcceptable(absl::string_view accepted) {
           absl::StrCat("only the following media types are accepted: ", accepted), nullptr, ""};
 }
 
-ApiError Plain(int code, absl::string_view message, int64_t retry_after_seconds) {
+ApiError Plain(int code, absl::string_view message, absl::Duration retry_after) {
   static const std::map<int, std::string>* const reasons =
       new std::map<int, std::string>{{400, "BadRequest"},
                                      {401, "Unauthorized"},
@@ -168,7 +169,8 @@ ApiError Plain(int code, absl::string_view message, int64_t retry_after_seconds)
   const auto reason = reasons->find(code);
   ApiError error{code, reason == reasons->end() ? "" : reason->second, std::string(message),
                  nullptr, ""};
-  if (retry_after_seconds > 0) error.details = {{"retryAfterSeconds", retry_after_seconds}};
+  if (retry_after > absl::ZeroDuration())
+    error.details = {{"retryAfterSeconds", absl::ToInt64Seconds(retry_after)}};
   return error;
 }
 

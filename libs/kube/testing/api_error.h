@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "libs/kube/objects/resource_type.h"
 #include "libs/kube/testing/json.h"
 
@@ -56,7 +57,8 @@ ApiError Invalid(absl::string_view kind, absl::string_view group, absl::string_v
 ApiError Invalid(const ResourceType& type, absl::string_view name, std::vector<Cause> causes);
 // 410, reason Expired.
 ApiError Expired(absl::string_view message);
-ApiError TooManyRequests(absl::string_view message, int64_t retry_after_seconds,
+// Retry-After counts whole seconds; zero: without.
+ApiError TooManyRequests(absl::string_view message, absl::Duration retry_after,
                          std::vector<Cause> causes = {});
 // 504: the revision has not come yet.
 ApiError TooLargeResourceVersion(int64_t asked, int64_t current);
@@ -64,7 +66,8 @@ ApiError MethodNotSupported(absl::string_view verb, const ResourceType& type);
 ApiError UnsupportedMediaType(absl::string_view accepted);
 ApiError NotAcceptable(absl::string_view accepted);
 // For any code, with the reason that belongs to it: what faults are answered with.
-ApiError Plain(int code, absl::string_view message, int64_t retry_after_seconds = 0);
+ApiError Plain(int code, absl::string_view message,
+               absl::Duration retry_after = absl::ZeroDuration());
 
 // Causes of a 422.
 Cause Required(absl::string_view field, absl::string_view detail);

@@ -97,7 +97,7 @@ TEST_F(FakeApiServerTest, AnswersNothingInline) {
 
 TEST_F(FakeApiServerTest, FaultsThatAnswer) {
   for (const int code : {401, 403, 404, 409, 410, 429, 500, 502, 503, 504}) {
-    Fail(Answer{Plain(code, "a fault", code == 429 ? 7 : 0)});
+    Fail(Answer{Plain(code, "a fault", code == 429 ? absl::Seconds(7) : absl::ZeroDuration())});
     auto get = Get(kMaps);
     server_.RunUntilIdle();
     EXPECT_EQ(get->head().status, code);

@@ -189,7 +189,7 @@ ApiOr<Json> FakeApiState::Evict(absl::string_view ns, absl::string_view name, co
     }
     if (Number(Find(*budget, {"status", "observedGeneration"})) <
         Number(Find(*budget, {"metadata", "generation"}))) {
-      return TooManyRequests(kRefused, 10,
+      return TooManyRequests(kRefused, absl::Seconds(10),
                              {{"DisruptionBudget",
                                absl::StrCat("The disruption budget ", key.name,
                                             " is still being processed by the server."),
@@ -197,7 +197,7 @@ ApiOr<Json> FakeApiState::Evict(absl::string_view ns, absl::string_view name, co
     }
     if (Number(Find(*budget, {"status", "disruptionsAllowed"})) <= 0) {
       return TooManyRequests(
-          kRefused, 0,
+          kRefused, absl::ZeroDuration(),
           {{"DisruptionBudget",
             absl::StrCat("The disruption budget ", key.name, " needs ",
                          Number(Find(*budget, {"status", "desiredHealthy"})),

@@ -1,15 +1,12 @@
 """A control plane on loopback: its certificates, its command lines, and how one sees that it is ready.
 
-For `testenv.py up kubernetes`. etcd speaks plainly here, so whoever has an account on this machine can
+For the plan of `testenv.py up kubernetes`. etcd speaks plainly here, so whoever has an account on this machine can
 read what the API server stores, and nothing is synced to the disk: for throwaway objects only.
 """
 
 import base64
 import os
-import ssl
 import subprocess
-import urllib.error
-import urllib.request
 
 # (name, subject, authority, extension). The subject's O is the group that RBAC knows.
 CERTIFICATES = (
@@ -49,12 +46,14 @@ def encoded(path):
 
 
 class ControlPlane:
-    """One instance in `folder`, whose programs lie in `programs`; five ports."""
+    """One instance in `folder`, whose programs lie in `programs`; four ports."""
 
-    def __init__(self, folder, programs, etcd, ports):
-        self.folder, self.programs, self.etcd = folder, programs, etcd
-        self.etcd_port, self.peer_port, self.port, self.manager_port, self.scheduler_port, \
-            self.kwok_port = ports
+    def __init__(self, folder, programs, ports):
+        self.folder, self.programs = folder, programs
+        self.port, self.manager_port, self.scheduler_port, self.kwok_port = ports
+
+    def url(self, port=None):
+        return "https://127.0.0.1:%d" % (port or self.port)
 
     def at(self, name):
         return os.path.join(self.folder, name)
@@ -87,18 +86,20 @@ class ControlPlane:
         write(self.at("audit.yaml"), AUDIT_POLICY)
         write(self.at("scheduler.yaml"), SCHEDULER % self.at("scheduler.kubeconfig"))
 
-    def store(self):
-        client, peer = ["http://127.0.0.1:%d" % one for one in (self.etcd_port, self.peer_port)]
-        return {"etcd": [
-            self.etcd, "--name=m0", "--data-dir=" + self.at("etcd"), "--unsafe-no-fsync",
-            "--listen-client-urls=" + client, "--advertise-client-urls=" + client,
-            "--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
-            "--initial-cluster=m0=" + peer, "--log-level=warn"]}
+    def store_flags(self):
+        """Of its etcd."""
+        return ["--unsafe-no-fsync", "--quota-backend-bytes=8589934592"]
 
-    def server(self):
+    def as_admin(self, path):
+        """A check that the API server answers a GET of the administrator."""
+        return {"http": self.url() + path, "ca": self.at("ca.crt"), "certificate": self.at("admin.crt"),
+                "key": self.at("admin.key")}
+
+    def server(self, etcd):
+        """The API server on an etcd: its command line and its checks, by name."""
         return {"kube-apiserver": [
             os.path.join(self.programs, "kube-apiserver"),
-            "--etcd-servers=http://127.0.0.1:%d" % self.etcd_port, "--bind-address=127.0.0.1",
+            "--etcd-servers=" + etcd, "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1", "--secure-port=%d" % self.port,
             # Loopback is no endpoint that it would publish.
             "--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.96.0.0/16",
@@ -116,10 +117,10 @@ class ControlPlane:
             "--proxy-client-cert-file=" + self.at("front-proxy-client.crt"),
             "--proxy-client-key-file=" + self.at("front-proxy-client.key"),
             "--audit-policy-file=" + self.at("audit.yaml"), "--audit-log-path=" + self.at("audit.log"),
-            "--profiling=false"]}
+            "--profiling=false"]}, {"kube-apiserver": [self.as_admin("/readyz")]}
 
     def clients(self):
-        """What needs the API server: by name."""
+        """What needs the API server: command lines and checks, by name."""
         manager, scheduler = self.at("controller-manager.kubeconfig"), self.at("scheduler.kubeconfig")
         stages = os.path.join(self.programs, "stages")
         return {
@@ -141,24 +142,11 @@ class ControlPlane:
                 "--node-lease-duration-seconds=40", "--node-ip=127.0.0.1",
                 "--server-address=127.0.0.1:%d" % self.kwok_port,
             ] + ["--config=" + os.path.join(stages, one) for one in sorted(os.listdir(stages))],
+        }, {
+            "kube-controller-manager": [
+                {"http": self.url(self.manager_port) + "/healthz"},
+                # Without it no Pod is admitted.
+                self.as_admin("/api/v1/namespaces/default/serviceaccounts/default")],
+            "kube-scheduler": [{"http": self.url(self.scheduler_port) + "/readyz"}],
+            "kwok": [{"http": "http://127.0.0.1:%d/healthz" % self.kwok_port}],
         }
-
-    def answers(self, path, port=None):
-        """Whether a GET as the administrator answers 200."""
-        context = ssl.create_default_context(cafile=self.at("ca.crt"))
-        context.load_cert_chain(self.at("admin.crt"), self.at("admin.key"))
-        if port is not None:
-            # The controller manager and the scheduler sign their own; nothing secret is said to them.
-            context = ssl._create_unverified_context()
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}),
-                                             urllib.request.HTTPSHandler(context=context))
-        try:
-            with opener.open("https://127.0.0.1:%d%s" % (port or self.port, path), timeout=5) as got:
-                return got.status == 200
-        except (urllib.error.URLError, OSError):
-            return False
-
-    def usable(self):
-        return (self.answers("/api/v1/namespaces/default/serviceaccounts/default")
-                and self.answers("/healthz", self.manager_port)
-                and self.answers("/readyz", self.scheduler_port))

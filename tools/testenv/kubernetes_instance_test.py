@@ -13,7 +13,7 @@ class ControlPlaneTest(unittest.TestCase):
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
-        self.plane = kubernetes_instance.ControlPlane(self.folder, "/programs", "/etcd", range(1, 7))
+        self.plane = kubernetes_instance.ControlPlane(self.folder, "/programs", range(1, 5))
         self.plane.prepare()
 
     def tearDown(self):
@@ -32,7 +32,10 @@ class ControlPlaneTest(unittest.TestCase):
             self.assertEqual(checked.returncode, 0, name)
 
     def test_the_api_server_listens_on_loopback_with_rbac_and_an_audit_of_metadata(self):
-        command = self.plane.server()["kube-apiserver"]
+        commands, checks = self.plane.server("http://127.0.0.1:9")
+        command = commands["kube-apiserver"]
+        self.assertIn("--etcd-servers=http://127.0.0.1:9", command)
+        self.assertEqual(checks["kube-apiserver"][0]["http"], "https://127.0.0.1:1/readyz")
         for flag in ("--bind-address=127.0.0.1", "--authorization-mode=Node,RBAC"):
             self.assertIn(flag, command)
         with open(self.plane.at("audit.yaml"), encoding="ascii") as policy:

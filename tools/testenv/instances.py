@@ -1,9 +1,9 @@
-"""What runs: instances, each a folder with its processes, so that `down` finds all of them after any crash.
+"""What runs: instances, each a folder with its processes, so that `down` finds all after any crash.
 
-An instance is ~/.cache/capstan/testenv/run/<name>/: what its servers keep and log, `instance.json` with the
-plan of what was to be started, and `pids`, in which each process writes itself down before it becomes the
-server. A process is named by its pid, its start time and the boot, so a pid that the kernel has given to
-another since is nobody of ours.
+An instance is ~/.cache/capstan/testenv/run/<name>/: what its servers keep and log, `instance.json` with
+the plan of what was to be started, and `pids`, in which each process writes itself down before it
+becomes the server. A process is named by its pid, its start time and the boot, so a pid that the kernel
+has given to another since is nobody of ours.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ LOCKS = os.path.join(RUN, ".locks")
 FIRST_PORT, PORTS = 12000, 7000
 POLL_SECONDS = 0.05
 END_SECONDS = 10
-# What this process has started, so that its ends are seen and Python does not warn of those that outlive it.
+# What this process has started: their ends are seen, and Python does not warn of those that outlive it.
 STARTED = []
 
 
@@ -40,7 +40,7 @@ class NotReady(Exception):
 
 
 def take_ports(count):
-    """Free ports of loopback, and sockets that keep them from whoever takes ports so, as long as they live."""
+    """Free ports of loopback, and sockets that, while open, keep them from whoever takes ports so."""
     taken, locks = [], []
     start = os.getpid() * 31 % PORTS
     for i in range(PORTS):
@@ -74,7 +74,7 @@ def boot_id():
 
 
 def start_time(pid):
-    """When a process began, which with its pid and the boot names it for ever; None if it is not there."""
+    """When a process began, which with pid and boot names it for ever; None if it is not there."""
     try:
         with open("/proc/%d/stat" % pid, encoding="ascii", errors="replace") as stat:
             fields = stat.read().rpartition(")")[2].split()
@@ -154,13 +154,13 @@ def answers(check):
         return False
 
 
-def wait(plan, stage, alive):
-    """Waits until the processes of a stage answer. Raises NotReady if `alive` tells of an end, or in the end."""
+def wait(plan, stage, ended):
+    """Waits until a stage answers. Raises NotReady when `ended` names a process, or in the end."""
     checks = [check for one in plan["processes"] if one["stage"] == stage for check in one["ready"]]
     deadline = time.monotonic() + plan["ready_seconds"]
     for check in checks:
         while not answers(check):
-            dead = alive()
+            dead = ended()
             if dead:
                 raise NotReady("%s ended" % dead)
             if time.monotonic() > deadline:
@@ -193,7 +193,8 @@ def log_end(folder, name):
 
 
 def up(name, make_plan):
-    """Starts an instance: `make_plan(folder)` prepares the folder and says what is to run. Returns its description."""
+    """Starts an instance and describes it. `make_plan(folder)` prepares the folder and returns the plan
+    and the sockets that keep its ports."""
     folder = os.path.join(RUN, name)
     with lock_of(name):
         if processes(folder):
@@ -207,7 +208,8 @@ def up(name, make_plan):
             for stage in stages(plan):
                 started = {one["name"]: start(folder, one) for one in plan["processes"]
                            if one["stage"] == stage}
-                wait(plan, stage, lambda: next((one for one in started if started[one].poll() is not None), None))
+                wait(plan, stage, lambda: next(
+                    (one for one in started if started[one].poll() is not None), None))
             record["ready"] = True
             write_private(os.path.join(folder, "instance.json.new"), json.dumps(record))
             os.rename(os.path.join(folder, "instance.json.new"), os.path.join(folder, "instance.json"))
@@ -226,7 +228,7 @@ def up(name, make_plan):
 
 
 def end(name):
-    """Ends the processes of an instance and waits for it. Nothing is ended in good order: it is all deleted."""
+    """Ends the processes of an instance, not in good order since all is deleted, and waits for it."""
     folder = os.path.join(RUN, name)
     deadline = time.monotonic() + END_SECONDS
     while True:

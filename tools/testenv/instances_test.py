@@ -1,4 +1,4 @@
-"""Tests of what runs: nothing is lost by a crash of the tool at any time, and nobody else's process is ended."""
+"""Tests of what runs: a crash of the tool at any time loses nothing, nobody else's process is ended."""
 
 import json
 import os
@@ -56,7 +56,8 @@ class InstancesTest(unittest.TestCase):
                              [{"http": "http://127.0.0.1:%d/" % port}], stage=stage)
 
     def up(self, name, processes, seconds=30):
-        return instances.up(name, lambda _: (plans.plan("fake", "1", processes, {}, ready_seconds=seconds), []))
+        plan = plans.plan("fake", "1", processes, {}, ready_seconds=seconds)
+        return instances.up(name, lambda _: (plan, []))
 
     def up_elsewhere(self, name, processes):
         return subprocess.Popen([sys.executable, "-B", "-c", UP, programs.HERE, self.run_folder, name,

@@ -1,7 +1,7 @@
 """A control plane on loopback: its certificates, its command lines, and how one sees that it is ready.
 
-For the plan of `testenv.py up kubernetes`. etcd speaks plainly here, so whoever has an account on this machine can
-read what the API server stores, and nothing is synced to the disk: for throwaway objects only.
+For the plan of `testenv.py up kubernetes`. etcd speaks plainly here, so whoever has an account on this
+machine can read what the API server stores, and nothing is synced to the disk: for throwaway objects only.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""How each server is started: the plan of an instance, as a value that both testenv and the C++ tests carry out.
+"""How each server is started: the plan of an instance, a value that testenv and the C++ tests carry out.
 
 A plan has
   server, version
@@ -17,36 +17,13 @@ import base64
 import json
 import os
 import secrets
-import subprocess
-import uuid
 
+import kafka_instance
 import programs
 
 REGION = "us-east-1"
 ACCESS_KEY = "testenv"
 AZURE_ACCOUNT = "devstoreaccount1"
-# One broker that is also the controller: nothing is kept twice, and groups form at once.
-KAFKA_PROPERTIES = """process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:%(controller)d
-listeners=PLAINTEXT://127.0.0.1:%(broker)d,CONTROLLER://127.0.0.1:%(controller)d
-advertised.listeners=PLAINTEXT://127.0.0.1:%(broker)d
-controller.listener.names=CONTROLLER
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
-log.dirs=%(data)s
-auto.create.topics.enable=false
-offsets.topic.replication.factor=1
-offsets.topic.num.partitions=4
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-transaction.state.log.num.partitions=4
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
-group.initial.rebalance.delay.ms=0
-log.cleaner.dedupe.buffer.size=16777216
-"""
-JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
-       "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true")
 PROMETHEUS = """global: {scrape_interval: 1s, evaluation_interval: 1s}
 scrape_configs:
   - job_name: targets
@@ -70,7 +47,8 @@ class Wanted:
 
 
 def process(name, command, ready, environment=None, stage=0):
-    return {"name": name, "command": command, "environment": environment or {}, "stage": stage, "ready": ready}
+    return {"name": name, "command": command, "environment": environment or {}, "stage": stage,
+            "ready": ready}
 
 
 def plan(server, version, processes, endpoints, credentials=None, values=None, ready_seconds=30):
@@ -131,29 +109,13 @@ def kubernetes(wanted):
 
 
 def kafka(wanted):
-    java, classpath = programs.find_java(), os.path.join(wanted.program("kafka"), "libs", "*")
-    names = ["kafka-%d" % (i + 1) for i in range(wanted.clusters)]
-    processes, endpoints, formats = [], {}, []
-    for name in names:
-        broker, controller = wanted.port(), wanted.port()
-        settings = write_private(wanted.at(name + ".properties"), KAFKA_PROPERTIES % {
-            "broker": broker, "controller": controller, "data": wanted.at(name)})
-        endpoints[name] = "127.0.0.1:%d" % broker
-        # Random bytes, not a UUID's own text: Kafka wants 22 characters of base64.
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        cluster = cluster.replace("-", "x")  # a leading one would be an option
-        formats.append(subprocess.Popen(
-            [java, "-Xmx64m", *JVM, "-cp", classpath, "kafka.tools.StorageTool", "format", "-t", cluster,
-             "-c", settings], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-            text=True, preexec_fn=programs.end_with_parent))
-        processes.append(process(
-            name, [java, "-Xms128m", "-Xmx384m", *JVM, "-Djava.io.tmpdir=" + wanted.folder, "-cp", classpath,
-                   "kafka.Kafka", settings], [{"kafka": endpoints[name]}]))
-    for one in formats:
-        said = one.communicate()[0]
-        if one.returncode != 0:
-            programs.fail("Kafka's storage cannot be formatted:\n" + said[-2000:])
-    return plan("kafka", version("kafka"), processes, endpoints, ready_seconds=90)
+    home, java = wanted.program("kafka"), programs.find_java()
+    brokers = [kafka_instance.Broker(wanted.folder, "kafka-%d" % (i + 1), home, java,
+                                     (wanted.port(), wanted.port())) for i in range(wanted.clusters)]
+    kafka_instance.end_format([one.begin_format() for one in brokers])
+    return plan("kafka", version("kafka"), [
+        process(one.name, one.command(), [{"kafka": one.address}]) for one in brokers],
+        {one.name: one.address for one in brokers}, ready_seconds=90)
 
 
 def s3(wanted):
@@ -191,7 +153,7 @@ def azure(wanted):
     file = write_private(wanted.at("connection_string"),
                          "DefaultEndpointsProtocol=http;AccountName=%s;AccountKey=%s;BlobEndpoint=%s;" % (
                              AZURE_ACCOUNT, key, url))
-    main = os.path.join(wanted.program("azurite"), "node_modules", "azurite", "dist", "src", "blob", "main.js")
+    main = os.path.join(wanted.program("azurite"), "node_modules/azurite/dist/src/blob/main.js")
     return plan("azure", "Azurite " + version("azurite"), [process("azurite", [
         node, main, "--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", data, "--silent",
         "--skipApiVersionCheck", "--disableTelemetry", *wanted.flags.get("azurite", [])],

@@ -304,7 +304,9 @@ def build_kubernetes():
             say("step %d of %d: %s" % (step, len(KUBERNETES), program))
         build(program)
     folder = os.path.dirname(go_path("kubectl"))
-    return once(os.path.join(folder, "stages"), "kubernetes", copy_stages, "copying kwok's stages") and folder
+    stages = os.path.join(folder, "stages")
+    once(stages, "kubernetes", lambda lock: copy_stages(stages, lock), "copying kwok's stages")
+    return folder
 
 
 # ---- archives
@@ -393,6 +395,18 @@ def copy_jars(folder, lock):
     os.rename(new, folder)
 
 
+def build_kafka(folder):
+    import kafka_instance  # pylint: disable=import-outside-toplevel  # It needs this module.
+
+    once(folder, "kafka", lambda lock: copy_jars(folder, lock), "fetching Apache Kafka (54 MB)")
+    java = find_java()
+    archive = kafka_instance.archive_path(folder, java)
+    # Where the jars lie for good: the archive names them.
+    once(archive, "kafka", lambda _: kafka_instance.train(archive, folder, java),
+         "archiving Kafka's classes")
+    return folder
+
+
 def java_home(java):
     return os.path.dirname(os.path.dirname(os.path.realpath(java)))
 
@@ -419,7 +433,8 @@ def once(path, lock_name, make, what):
     """Returns `path`, made by `make` under a lock if it is not there."""
     if os.path.exists(path):
         return path
-    with locked(os.path.join(CACHE, lock_name + ".lock"), "waiting for another that builds " + lock_name) as lock:
+    with locked(os.path.join(CACHE, lock_name + ".lock"),
+                "waiting for another that builds " + lock_name) as lock:
         if not os.path.exists(path):
             say("%s, once" % what)
             started = time.monotonic()
@@ -443,10 +458,12 @@ def build(name):
         return build_kubernetes()
     path = path_of(name)
     if name in DEBIAN:
-        return once(path, DEBIAN[name][0], lambda lock: unpack(name, lock), "fetching %s from Debian's mirror" % name)
+        return once(path, DEBIAN[name][0], lambda lock: unpack(name, lock),
+                    "fetching %s from Debian's mirror" % name)
     if name == "kafka":
-        return once(path, name, lambda lock: copy_jars(path, lock), "fetching Apache Kafka (54 MB)")
+        return build_kafka(path)
     if name == "azurite":
-        return once(path, name, lambda lock: install_npm(path, lock), "fetching Azurite (186 MB unpacked)")
+        return once(path, name, lambda lock: install_npm(path, lock),
+                    "fetching Azurite (186 MB unpacked)")
     return once(path, module_of(name), lambda lock: build_go(name, lock), "building %s of %s: %s" % (
         name, os.path.basename(os.path.dirname(path)), COSTS.get(name, "a minute or two")))

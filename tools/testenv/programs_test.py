@@ -1,5 +1,6 @@
 """Tests of how programs are got: once, whole or not at all, and with a remedy for what is missing."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -47,10 +48,10 @@ class ProgramsTest(unittest.TestCase):
         os.chmod(path, 0o755)
 
     def pin(self, *contents):
-        import hashlib  # pylint: disable=import-outside-toplevel
         path = os.path.join(self.here, "kafka", "sha256sums")
         os.chmod(os.path.dirname(path), 0o755)
-        os.path.exists(path) and os.remove(path)
+        if os.path.exists(path):
+            os.remove(path)
         with open(path, "w", encoding="ascii") as file:
             for one in contents:
                 file.write("%s  %s.jar\n" % (hashlib.sha256(one.encode()).hexdigest(), one))

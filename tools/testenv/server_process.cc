@@ -46,7 +46,8 @@ int OpenNotifySocket(std::string* name) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(
-    const std::vector<std::string>& command, const std::string& log_file) {
+    const std::vector<std::string>& command, const std::string& log_file,
+    const std::vector<std::string>& environment) {
   std::string notify_name;
   const int notify = OpenNotifySocket(&notify_name);
   if (notify < 0) return absl::ErrnoToStatus(errno, "notify socket");
@@ -60,7 +61,9 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   std::string notify_variable = absl::StrCat("NOTIFY_SOCKET=", notify_name);
-  char* environment[] = {notify_variable.data(), nullptr};
+  std::vector<char*> variables = {notify_variable.data()};
+  for (const std::string& one : environment) variables.push_back(const_cast<char*>(one.c_str()));
+  variables.push_back(nullptr);
 
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
@@ -70,7 +73,7 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(
     if (::getppid() != parent) ::_exit(126);
     ::dup2(log, 1);
     ::dup2(log, 2);
-    ::execve(arguments[0], arguments.data(), environment);
+    ::execve(arguments[0], arguments.data(), variables.data());
     ::_exit(127);
   }
   const int error = errno;

@@ -19,9 +19,11 @@ namespace capstan::testenv {
 class ServerProcess {
  public:
   // Starts `command` (its first word is the program's path); what it prints is appended to
-  // `log_file`. Does not wait for it.
+  // `log_file`. It sees the variables of `environment` ("NAME=value") and no others of ours. Does
+  // not wait for it.
   static absl::StatusOr<std::unique_ptr<ServerProcess>> Start(
-      const std::vector<std::string>& command, const std::string& log_file);
+      const std::vector<std::string>& command, const std::string& log_file,
+      const std::vector<std::string>& environment = {});
   // SIGKILL, and waits for its end.
   ~ServerProcess();
   ServerProcess(const ServerProcess&) = delete;

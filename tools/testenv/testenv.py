@@ -93,7 +93,8 @@ def run_status(options):
     for one in found:
         running = one["processes"]
         print("%-12s %-10s %d running  %5d MiB  %s" % (
-            one["name"], one["server"] or "?", len(running), sum(process["rss_bytes"] for process in running) >> 20,
+            one["name"], one["server"] or "?", len(running),
+            sum(process["rss_bytes"] for process in running) >> 20,
             first_words(one) if one["ready"] else "not whole; testenv down " + one["name"]))
 
 
@@ -110,7 +111,7 @@ def run_build(options):
 
 
 def run_prepare(options):
-    """For the C++ tests: makes the plan of an instance whose folder and ports are theirs, and prints it."""
+    """For planned_server.cc: writes <folder>/plan.json, of an instance in a test's folder, on its ports."""
     paths = dict(one.split("=", 1) for one in options.program)
 
     def program(name):
@@ -125,11 +126,12 @@ def run_prepare(options):
         flags.setdefault(name, []).append(flag)
     wanted = plans.Wanted(options.folder, [int(one) for one in options.ports.split(",")], program,
                           options.members, options.clusters, options.server, flags)
-    print(json.dumps(plans.SERVERS[options.what][0](wanted)))
+    plan = plans.SERVERS[options.what][0](wanted)
+    instances.write_private(wanted.at("plan.json"), json.dumps(plan))
 
 
 def run_wait(options):
-    """For the C++ tests: waits until a stage of a plan answers, or one of the processes ends."""
+    """For planned_server.cc: waits until a stage of a plan answers, or one of the processes ends."""
     with open(options.plan, encoding="utf-8") as file:
         plan = json.load(file)
     if options.process:

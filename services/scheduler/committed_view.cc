@@ -10,11 +10,18 @@ namespace capstan::scheduler {
 namespace {
 
 constexpr absl::Duration kRetryAfter = absl::Milliseconds(200);
+// Jobs that readers may have unpacked while nothing changes.
+constexpr size_t kMaxUnpacked = 1024;
 
 }  // namespace
 
-CommittedView::CommittedView(store::Store* store, Strand* strand, const log::Logger* logger)
-    : store_(store), strand_(strand), logger_(logger) {}
+CommittedView::CommittedView(store::Store* store, Strand* strand, const log::Logger* logger,
+                             std::shared_ptr<RecordPool> pool)
+    : store_(store),
+      strand_(strand),
+      logger_(logger),
+      pool_(pool == nullptr ? std::make_shared<RecordPool>() : std::move(pool)),
+      builder_(std::make_unique<ModelBuilder>(pool_)) {}
 
 CommittedView::~CommittedView() {
   if (retry_timer_ != 0) strand_->Cancel(retry_timer_);
@@ -27,12 +34,10 @@ void CommittedView::Read() {
     if (alive.expired()) return;
     if (!records.ok()) return TryAgain(records.status());
     // Everything may have changed since the last time.
-    for (const auto& [uid, job] : builder_->model().jobs) usage_.Update(uid, nullptr);
-    builder_ = std::make_unique<ModelBuilder>();
-    job_revisions_.clear();
-    node_revisions_.clear();
+    usage_ = NodeUsage();
     jobs_of_.clear();
-    places_.clear();
+    builder_ = std::make_unique<ModelBuilder>(pool_);
+    node_revisions_.clear();
     for (const store::KeyValue& kv : records->kvs) {
       const absl::Status applied = builder_->Apply(kv.key, absl::string_view(kv.value));
       if (!applied.ok()) return TryAgain(applied);
@@ -83,28 +88,27 @@ void CommittedView::Settle(int64_t revision) {
   revision_ = revision;
   const std::set<std::string> jobs = builder_->TakeTouchedJobs();
   std::set<NodeId> nodes = builder_->TakeTouchedNodes();
+  for (const RemovedJob& removed : builder_->TakeRemovedJobs()) {
+    // It has left for the archive.
+    const auto project = jobs_of_.find(ProjectOf(removed.name));
+    if (project == jobs_of_.end()) continue;
+    const auto entry = project->second.find(-removed.submit_sequence);
+    if (entry != project->second.end() && IdentityUid(entry->second) == removed.uid) {
+      project->second.erase(entry);
+    }
+    if (project->second.empty()) jobs_of_.erase(project);
+  }
+  JobTable& table = builder_->jobs();
   for (const std::string& uid : jobs) {
     for (const NodeId& id : usage_.NodesOf(uid)) nodes.insert(id);
-    const JobEntry* job = model().FindJob(uid);
-    usage_.Update(uid, job);
+    const auto job = table.find(uid);
+    const bool live = job != table.end() && job.glance().live;
+    usage_.Update(uid, live ? &job->second : nullptr);
     for (const NodeId& id : usage_.NodesOf(uid)) nodes.insert(id);
-    const auto place = places_.find(uid);
-    if (job == nullptr) {
-      // It has left for the archive.
-      job_revisions_.erase(uid);
-      if (place == places_.end()) continue;
-      const auto project = jobs_of_.find(place->second.first);
-      const auto entry = project->second.find(place->second.second);
-      if (entry != project->second.end() && entry->second == uid) project->second.erase(entry);
-      if (project->second.empty()) jobs_of_.erase(project);
-      places_.erase(place);
-      continue;
-    }
-    job_revisions_[uid] = revision;
-    if (place != places_.end()) continue;
-    const auto [made, fresh] = places_.emplace(
-        uid, std::make_pair(ProjectOf(job->spec.name()), -job->spec.submit_sequence()));
-    jobs_of_[made->second.first][made->second.second] = uid;
+    if (job == table.end()) continue;
+    table.SetRevision(uid, revision);
+    const JobGlance glance = job.glance();
+    jobs_of_[ProjectOf(glance.name)][-glance.submit_sequence] = job.identity();
   }
   for (const NodeId& id : nodes) node_revisions_[id] = revision;
   const bool queues_changed = std::exchange(queues_changed_, false);
@@ -120,10 +124,12 @@ void CommittedView::Settle(int64_t revision) {
     waiting_.erase(waiting_.begin());
     task();
   }
+  builder_->jobs().Rest();
 }
 
 void CommittedView::WhenAtLeast(int64_t revision, Strand::Task task) {
   if (ready_ && revision_ >= revision) {
+    if (builder_->jobs().restless() > kMaxUnpacked) builder_->jobs().Rest();
     task();
   } else {
     waiting_.emplace(revision, std::move(task));
@@ -131,8 +137,8 @@ void CommittedView::WhenAtLeast(int64_t revision, Strand::Task task) {
 }
 
 int64_t CommittedView::JobRevision(const std::string& uid) const {
-  auto it = job_revisions_.find(uid);
-  return it == job_revisions_.end() ? first_revision_ : it->second;
+  const int64_t revision = model().jobs.revision(uid);
+  return revision == 0 ? first_revision_ : revision;
 }
 
 int64_t CommittedView::NodeRevision(const NodeId& id) const {
@@ -145,8 +151,8 @@ void CommittedView::CloseListeners() {
   for (Listener* listener : listeners) listener->Closing();
 }
 
-const std::map<int64_t, std::string>& CommittedView::JobsOf(const std::string& project) const {
-  static const auto* const kNone = new std::map<int64_t, std::string>();
+const CommittedView::Submitted& CommittedView::JobsOf(const std::string& project) const {
+  static const auto* const kNone = new Submitted();
   auto it = jobs_of_.find(project);
   return it == jobs_of_.end() ? *kNone : it->second;
 }

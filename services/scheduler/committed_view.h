@@ -9,10 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "libs/log/log.h"
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
 #include "services/scheduler/core/model.h"
+#include "services/scheduler/core/record_pool.h"
+#include "services/scheduler/core/shared_bytes.h"
 #include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
@@ -34,14 +37,17 @@ class CommittedView {
     virtual void Closing() = 0;
   };
 
-  // `store` must call back on `strand`; both and `logger` outlive the view.
-  CommittedView(store::Store* store, Strand* strand, const log::Logger* logger);
+  // `store` must call back on `strand`; both and `logger` outlive the view. What Jobs have in common
+  // with others in `pool`, which is of the strand too, is held once; it may be null.
+  CommittedView(store::Store* store, Strand* strand, const log::Logger* logger,
+                std::shared_ptr<RecordPool> pool = nullptr);
   ~CommittedView();
 
   // Reads and follows; what goes wrong is tried again for ever.
   void Start();
 
-  // Runs `task` once the view has seen `revision` (and anything at all), at once if it has.
+  // Runs `task` once the view has seen `revision` (and anything at all), at once if it has. What
+  // the task finds of Jobs is good until it ends.
   void WhenAtLeast(int64_t revision, Strand::Task task);
 
   // Whether it has seen anything yet.
@@ -55,8 +61,9 @@ class CommittedView {
   int64_t NodeRevision(const NodeId& id) const;
   // Changes at or before this revision are not known one by one.
   int64_t first_revision() const { return first_revision_; }
-  // Uids of a project's Jobs by the negated order of submission: newest first.
-  const std::map<int64_t, std::string>& JobsOf(const std::string& project) const;
+  // A project's Jobs (IdentityUid) by the negated order of submission: newest first.
+  using Submitted = absl::btree_map<int64_t, SharedBytes>;
+  const Submitted& JobsOf(const std::string& project) const;
 
   void AddListener(Listener* listener) { listeners_.insert(listener); }
   void RemoveListener(Listener* listener) { listeners_.erase(listener); }
@@ -74,16 +81,15 @@ class CommittedView {
   store::Store* const store_;
   Strand* const strand_;
   const log::Logger* const logger_;
-  std::unique_ptr<ModelBuilder> builder_ = std::make_unique<ModelBuilder>();
+  const std::shared_ptr<RecordPool> pool_;
+  // Revisions of Jobs are with the Jobs.
+  std::unique_ptr<ModelBuilder> builder_;
   NodeUsage usage_;
   bool ready_ = false;
   int64_t revision_ = 0;
   int64_t first_revision_ = 0;
-  std::map<std::string, int64_t> job_revisions_;
   std::map<NodeId, int64_t> node_revisions_;
-  std::map<std::string, std::map<int64_t, std::string>> jobs_of_;
-  // By uid: where it is in jobs_of_.
-  std::map<std::string, std::pair<std::string, int64_t>> places_;
+  std::map<std::string, Submitted> jobs_of_;
   std::set<Listener*> listeners_;
   std::multimap<int64_t, Strand::Task> waiting_;
   std::unique_ptr<store::Watch> watch_;

@@ -114,7 +114,7 @@ void Engine::Gained() {
 
 void Engine::Loaded(Records records) {
   absl::StatusOr<std::unique_ptr<SchedulerCore>> core =
-      SchedulerCore::Load(config_.core, records.kvs);
+      SchedulerCore::Load(config_.core, records.kvs, /*placer=*/nullptr, deps_.pool);
   if (!core.ok()) {
     deps_.logger->Error("the stored state cannot be loaded", {{"error", core.status()}});
     return leadership_.StepDown(core.status());

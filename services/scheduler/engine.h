@@ -59,6 +59,8 @@ struct EngineDeps {
   metrics::Registry* metrics = nullptr;
   // May be null.
   trace::Sink* spans = nullptr;
+  // Of the strand; shared with who reads the same Jobs. May be null.
+  std::shared_ptr<RecordPool> pool = nullptr;
 };
 
 // The scheduler's strand: leads when it can, owns the core while it leads, persists what it decides

@@ -77,7 +77,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
     if (deps.telemetry != nullptr) {
       parts.archive = std::make_unique<TelemetryArchive>(deps.telemetry, deps.strand);
     }
-    parts.view = std::make_unique<CommittedView>(deps.store, deps.strand, deps.logger);
+    const auto pool = std::make_shared<RecordPool>();
+    parts.view = std::make_unique<CommittedView>(deps.store, deps.strand, deps.logger, pool);
     parts.demand =
         std::make_unique<DemandView>(config.demand, parts.view.get(), deps.strand, deps.metrics);
     EngineConfig engine;
@@ -112,6 +113,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
     engine_deps.logger = deps.logger;
     engine_deps.metrics = deps.metrics;
     engine_deps.spans = deps.spans;
+    engine_deps.pool = pool;
     parts.engine = std::make_unique<Engine>(std::move(engine), engine_deps);
     parts.view->Start();
     parts.engine->Start();

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -62,6 +63,12 @@ struct JobFilter {
   std::string queue;
   std::string array;
 
+  // False only if the Job does not match.
+  bool MayMatch(const JobGlance& job) const {
+    return (state == pb::Job::STATE_UNSPECIFIED || job.state == state) &&
+           (queue.empty() || job.queue == queue) &&
+           (array.empty() || (job.is_element && absl::StartsWith(job.name, array)));
+  }
   bool Matches(const JobEntry& job) const {
     return (state == pb::Job::STATE_UNSPECIFIED || job.state.state() == state) &&
            (queue.empty() || job.spec.spec().queue() == queue) &&
@@ -105,19 +112,20 @@ class JobWatch final : public WatchStream<std::string, pb::WatchJobsResponse> {
  private:
   std::vector<std::string> All() const override {
     std::vector<std::string> uids;
-    for (const auto& [order, uid] : deps().view->JobsOf(parent_)) {
-      if (Matches(uid)) uids.push_back(uid);
+    for (const auto& [order, identity] : deps().view->JobsOf(parent_)) {
+      std::string uid(IdentityUid(identity));
+      if (Matches(uid)) uids.push_back(std::move(uid));
     }
     return uids;
   }
   bool Matches(const std::string& uid) const override {
-    const JobEntry* job = deps().view->model().FindJob(uid);
-    return job != nullptr && ProjectOf(job->spec.name()) == parent_ &&
-           (job_.empty() || job->spec.name() == job_);
+    const absl::optional<JobGlance> job = deps().view->model().jobs.Glance(uid);
+    return job.has_value() && ProjectOf(job->name) == parent_ &&
+           (job_.empty() || job->name == job_);
   }
   int64_t Revision(const std::string& uid) const override { return deps().view->JobRevision(uid); }
   void Fill(const std::string& uid, pb::WatchJobsResponse* response) const override {
-    *response->mutable_job() = RenderJob(*deps().view->model().FindJob(uid));
+    *response->mutable_job() = RenderJob(deps().view->model().jobs.find(uid)->second);
   }
 
   const std::string parent_;
@@ -210,13 +218,16 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
               size_t bytes = 0;
               int64_t last = after;
               for (auto it = jobs.upper_bound(after); it != jobs.end(); ++it) {
-                const JobEntry* job = view.model().FindJob(it->second);
-                if (job == nullptr || !filter.Matches(*job)) continue;
+                const auto job = view.model().jobs.find(IdentityUid(it->second));
+                if (job == view.model().jobs.end() || !filter.MayMatch(job.glance()) ||
+                    !filter.Matches(job->second)) {
+                  continue;
+                }
                 if (response->jobs_size() == size || bytes > kMaxPageBytes) {
                   response->set_next_page_token(deps_.tokens->Seal(absl::StrCat(last), arguments));
                   break;
                 }
-                *response->add_jobs() = RenderJob(*job);
+                *response->add_jobs() = RenderJob(job->second);
                 bytes += response->jobs(response->jobs_size() - 1).ByteSizeLong();
                 last = it->first;
               }

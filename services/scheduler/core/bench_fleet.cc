@@ -55,7 +55,7 @@ JobSpec SpecOf(int shape, int queue) { return Gang(1 << (shape % 5), 1 << (shape
 JobEntry& AddQueued(JobSpec spec, absl::Time submitted, Model* model) {
   const int64_t sequence = static_cast<int64_t>(model->jobs.size()) + 1;
   const std::string uid = absl::StrCat("uid-", sequence);
-  JobEntry& job = model->jobs[uid];
+  JobEntry job;
   job.spec.set_schema_version(1);
   job.spec.set_uid(uid);
   job.spec.set_name(absl::StrCat("projects/p/jobs/", uid));
@@ -67,8 +67,7 @@ JobEntry& AddQueued(JobSpec spec, absl::Time submitted, Model* model) {
   job.state.set_schema_version(1);
   job.state.set_version(1);
   job.state.set_state(Job::STATE_QUEUED);
-  model->job_uids[job.spec.name()] = uid;
-  return job;
+  return model->jobs.Add(std::move(job));
 }
 
 void AddFull(int nodes, absl::Time started, Model* model) {

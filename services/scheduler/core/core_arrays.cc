@@ -119,16 +119,19 @@ void SchedulerCore::CancelElements() {
     for (int index = 0; index < size && !array->final(); ++index) {
       if (HasEnded(*array, index)) continue;
       if (StepFull()) return;
-      const auto named = model_.job_uids.find(ElementName(array->spec.name(), index));
-      if (named != model_.job_uids.end()) Cancel(FindJob(named->second));
+      JobEntry* const element =
+          model_.jobs.FindByName(ElementName(array->spec.name(), index));
+      if (element != nullptr) Cancel(element);
     }
     cancelling_.erase(uid);
   }
 }
 
 void SchedulerCore::RestoreTurns() {
-  for (const auto& [uid, job] : model_.jobs) {
-    if (job.final() || !IsElement(job)) continue;
+  for (auto at = model_.jobs.begin(); at != model_.jobs.end(); ++at) {
+    const JobGlance glance = at.glance();
+    if (glance.final() || !glance.is_element) continue;
+    const auto& [uid, job] = *at;
     const JobEntry* array = model_.FindJob(job.spec.array_uid());
     if (array == nullptr || array->spec.spec().array().max_parallel() == 0) continue;
     ArrayTurns& turns = array_turns_[array->uid()];
@@ -143,9 +146,11 @@ void SchedulerCore::RestoreTurns() {
 void SchedulerCore::ResumeArrays() {
   std::map<std::string, std::set<int>> there;  // by array's uid
   std::vector<JobEntry*> arrays;
-  for (auto& [uid, job] : model_.jobs) {
-    if (IsArray(job)) arrays.push_back(&job);
-    if (!IsElement(job)) continue;
+  for (auto at = model_.jobs.begin(); at != model_.jobs.end(); ++at) {
+    const JobGlance glance = at.glance();
+    if (glance.is_array) arrays.push_back(FindJob(at->first));
+    if (!glance.is_element) continue;
+    const JobEntry& job = at->second;
     const int index = job.spec.element().index();
     there[job.spec.array_uid()].insert(index);
     JobEntry* array = job.final() ? FindJob(job.spec.array_uid()) : nullptr;

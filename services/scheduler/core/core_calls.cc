@@ -89,11 +89,12 @@ void SchedulerCore::On(const LeadershipGained& event) {
   for (const auto& [id, release] : model_.pin_releases) {
     effects_.push_back(ReleasePins{release.job_uid(), release.generation()});
   }
-  for (const auto& [uid, job] : model_.jobs) {
-    if (!job.final()) JoinSingleton(job);
+  for (auto at = model_.jobs.begin(); at != model_.jobs.end(); ++at) {
+    const JobGlance glance = at.glance();
+    if (glance.has_singleton && !glance.final()) JoinSingleton(at->second);
   }
   RestoreTurns();
-  for (auto& [uid, job] : model_.jobs) {
+  for (const auto& [uid, job] : model_.jobs) {
     next_submit_sequence_ = std::max(next_submit_sequence_, NextSequence(job));
     for (const auto& avoided : job.state.avoided_nodes()) {
       avoidances_.emplace(now_.boot + (ToTime(avoided.until()) - now_.wall), uid);
@@ -103,7 +104,7 @@ void SchedulerCore::On(const LeadershipGained& event) {
       usage_.Update(uid, &job);
       queue_book_.SetLive(job);
       WatchGang(job);
-      Advance(&job);
+      Advance(FindJob(uid));
       continue;
     }
     if (job.final()) finished_.emplace(ToTime(job.state.end_time()), uid);
@@ -112,7 +113,7 @@ void SchedulerCore::On(const LeadershipGained& event) {
     if (job.state.reason() == kAwaitsJobs) {
       WatchDependencies(job);
     } else if (job.state.reason() == "AWAITING_DATA") {
-      AskForData(&job);
+      AskForData(FindJob(uid));
     } else if (job.state.making_room_size() > 0) {
       making_room_.insert(OrderOf(job));
       queue_book_.SetLive(job);
@@ -296,17 +297,14 @@ void SchedulerCore::On(const CreateJob& event) {
 }
 
 JobEntry* SchedulerCore::AddJob(JobEntry job) {
-  const std::string uid = job.uid();
-  model_.job_uids[job.spec.name()] = uid;
-  JobEntry& stored = model_.jobs[uid] = std::move(job);
+  JobEntry& stored = model_.jobs.Add(std::move(job));
   for (int i = 0; i < stored.spec.spec().datasets_size(); ++i) stored.state.add_datasets();
   Touch(stored).spec = true;
   return &stored;
 }
 
 void SchedulerCore::On(const CancelJob& event) {
-  auto uid = model_.job_uids.find(event.name);
-  JobEntry* job = uid == model_.job_uids.end() ? nullptr : FindJob(uid->second);
+  JobEntry* job = model_.jobs.FindByName(event.name);
   if (job == nullptr) {
     replies_.push_back(ReplyJob{event.call, status::NotFound(event.name)});
     return;

@@ -67,11 +67,14 @@ void SchedulerCore::ChooseDataCluster(JobEntry* job) {
 }
 
 void SchedulerCore::ClustersChanged() {
-  for (auto& [uid, job] : model_.jobs) {
-    if (job.state.state() == Job::STATE_QUEUED && job.state.reason() == "AWAITING_DATA" &&
-        job.state.data_cluster().empty()) {
-      AskForData(&job);
-    }
+  std::vector<std::string> waiting;
+  model_.jobs.ForEachGlance([&waiting](const JobGlance& job) {
+    if (job.state != Job::STATE_QUEUED || job.reason != "AWAITING_DATA") return;
+    waiting.emplace_back(job.uid);
+  });
+  for (const std::string& uid : waiting) {
+    JobEntry* const job = FindJob(uid);
+    if (job->state.data_cluster().empty()) AskForData(job);
   }
 }
 

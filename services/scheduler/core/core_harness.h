@@ -51,7 +51,7 @@ class CoreHarness {
   CreateJob SubmitEvent(const std::string& id, capstan::scheduler::v1::JobSpec spec);
   const JobEntry& job(const std::string& uid) const { return core_->model().jobs.at(uid); }
 
-  const std::map<std::string, JobEntry>& jobs() const { return core_->model().jobs; }
+  const JobTable& jobs() const { return core_->model().jobs; }
 
   SchedulerCore& core() { return *core_; }
   const std::map<std::string, std::string>& records() const { return records_; }

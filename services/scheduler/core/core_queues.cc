@@ -131,13 +131,14 @@ void SchedulerCore::On(const UpdateQueue& event) {
     Enqueue(job);
   }
   // Those that wait for something else say from now on that they are held.
-  for (auto it = model_.jobs.begin(); stops && it != model_.jobs.end(); ++it) {
-    const JobEntry& job = it->second;
-    if (queue_book_.IsWaiting(job) && job.state.reason() != "QUEUE_HELD" &&
-        !QueueAbove(model_, QueueOf(job), StartsNothing).empty()) {
-      fresh_.insert(OrderOf(job));
+  const auto hold = [this](const JobGlance& job) {
+    const std::string id(absl::StripPrefix(job.queue, "queues/"));
+    if (queue_book_.IsWaiting(job.submit_sequence) && job.reason != "QUEUE_HELD" &&
+        !QueueAbove(model_, id, StartsNothing).empty()) {
+      fresh_.insert({-job.priority, job.submit_sequence, std::string(job.uid)});
     }
-  }
+  };
+  if (stops) model_.jobs.ForEachGlance(hold);
   Write write;
   write.puts.push_back(PutQueue(event.queue_id, found->second));
   other_writes_.push_back(std::move(write));

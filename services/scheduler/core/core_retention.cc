@@ -44,7 +44,7 @@ void SchedulerCore::Retire() {
     const bool due =
         left-- > config_.max_finished_jobs || end + config_.keep_finished_for <= now_.wall;
     if (!due || batch.jobs.size() == kMaxBatchJobs) break;
-    const JobEntry& job = model_.jobs.at(uid);
+    const JobEntry& job = *FindJob(uid);
     const auto pins = model_.pin_releases.lower_bound({uid, 0});
     // Something of it is still to be done; it is looked at again.
     if (job.live() || dependents_.count(uid) > 0 ||
@@ -68,11 +68,8 @@ void SchedulerCore::Retire() {
 }
 
 void SchedulerCore::RemoveJob(const std::string& uid) {
-  const auto it = model_.jobs.find(uid);
-  const JobEntry& job = it->second;
+  const JobEntry& job = *FindJob(uid);
   finished_.erase({ToTime(job.state.end_time()), uid});
-  const auto named = model_.job_uids.find(job.spec.name());
-  if (named != model_.job_uids.end() && named->second == uid) model_.job_uids.erase(named);
   // One transaction: readers see it whole or not at all.
   Write write;
   write.deletes.push_back({JobSpecKey(uid), ""});
@@ -86,7 +83,7 @@ void SchedulerCore::RemoveJob(const std::string& uid) {
     }
   }
   other_writes_.push_back(std::move(write));
-  model_.jobs.erase(it);
+  model_.jobs.Erase(uid);
 }
 
 void SchedulerCore::On(const JobsArchived& event) {

@@ -242,7 +242,9 @@ void SchedulerCore::CompleteSync(const std::string& cluster, Session* session) {
   }
   // An executor that hears the Node and does not name a Task it once reported there has no such
   // Task. Of a Node it does not hear it cannot know.
-  for (auto& [uid, job] : model_.jobs) {
+  const std::set<std::string> live = live_;
+  for (const std::string& uid : live) {
+    JobEntry& job = *FindJob(uid);
     if (!job.live() || job.gang->head.cluster() != cluster) continue;
     bool changed = false;
     for (int rank = 0; rank < static_cast<int>(job.gang->tasks.size()); ++rank) {
@@ -290,7 +292,7 @@ void SchedulerCore::SendDesired(const std::string& cluster) {
     }
   };
   if (open.snapshot_due) {
-    for (const auto& [uid, job] : model_.jobs) add(job);
+    for (const std::string& uid : live_) add(*FindJob(uid));
   } else {
     for (const std::string& uid : resend_) add(*FindJob(uid));
     for (DesiredTask& stray : strays_[cluster]) tasks.push_back(std::move(stray));

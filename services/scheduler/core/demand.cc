@@ -142,7 +142,7 @@ void DemandBook::Update(const std::string& uid, const JobEntry* job, Now now) {
   Put(uid, job, now, now.boot);
 }
 
-void DemandBook::Reset(const std::map<std::string, JobEntry>& jobs, Now now) {
+void DemandBook::Reset(const JobTable& jobs, Now now) {
   std::vector<std::string> gone;
   for (const auto& [uid, entry] : entries_) {
     if (jobs.count(uid) == 0) gone.push_back(uid);

@@ -60,7 +60,7 @@ class DemandBook {
   void Update(const std::string& uid, const JobEntry* job, Now now);
   // All Jobs as stored, where it is not known what has changed. How long one that is new here has
   // waited is taken from its record, so that a process tells of it as soon as it begins.
-  void Reset(const std::map<std::string, JobEntry>& jobs, Now now);
+  void Reset(const JobTable& jobs, Now now);
   // Queues as stored: a Job whose Queue starts nothing waits for that, whatever its record says.
   void SetQueues(const std::map<std::string, rec::QueueRecord>& queues, Now now);
   // Does what is due by time, and brings what is told up to it. True if that has changed.

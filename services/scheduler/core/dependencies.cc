@@ -35,9 +35,10 @@ bool DependenciesMet(const JobEntry& job) {
       [](const rec::JobStateRecord::Dependency& dependency) { return dependency.met(); });
 }
 
-bool HasBegun(const JobEntry& job) {
-  return job.state.state() != Job::STATE_QUEUED ||
-         (job.state.reason() != kAwaitsJobs && job.state.reason() != kAwaitsTurn);
+bool HasBegun(const JobEntry& job) { return HasBegun(JobGlance::Of(job)); }
+
+bool HasBegun(const JobGlance& job) {
+  return job.state != Job::STATE_QUEUED || (job.reason != kAwaitsJobs && job.reason != kAwaitsTurn);
 }
 
 std::string ConditionInWords(JobDependency::Condition condition) {

@@ -23,6 +23,7 @@ bool DependenciesMet(const JobEntry& job);
 
 // The Job waits for no other any more, however long it takes until it is placed.
 bool HasBegun(const JobEntry& job);
+bool HasBegun(const JobGlance& job);
 
 // `to succeed`.
 std::string ConditionInWords(capstan::scheduler::v1::JobDependency::Condition condition);

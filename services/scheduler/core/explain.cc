@@ -431,14 +431,14 @@ std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
   return standings;
 }
 
-bool GoesBefore(const JobEntry& a, const JobEntry& b) {
-  return std::make_pair(-a.spec.spec().priority(), a.spec.submit_sequence()) <
-         std::make_pair(-b.spec.spec().priority(), b.spec.submit_sequence());
+bool GoesBefore(const JobGlance& a, const JobGlance& b) {
+  return std::make_pair(-a.priority, a.submit_sequence) <
+         std::make_pair(-b.priority, b.submit_sequence);
 }
 
-bool WaitsForRoom(const JobEntry& job) {
-  return job.state.state() == Job::STATE_QUEUED && HasBegun(job) &&
-         job.state.reason() != "AWAITING_DATA" && job.state.reason() != "BACK_OFF";
+bool WaitsForRoom(const JobGlance& job) {
+  return job.state == Job::STATE_QUEUED && HasBegun(job) && job.reason != "AWAITING_DATA" &&
+         job.reason != "BACK_OFF";
 }
 
 std::string RoomInWords(const JobEntry& job, const std::vector<NodeStanding>& nodes) {
@@ -446,6 +446,26 @@ std::string RoomInWords(const JobEntry& job, const std::vector<NodeStanding>& no
   ExplainRoom(job, nodes, &response);
   return response.summary() == kFits ? kFitsNot : response.summary();
 }
+
+namespace {
+
+// Who goes before one that waits, and for whom room is kept.
+void ExplainOthers(const Model& model, const JobEntry& job, ExplainJobResponse* response) {
+  const JobGlance own = JobGlance::Of(job);
+  std::vector<std::string> kept_for;
+  model.jobs.ForEachGlance([&](const JobGlance& other) {
+    if (!WaitsForRoom(other) || other.uid == own.uid) return;
+    if (GoesBefore(other, own)) response->set_jobs_ahead(response->jobs_ahead() + 1);
+    if (own.reason == "RESERVED" && other.has_estimate) kept_for.emplace_back(other.uid);
+  });
+  for (const std::string& uid : kept_for) {
+    const auto& start = model.FindJob(uid)->state.estimated_start_time();
+    response->set_summary(
+        absl::StrCat(response->summary(), ", by ", TimeInWords(ToTime(start))));
+  }
+}
+
+}  // namespace
 
 ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
                               const std::vector<NodeStanding>& nodes) {
@@ -459,15 +479,7 @@ ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
         break;
       }
       ExplainQueued(job, nodes, &response);
-      for (const auto& [uid, other] : model.jobs) {
-        if (!WaitsForRoom(other) || uid == job.uid()) continue;
-        if (GoesBefore(other, job)) response.set_jobs_ahead(response.jobs_ahead() + 1);
-        if (job.state.reason() == "RESERVED" && other.state.has_estimated_start_time()) {
-          response.set_summary(
-              absl::StrCat(response.summary(), ", by ",
-                           TimeInWords(ToTime(other.state.estimated_start_time()))));
-        }
-      }
+      ExplainOthers(model, job, &response);
       break;
     case Job::STATE_PREPARING: {
       const std::string names = MissingTasks(job, TaskObservation::STATE_PREPARED, &missing);

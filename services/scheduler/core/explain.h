@@ -31,9 +31,9 @@ std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
                                     const std::set<NodeId>& unreported);
 
 // Order in which waiting Jobs are placed: priority, then submission.
-bool GoesBefore(const JobEntry& a, const JobEntry& b);
+bool GoesBefore(const JobGlance& a, const JobGlance& b);
 // Waits for nothing but room.
-bool WaitsForRoom(const JobEntry& job);
+bool WaitsForRoom(const JobGlance& job);
 
 // Says why the Job is where it is. For one that waits for room: which constraint fails on how many
 // Nodes and by how much, after as many of its Tasks as fit have been put down.

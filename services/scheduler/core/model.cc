@@ -8,38 +8,8 @@
 #include "services/scheduler/core/keys.h"
 
 namespace capstan::scheduler {
-namespace {
 
-using capstan::scheduler::v1::Job;
 using capstan::scheduler::v1::JobSpec;
-using capstan::type::v1::TaskObservation;
-
-}  // namespace
-
-std::string NodeId::Name() const { return absl::StrCat("clusters/", cluster, "/nodes/", node); }
-
-bool Gang::ended(int rank) const { return tasks[rank].state() == TaskObservation::STATE_ENDED; }
-
-bool Gang::all_ended() const {
-  return std::all_of(tasks.begin(), tasks.end(), [](const rec::TaskRecord& task) {
-    return task.state() == TaskObservation::STATE_ENDED;
-  });
-}
-
-bool JobEntry::final() const {
-  return state.state() == Job::STATE_SUCCEEDED || state.state() == Job::STATE_FAILED ||
-         state.state() == Job::STATE_CANCELLED;
-}
-
-const JobEntry* Model::FindJob(absl::string_view uid) const {
-  auto it = jobs.find(std::string(uid));
-  return it == jobs.end() ? nullptr : &it->second;
-}
-
-const JobEntry* Model::FindJobByName(absl::string_view name) const {
-  auto it = job_uids.find(std::string(name));
-  return it == job_uids.end() ? nullptr : FindJob(it->second);
-}
 
 int TaskCount(const JobSpec& spec) {
   int count = 0;

@@ -3,9 +3,9 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_MODEL_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_MODEL_H_
 
-#include <compare>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,53 +16,19 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "libs/store/store.h"
+#include "services/scheduler/core/job_entry.h"
+#include "services/scheduler/core/job_table.h"
+#include "services/scheduler/core/record_pool.h"
 #include "services/scheduler/core/records.pb.h"
 
 namespace capstan::scheduler {
-
-namespace rec = ::capstan::scheduler::records::v1;
 
 // Ranks per record: a chunk stays below 64 KiB also with the longest node ids, hosts and messages.
 inline constexpr int kPlacementsPerChunk = 512;
 inline constexpr int kTasksPerChunk = 128;
 
-// A Node, by the ids in its name.
-struct NodeId {
-  std::string cluster;
-  std::string node;
-
-  // `clusters/{c}/nodes/{n}`.
-  std::string Name() const;
-  friend auto operator<=>(const NodeId&, const NodeId&) = default;
-};
-
-// The generation a Job's gang is in, or was in last.
-struct Gang {
-  rec::GangHeadRecord head;
-  // By rank: node ids within head.cluster().
-  std::vector<std::string> nodes;
-  // By rank.
-  std::vector<rec::TaskRecord> tasks;
-
-  NodeId node(int rank) const { return {head.cluster(), nodes[rank]}; }
-  bool live() const { return head.phase() != rec::GangHeadRecord::PHASE_ENDED; }
-  bool ended(int rank) const;
-  bool all_ended() const;
-};
-
-struct JobEntry {
-  rec::JobSpecRecord spec;
-  rec::JobStateRecord state;
-  absl::optional<Gang> gang;
-
-  const std::string& uid() const { return spec.uid(); }
-  bool final() const;
-  bool live() const { return gang.has_value() && gang->live(); }
-};
-
 struct Model {
-  std::map<std::string, JobEntry> jobs;         // by uid
-  std::map<std::string, std::string> job_uids;  // by name
+  JobTable jobs;
   std::map<NodeId, rec::NodeRecord> nodes;
   std::map<std::string, rec::ClusterRecord> clusters;                             // by id
   std::map<std::string, rec::QueueRecord> queues;                                 // by id
@@ -70,8 +36,11 @@ struct Model {
   std::map<std::string, rec::RequestRecord> requests;                             // by key
   std::map<std::pair<std::string, int64_t>, rec::PinReleaseRecord> pin_releases;  // uid, generation
 
-  const JobEntry* FindJob(absl::string_view uid) const;
-  const JobEntry* FindJobByName(absl::string_view name) const;
+  // Jobs in a pool that others hold Jobs in too, or in one of their own.
+  explicit Model(std::shared_ptr<RecordPool> pool = nullptr) : jobs(std::move(pool)) {}
+
+  const JobEntry* FindJob(absl::string_view uid) const { return jobs.Find(uid); }
+  const JobEntry* FindJobByName(absl::string_view name) const { return jobs.FindByName(name); }
 };
 
 // Number of Tasks of a gang.
@@ -100,9 +69,19 @@ store::Put PutPinRelease(const rec::PinReleaseRecord& release);
 // Every record of the model, by key: what a store holds that has committed all of it.
 std::map<std::string, std::string> AllRecords(const Model& model);
 
+struct RemovedJob {
+  std::string uid;
+  std::string name;
+  int64_t submit_sequence = 0;
+};
+
 // Builds a Model from records and keeps it true to later changes of them. For one thread.
 class ModelBuilder {
  public:
+  // Of a Model in that pool.
+  explicit ModelBuilder(std::shared_ptr<RecordPool> pool = nullptr)
+      : model_(std::move(pool)) {}
+
   // One record as put, or absl::nullopt as deleted. Keys that are not the core's are ignored.
   // DATA_LOSS if the value does not parse.
   absl::Status Apply(absl::string_view key, absl::optional<absl::string_view> value);
@@ -111,32 +90,39 @@ class ModelBuilder {
   absl::Status Resolve();
 
   const Model& model() const { return model_; }
+  // What is to be done to the Jobs of it beside what is stored.
+  JobTable& jobs() { return model_.jobs; }
   Model TakeModel() { return std::move(model_); }
   // Uids and Nodes touched since the last call.
   std::set<std::string> TakeTouchedJobs() { return std::move(touched_report_); }
   std::set<NodeId> TakeTouchedNodes() { return std::move(touched_nodes_); }
+  // Jobs that have left since the last call.
+  std::vector<RemovedJob> TakeRemovedJobs() { return std::exchange(removed_, {}); }
   // Keys of chunks that no head names: left by a crash between two writes of one step, harmless.
   std::vector<store::Delete> StaleChunks() const;
 
  private:
   struct RawJob {
-    absl::optional<rec::JobSpecRecord> spec;
-    absl::optional<rec::JobStateRecord> state;
+    absl::optional<PackedSpec> spec;
+    absl::optional<PackedState> state;
     absl::optional<rec::GangHeadRecord> head;
     std::map<std::pair<int64_t, int64_t>, rec::PlacementChunkRecord> placements;
     std::map<std::pair<int64_t, int64_t>, rec::TaskChunkRecord> tasks;
     bool empty() const { return !spec && !state && !head && placements.empty() && tasks.empty(); }
   };
 
+  RawJob& RawOf(const std::string& uid);
   absl::Status ApplyJob(const std::vector<std::string>& parts,
                         absl::optional<absl::string_view> value);
   absl::Status ResolveJob(const std::string& uid);
 
   Model model_;
+  // Of Jobs that have more than spec and state, or less.
   std::map<std::string, RawJob> raw_;
   std::set<std::string> touched_;
   std::set<std::string> touched_report_;
   std::set<NodeId> touched_nodes_;
+  std::vector<RemovedJob> removed_;
 };
 
 }  // namespace capstan::scheduler

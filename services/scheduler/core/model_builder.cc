@@ -35,6 +35,18 @@ absl::Status ApplyTo(absl::optional<Message>* field, absl::string_view key,
   return store::ParseRecord(key, *value, kSchemaVersion, &field->emplace());
 }
 
+// As `pack` packs it.
+template <typename Message, typename Packed, typename Pack>
+absl::Status ApplyPacked(absl::optional<Packed>* field, absl::string_view key,
+                         absl::optional<absl::string_view> value, Pack pack) {
+  field->reset();
+  if (!value) return absl::OkStatus();
+  Message record;
+  CAPSTAN_RETURN_IF_ERROR(store::ParseRecord(key, *value, kSchemaVersion, &record));
+  *field = pack(std::move(record));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ModelBuilder::Apply(absl::string_view key, absl::optional<absl::string_view> value) {
@@ -60,16 +72,35 @@ absl::Status ModelBuilder::Apply(absl::string_view key, absl::optional<absl::str
   return absl::OkStatus();
 }
 
+ModelBuilder::RawJob& ModelBuilder::RawOf(const std::string& uid) {
+  const auto [raw, made] = raw_.try_emplace(uid);
+  if (made && model_.jobs.count(uid) > 0) {
+    raw->second.spec = model_.jobs.SpecOf(uid);
+    raw->second.state = model_.jobs.StateOf(uid);
+  }
+  return raw->second;
+}
+
 absl::Status ModelBuilder::ApplyJob(const std::vector<std::string>& parts,
                                     absl::optional<absl::string_view> value) {
   const std::string key = absl::StrCat(parts[0], "/", parts[1]);
   const bool is_task = parts[0] == "tasks";
   if (parts.size() < 3) return absl::OkStatus();
   const std::string& uid = is_task ? parts[1] : parts[2];
-  RawJob& raw = raw_[uid];
+  if (uid.size() > RecordPool::kMaxUidBytes) return store::CorruptRecord(key);
+  RawJob& raw = RawOf(uid);
   touched_.insert(uid);
-  if (parts.size() == 3 && key == "jobs/spec") return ApplyTo(&raw.spec, key, value);
-  if (parts.size() == 3 && key == "jobs/state") return ApplyTo(&raw.state, key, value);
+  RecordPool& pool = *model_.jobs.pool();
+  if (parts.size() == 3 && key == "jobs/spec") {
+    return ApplyPacked<rec::JobSpecRecord>(
+        &raw.spec, key, value,
+        [&](const rec::JobSpecRecord& record) { return pool.Pack(uid, record); });
+  }
+  if (parts.size() == 3 && key == "jobs/state") {
+    return ApplyPacked<rec::JobStateRecord>(
+        &raw.state, key, value,
+        [&](rec::JobStateRecord record) { return pool.Pack(std::move(record)); });
+  }
   if (parts.size() == 3 && key == "gangs/head") return ApplyTo(&raw.head, key, value);
   if (parts.size() == 5 && key == "gangs/placement") {
     return ApplyTo(&raw.placements,
@@ -95,23 +126,20 @@ absl::Status ModelBuilder::Resolve() {
 absl::Status ModelBuilder::ResolveJob(const std::string& uid) {
   auto it = raw_.find(uid);
   const RawJob& raw = it->second;
-  auto old = model_.jobs.find(uid);
   if (!raw.spec || !raw.state) {
-    if (old != model_.jobs.end()) {
-      // Its name may be another's by now.
-      const auto named = model_.job_uids.find(old->second.spec.name());
-      if (named != model_.job_uids.end() && named->second == uid) model_.job_uids.erase(named);
-      model_.jobs.erase(old);
+    if (const absl::optional<JobGlance> old = model_.jobs.Glance(uid)) {
+      removed_.push_back({uid, std::string(old->name), old->submit_sequence});
+      model_.jobs.Erase(uid);
     }
     if (raw.empty()) raw_.erase(it);
     return absl::OkStatus();
   }
-  JobEntry& job = model_.jobs[uid];
-  job.spec = *raw.spec;
-  job.state = *raw.state;
-  job.gang.reset();
-  model_.job_uids[job.spec.name()] = uid;
-  if (!raw.head) return absl::OkStatus();
+  if (!raw.head) {
+    model_.jobs.Put(*raw.spec, *raw.state, absl::nullopt);
+    // The table has all of it.
+    if (raw.placements.empty() && raw.tasks.empty()) raw_.erase(it);
+    return absl::OkStatus();
+  }
 
   Gang gang;
   gang.head = *raw.head;
@@ -136,11 +164,13 @@ absl::Status ModelBuilder::ResolveJob(const std::string& uid) {
     gang.tasks.insert(gang.tasks.end(), chunk->second.tasks().begin(), chunk->second.tasks().end());
   }
   const size_t count = gang.head.task_count();
+  rec::JobSpecRecord spec;
+  model_.jobs.pool()->Unpack(*raw.spec, &spec);
   if (gang.nodes.size() != count || gang.tasks.size() != count ||
-      TaskCount(job.spec.spec()) != gang.head.task_count()) {
+      TaskCount(spec.spec()) != gang.head.task_count()) {
     return store::CorruptRecord(absl::StrCat("gang of job ", uid));
   }
-  job.gang = std::move(gang);
+  model_.jobs.Put(*raw.spec, *raw.state, std::move(gang));
   return absl::OkStatus();
 }
 

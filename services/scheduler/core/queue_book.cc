@@ -83,7 +83,7 @@ void QueueBook::SetTree(const std::map<std::string, rec::QueueRecord>& queues,
   for (Kind& kind : kinds_) {
     if (kind.gangs > 0) Bind(&kind);
   }
-  for (const auto& [sequence, gang] : gangs_) Insert(gang);
+  for (const auto& [sequence, gang] : gangs_) Insert(sequence, gang);
   for (const auto& [uid, live] : live_) {
     const int leaf = LeafOf(live.queue);
     if (leaf >= 0) usage_.Add(leaf, ToResources(live.amounts));
@@ -183,19 +183,19 @@ void QueueBook::SetLive(const JobEntry& job) {
   live_[job.uid()] = {QueueIdOf(job.spec.spec().queue()), std::move(amounts)};
 }
 
-QueuedGang QueueBook::QueuedOf(const Gang& gang) const {
+QueuedGang QueueBook::QueuedOf(int64_t sequence, const Gang& gang) const {
   const Kind& kind = kinds_[gang.kind];
-  return {{kind.priority, kind.request, gang.kind, gang.fresh}, gang.job->spec.submit_sequence()};
+  return {{kind.priority, kind.request, gang.kind, gang.fresh}, sequence};
 }
 
-void QueueBook::Insert(const Gang& gang) {
+void QueueBook::Insert(int64_t sequence, const Gang& gang) {
   const int leaf = kinds_[gang.kind].leaf;
-  if (leaf >= 0) waiting_.Insert(leaf, QueuedOf(gang));
+  if (leaf >= 0) waiting_.Insert(leaf, QueuedOf(sequence, gang));
 }
 
-void QueueBook::Erase(const Gang& gang) {
+void QueueBook::Erase(int64_t sequence, const Gang& gang) {
   const int leaf = kinds_[gang.kind].leaf;
-  if (leaf >= 0) waiting_.Erase(leaf, QueuedOf(gang));
+  if (leaf >= 0) waiting_.Erase(leaf, QueuedOf(sequence, gang));
 }
 
 void QueueBook::Bind(Kind* kind) {
@@ -245,10 +245,10 @@ void QueueBook::ReleaseKind(uint32_t id) {
 void QueueBook::AddWaiting(const JobEntry& job, bool fresh) {
   RemoveWaiting(job);
   Gang& gang = gangs_[job.spec.submit_sequence()];
-  gang.job = &job;
+  gang.identity = job.identity;
   gang.kind = AcquireKind(job);
   gang.fresh = fresh;
-  Insert(gang);
+  Insert(job.spec.submit_sequence(), gang);
 }
 
 void QueueBook::SetTried(const JobEntry& job) {
@@ -263,23 +263,19 @@ void QueueBook::SetChanged(const JobEntry& job) {
 
 void QueueBook::SetKind(const JobEntry& job, bool fresh, Gang* gang) {
   const uint32_t kind = AcquireKind(job);
-  Erase(*gang);
+  Erase(job.spec.submit_sequence(), *gang);
   ReleaseKind(gang->kind);
   gang->kind = kind;
   gang->fresh = fresh;
-  Insert(*gang);
+  Insert(job.spec.submit_sequence(), *gang);
 }
 
 void QueueBook::RemoveWaiting(const JobEntry& job) {
   auto it = gangs_.find(job.spec.submit_sequence());
   if (it == gangs_.end()) return;
-  Erase(it->second);
+  Erase(it->first, it->second);
   ReleaseKind(it->second.kind);
   gangs_.erase(it);
-}
-
-bool QueueBook::IsWaiting(const JobEntry& job) const {
-  return gangs_.count(job.spec.submit_sequence()) > 0;
 }
 
 bool QueueBook::IsOutranked(const JobEntry& job) const {
@@ -327,8 +323,8 @@ QueueOrder QueueBook::Order(bool fresh_only, const Resources& capacity) const {
                      kMaxHistoryPermille, fresh_only});
 }
 
-const std::string& QueueBook::UidOf(const QueuedGang& gang) const {
-  return gangs_.at(gang.submit_order).job->uid();
+std::string QueueBook::UidOf(const QueuedGang& gang) const {
+  return std::string(IdentityUid(gangs_.at(gang.submit_order).identity));
 }
 
 absl::optional<QueueBook::LimitWait> QueueBook::Refusal(const QueueOrder& order,

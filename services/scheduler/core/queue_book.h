@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -62,7 +63,8 @@ class QueueBook {
   void SetTried(const JobEntry& job);
   void SetChanged(const JobEntry& job);
   void RemoveWaiting(const JobEntry& job);
-  bool IsWaiting(const JobEntry& job) const;
+  bool IsWaiting(const JobEntry& job) const { return IsWaiting(job.spec.submit_sequence()); }
+  bool IsWaiting(int64_t submit_sequence) const { return gangs_.count(submit_sequence) > 0; }
   size_t waiting() const { return gangs_.size(); }
 
   // Someone of the Job's Queue that waits has higher priority, and does not wait for a limit.
@@ -85,7 +87,7 @@ class QueueBook {
   // nothing of what waits may change.
   QueueOrder Order(bool fresh_only, const Resources& capacity) const;
   // Uid of a gang of the order.
-  const std::string& UidOf(const QueuedGang& gang) const;
+  std::string UidOf(const QueuedGang& gang) const;
   // That the limits of its Queues keep a Job from starting; room is not their question. The words
   // do not name what is in use: they are stored with every Job that waits for the limit, and would
   // have to be written anew with each start and end.
@@ -129,7 +131,7 @@ class QueueBook {
 
  private:
   struct Gang {
-    const JobEntry* job = nullptr;
+    SharedBytes identity;
     uint32_t kind = 0;
     bool fresh = true;
   };
@@ -158,9 +160,9 @@ class QueueBook {
   void TakeForUsed(const std::string& id, NamedHistory* history);
   RateWait WaitOf(const RateRefusal& refusal, absl::string_view does,
                   absl::optional<Rate> QueueNode::* rate) const;
-  QueuedGang QueuedOf(const Gang& gang) const;
-  void Insert(const Gang& gang);
-  void Erase(const Gang& gang);
+  QueuedGang QueuedOf(int64_t sequence, const Gang& gang) const;
+  void Insert(int64_t sequence, const Gang& gang);
+  void Erase(int64_t sequence, const Gang& gang);
   void SetKind(const JobEntry& job, bool fresh, Gang* gang);
   // The number of the Job's kind, held once more; and held once less.
   uint32_t AcquireKind(const JobEntry& job);
@@ -184,7 +186,7 @@ class QueueBook {
   // Leaves whose use is not settled.
   std::set<int> unsettled_;
   bool all_unsettled_ = false;
-  std::map<int64_t, Gang> gangs_;     // by submit_sequence
+  absl::btree_map<int64_t, Gang> gangs_;  // by submit_sequence
   std::map<std::string, Live> live_;  // by uid
 };
 

@@ -73,10 +73,11 @@ std::string FieldOf(const QuotaViolation& violation, const std::string& own_pref
 }
 
 bool HasLiveJobs(const Model& model, const std::string& queue) {
-  return std::any_of(model.jobs.begin(), model.jobs.end(), [&queue](const auto& entry) {
-    const JobEntry& job = entry.second;
-    return !job.final() && QueueIdOf(job.spec.spec().queue()) == queue;
+  bool any = false;
+  model.jobs.ForEachGlance([&queue, &any](const JobGlance& job) {
+    any = any || (!job.final() && absl::StripPrefix(job.queue, "queues/") == queue);
   });
+  return any;
 }
 
 }  // namespace

@@ -36,8 +36,8 @@ std::tuple<bool, int64_t, bool, std::string> WriteOrder(const JobEntry& job) {
 
 absl::StatusOr<std::unique_ptr<SchedulerCore>> SchedulerCore::Load(
     const CoreConfig& config, const std::vector<store::KeyValue>& records,
-    std::unique_ptr<Placer> placer) {
-  ModelBuilder builder;
+    std::unique_ptr<Placer> placer, std::shared_ptr<RecordPool> pool) {
+  ModelBuilder builder(std::move(pool));
   for (const store::KeyValue& kv : records) {
     CAPSTAN_RETURN_IF_ERROR(builder.Apply(kv.key, absl::string_view(kv.value)));
   }
@@ -76,6 +76,7 @@ Step SchedulerCore::Apply(const Event& event, Now now) {
   effects_.clear();
   std::move(acks_.begin(), acks_.end(), std::back_inserter(step.after));
   acks_.clear();
+  model_.jobs.Rest();
   return step;
 }
 
@@ -99,8 +100,7 @@ SchedulerCore::OrderKey SchedulerCore::OrderOf(const JobEntry& job) const {
 }
 
 JobEntry* SchedulerCore::FindJob(const std::string& uid) {
-  auto it = model_.jobs.find(uid);
-  return it == model_.jobs.end() ? nullptr : &it->second;
+  return model_.jobs.Find(uid);
 }
 
 void SchedulerCore::TouchTask(const JobEntry& job, int rank) {

@@ -47,10 +47,11 @@ namespace capstan::scheduler {
 //   asks for at once. A Job that only waits for room asks for no Tick.
 class SchedulerCore {
  public:
-  // Takes every record below kKeyPrefix, in any order. `placer` may be null: a TightPlacer.
+  // Takes every record below kKeyPrefix, in any order. `placer` may be null: a TightPlacer. `pool`
+  // may be null: then what Jobs have in common with those of others is not shared with them.
   static absl::StatusOr<std::unique_ptr<SchedulerCore>> Load(
       const CoreConfig& config, const std::vector<store::KeyValue>& records,
-      std::unique_ptr<Placer> placer = nullptr);
+      std::unique_ptr<Placer> placer = nullptr, std::shared_ptr<RecordPool> pool = nullptr);
 
   // The first event must be LeadershipGained.
   Step Apply(const Event& event, Now now);
@@ -59,6 +60,7 @@ class SchedulerCore {
   absl::optional<BootTime> NextDeadline() const;
 
   // State ahead of the store by what is not committed yet: for tests and metrics, not for readers.
+  // What it gives of Jobs is good until the next event.
   const Model& model() const { return model_; }
   const LeaseTable& leases() const { return leases_; }
   size_t waiting_jobs() const { return queue_book_.waiting() + making_room_.size(); }

@@ -50,9 +50,9 @@ class Simulation {
       : request_(request), submitter_(submitter), now_(now) {
     response_.mutable_others()->set_waiting(state.waiting);
     response_.mutable_others()->set_left_out(state.left_out);
-    for (const auto& [uid, job] : state.model.jobs) {
-      if (job.state.reason() == "AWAITING_DATA") awaits_data_.insert(uid);
-    }
+    state.model.jobs.ForEachGlance([this](const JobGlance& job) {
+      if (job.reason == "AWAITING_DATA") awaits_data_.insert(std::string(job.uid));
+    });
     core_ = SchedulerCore::Suppose(config, std::move(state.model), now);
   }
 
@@ -187,11 +187,16 @@ class Simulation {
     }
     if (!errors.ok()) return errors.ToStatus();
     removed_ = nodes.removed;
-    std::vector<const JobEntry*> waiting;
+    // In the order in which they are placed: priority, submission, uid.
+    std::vector<std::tuple<int32_t, int64_t, std::string>> waiting;
     std::map<std::string, int64_t> displaced;  // generation by uid
-    for (const auto& [uid, job] : model().jobs) {
-      if (WaitsForRoom(job)) waiting.push_back(&job);
-      if (!job.live()) continue;
+    for (auto at = model().jobs.begin(); at != model().jobs.end(); ++at) {
+      const JobGlance glance = at.glance();
+      if (WaitsForRoom(glance)) {
+        waiting.emplace_back(-glance.priority, glance.submit_sequence, glance.uid);
+      }
+      if (!glance.live) continue;
+      const auto& [uid, job] = *at;
       for (int rank = 0; rank < static_cast<int>(job.gang->tasks.size()); ++rank) {
         if (job.gang->ended(rank) || removed_.count(job.gang->node(rank)) == 0) continue;
         displaced[uid] = job.state.generation();
@@ -204,10 +209,10 @@ class Simulation {
     // The first Job comes to a fleet at rest.
     MoveTo(std::max(settled, now_.boot));
     SimulatePlacementResponse::Others& others = *response_.mutable_others();
-    std::sort(waiting.begin(), waiting.end(),
-              [](const JobEntry* a, const JobEntry* b) { return GoesBefore(*a, *b); });
-    for (const JobEntry* job : waiting) {
-      if (!job->live()) continue;
+    std::sort(waiting.begin(), waiting.end());
+    for (const auto& [priority, submit_sequence, uid] : waiting) {
+      const JobEntry* const job = model().FindJob(uid);
+      if (job == nullptr || !job->live()) continue;
       others.set_started(others.started() + 1);
       if (ProjectOf(job->spec.name()) == request_.parent() &&
           others.started_jobs_size() < kMaxJobsShown) {
@@ -331,8 +336,8 @@ class Simulation {
   const std::vector<NodeStanding>& StandingsNow() {
     if (standings_.has_value()) return *standings_;
     NodeUsage usage;
-    for (const auto& [uid, job] : model().jobs) {
-      if (job.live()) usage.Update(uid, &job);
+    for (auto at = model().jobs.begin(); at != model().jobs.end(); ++at) {
+      if (at.glance().live) usage.Update(at->first, &at->second);
     }
     standings_ = Standings(model(), usage, /*draining=*/{}, /*unreported=*/{});
     std::erase_if(*standings_, [this](const NodeStanding& standing) {

@@ -128,37 +128,38 @@ SimulatedState StateForSimulation(const Model& model, const SimulatePlacementReq
   copy.clusters = model.clusters;
   copy.queues = model.queues;
   copy.queue_usage = model.queue_usage;
-  std::vector<const JobEntry*> waiting;
-  for (const auto& [uid, job] : model.jobs) {
-    if (job.live()) {
-      copy.jobs.emplace_hint(copy.jobs.end(), uid, job);
+  std::vector<JobGlance> waiting;
+  model.jobs.ForEachGlance([&](const JobGlance& job) {
+    if (job.live) {
+      copy.jobs.Add(*model.FindJob(job.uid));
     } else if (WaitsForRoom(job)) {
-      waiting.push_back(&job);
+      waiting.push_back(job);
     }
-  }
+  });
   if (waiting.size() > kMaxSimulatedWaiting) {
     // Those that room is made or kept for come first.
-    const auto kept = [](const JobEntry& job) {
-      return job.state.making_room_size() > 0 || job.state.has_estimated_start_time();
-    };
+    const auto kept = [](const JobGlance& job) { return job.makes_room || job.has_estimate; };
     std::nth_element(waiting.begin(), waiting.begin() + kMaxSimulatedWaiting, waiting.end(),
-                     [&kept](const JobEntry* a, const JobEntry* b) {
-                       const bool a_kept = kept(*a);
-                       return a_kept != kept(*b) ? a_kept : GoesBefore(*a, *b);
+                     [&kept](const JobGlance& a, const JobGlance& b) {
+                       const bool a_kept = kept(a);
+                       return a_kept != kept(b) ? a_kept : GoesBefore(a, b);
                      });
     state.left_out = static_cast<int>(waiting.size() - kMaxSimulatedWaiting);
     waiting.resize(kMaxSimulatedWaiting);
   }
   state.waiting = static_cast<int>(waiting.size());
-  for (const JobEntry* job : waiting) copy.jobs.emplace(job->uid(), *job);
+  std::vector<std::string> taken;
+  taken.reserve(waiting.size());
+  for (const JobGlance& job : waiting) taken.emplace_back(job.uid);
+  for (const std::string& uid : taken) copy.jobs.Add(*model.FindJob(uid));
   for (const JobSpec& spec : request.jobs()) {
     for (const auto& dependency : spec.after()) {
       const JobEntry* const job = model.FindJobByName(dependency.job());
-      if (job == nullptr) continue;
-      copy.jobs.emplace(job->uid(), *job);
-      copy.job_uids.emplace(job->spec.name(), job->uid());
+      if (job != nullptr && copy.jobs.count(job->uid()) == 0) copy.jobs.Add(*job);
     }
   }
+  // What is gone through is not looked at before the simulation does.
+  copy.jobs.Rest();
   return state;
 }
 

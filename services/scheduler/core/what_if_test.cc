@@ -333,14 +333,15 @@ TEST_F(WhatIfTest, RefusesWhatIsTooMuchOrMalformed) {
 TEST_F(WhatIfTest, LooksAtSoManyWaitingJobs) {
   Model model;
   for (size_t i = 0; i < kMaxSimulatedWaiting + 5; ++i) {
-    JobEntry& job = model.jobs[absl::StrCat("u", i)];
+    JobEntry job;
     job.spec.set_uid(absl::StrCat("u", i));
     job.spec.set_submit_sequence(static_cast<int64_t>(i));
     job.state.set_state(Job::STATE_QUEUED);
     job.state.set_reason("INSUFFICIENT_RESOURCES");
+    model.jobs.Add(std::move(job));
   }
   const std::string last = absl::StrCat("u", kMaxSimulatedWaiting + 4);
-  *model.jobs[last].state.mutable_estimated_start_time() = ToProto(absl::UnixEpoch());
+  *model.jobs.Find(last)->state.mutable_estimated_start_time() = ToProto(absl::UnixEpoch());
   const SimulatedState state = StateForSimulation(model, request_);
   EXPECT_EQ(state.waiting, static_cast<int>(kMaxSimulatedWaiting));
   EXPECT_EQ(state.left_out, 5);

@@ -37,8 +37,8 @@ class CommittedView {
     virtual void Closing() = 0;
   };
 
-  // `store` must call back on `strand`; both and `logger` outlive the view. What Jobs have in common
-  // with others in `pool`, which is of the strand too, is held once; it may be null.
+  // `store` must call back on `strand`; both and `logger` outlive the view. What Jobs have in
+  // common with others in `pool`, which is of the strand too, is held once; it may be null.
   CommittedView(store::Store* store, Strand* strand, const log::Logger* logger,
                 std::shared_ptr<RecordPool> pool = nullptr);
   ~CommittedView();

@@ -22,6 +22,7 @@
 #include "libs/trace/span.h"
 #include "services/scheduler/core/core_config.h"
 #include "services/scheduler/core/events.h"
+#include "services/scheduler/core/record_pool.h"
 #include "services/scheduler/core/scheduler_core.h"
 #include "services/scheduler/ports/data_source.h"
 #include "services/scheduler/record_reader.h"

@@ -1,5 +1,6 @@
 #include "services/scheduler/core/bench_figure.h"
 
+#include <malloc.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -30,6 +31,11 @@ Figure Summarise(std::string name, std::vector<double> values, const char* unit,
   figure.limit = limit;
   figure.conditions = std::move(conditions);
   return figure;
+}
+
+int64_t HeapBytes() {
+  const struct mallinfo2 heap = mallinfo2();
+  return static_cast<int64_t>(heap.uordblks + heap.hblkhd);
 }
 
 void PinToOneCore() {

@@ -2,6 +2,7 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_BENCH_FIGURE_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_BENCH_FIGURE_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -32,6 +33,9 @@ struct Figure {
 // The median of at least one value, with least and greatest.
 Figure Summarise(std::string name, std::vector<double> values, const char* unit, const char* better,
                  double limit, std::string conditions);
+
+// Bytes of the heap in use, those around each allocation among them. Only of glibc's own allocator.
+int64_t HeapBytes();
 
 // Keeps the process on the first core that it may use.
 void PinToOneCore();

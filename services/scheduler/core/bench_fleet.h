@@ -2,7 +2,11 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_BENCH_FLEET_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_BENCH_FLEET_H_
 
+#include <cstdint>
+#include <string>
+
 #include "absl/time/time.h"
+#include "libs/random/random.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
 #include "proto/capstan/type/v1/task.pb.h"
 #include "services/scheduler/core/model.h"
@@ -21,6 +25,16 @@ capstan::scheduler::v1::JobSpec SpecOf(int shape, int queue);
 
 // Adds a Job that is QUEUED, `uid-N` for the Nth of the model.
 JobEntry& AddQueued(capstan::scheduler::v1::JobSpec spec, absl::Time submitted, Model* model);
+
+// Such a Job with a state as a round leaves it that found no room for it: in project p, named by
+// its uid.
+JobEntry Told(capstan::scheduler::v1::JobSpec spec, absl::Time submitted, const std::string& uid,
+              int64_t submit_sequence);
+// Adds one, `uid-N` too.
+JobEntry& AddTold(capstan::scheduler::v1::JobSpec spec, absl::Time submitted, Model* model);
+
+// Makes of SpecOf one as people write them, of about 1 KiB, which no other Job has.
+capstan::scheduler::v1::JobSpec LargeSpecOf(int shape, int queue, Random* random);
 
 // Adds the Queues, and to each Node a Job that has run since `started`, in the order of Nodes.
 // Nodes are not added.

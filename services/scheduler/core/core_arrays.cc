@@ -119,8 +119,7 @@ void SchedulerCore::CancelElements() {
     for (int index = 0; index < size && !array->final(); ++index) {
       if (HasEnded(*array, index)) continue;
       if (StepFull()) return;
-      JobEntry* const element =
-          model_.jobs.FindByName(ElementName(array->spec.name(), index));
+      JobEntry* const element = model_.jobs.FindByName(ElementName(array->spec.name(), index));
       if (element != nullptr) Cancel(element);
     }
     cancelling_.erase(uid);

@@ -1,7 +1,5 @@
 #include "services/scheduler/core/core_bench.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -31,22 +29,31 @@ using capstan::type::v1::TaskObservation;
 
 // Jobs that end, and that are submitted, in a second.
 constexpr int kRate = 500;
+constexpr int kPackedAtOnce = 1000;
 
 class Bench {
  public:
-  Bench(const Stopwatch* stopwatch, int nodes, int queued)
+  // `told`: those that wait have been tried before.
+  Bench(const Stopwatch* stopwatch, int nodes, int queued, bool told = false)
       : stopwatch_(*stopwatch), nodes_(nodes), random_(1) {
     config_.max_jobs = 10'000'000;
     Model model;
     // What a Node reports comes with the session.
     bench_fleet::AddFull(nodes, now_.wall, &model);
     for (int n = 0; n < nodes; ++n) running_.push_back(absl::StrCat("uid-", n + 1));
-    for (int j = 0; j < queued; ++j) bench_fleet::AddQueued(NextSpec(), now_.wall, &model);
+    for (int j = 0; j < queued; ++j) {
+      if (told) {
+        bench_fleet::AddTold(NextSpec(), now_.wall, &model);
+      } else {
+        bench_fleet::AddQueued(NextSpec(), now_.wall, &model);
+      }
+      if (j % kPackedAtOnce == 0) model.jobs.Rest();
+    }
     jobs_ = static_cast<int64_t>(model.jobs.size());
     for (auto& [key, value] : AllRecords(model)) {
       store::KeyValue record;
       record.key = key;
-      record.value = value;
+      record.value = std::move(value);
       records_.push_back(std::move(record));
     }
   }
@@ -74,6 +81,7 @@ class Bench {
     Apply(report);
     RunTo(now_.boot + absl::Seconds(2));
     steps_.clear();
+    rounds_.clear();
     placed_ = 0;
     return absl::OkStatus();
   }
@@ -129,6 +137,8 @@ class Bench {
   Now now() const { return now_; }
   int64_t placed() const { return placed_; }
   const std::vector<absl::Duration>& steps() const { return steps_; }
+  // Those of them that held a round.
+  const std::vector<absl::Duration>& rounds() const { return rounds_; }
 
  private:
   // Its only one.
@@ -151,9 +161,11 @@ class Bench {
   }
 
   void Apply(const Event& event) {
+    const int64_t rounds_before = core_->rounds();
     const absl::Duration begin = stopwatch_();
     const Step step = core_->Apply(event, now_);
     steps_.push_back(stopwatch_() - begin);
+    if (core_->rounds() != rounds_before) rounds_.push_back(steps_.back());
     for (const Write& write : step.persist) {
       for (const auto& told : write.events) placed_ += told.reason() == "PLACED" ? 1 : 0;
     }
@@ -169,6 +181,7 @@ class Bench {
   Now now_{absl::FromUnixSeconds(1'700'000'000), BootTime() + absl::Hours(1)};
   BootTime renew_at_ = now_.boot;
   std::vector<absl::Duration> steps_;
+  std::vector<absl::Duration> rounds_;
   int64_t renewals_ = 0;
   int64_t journal_ = 0;
   int64_t jobs_ = 0;
@@ -176,16 +189,31 @@ class Bench {
   int64_t placed_ = 0;
 };
 
-int64_t HeapBytes() {
-  const struct mallinfo2 heap = mallinfo2();
-  return static_cast<int64_t>(heap.uordblks + heap.hblkhd);
+// As many Jobs end and are submitted, evenly.
+void Load(int seconds, Bench* bench) {
+  BootTime at = bench->now().boot;
+  for (int e = 0; e < seconds * kRate; ++e) {
+    bench->EndOne();
+    bench->RunTo(at + absl::Seconds(1) / (2 * kRate));
+    bench->Submit();
+    at = at + absl::Seconds(1) / kRate;
+    bench->RunTo(at);
+  }
+}
+
+std::vector<double> InMilliseconds(const std::vector<absl::Duration>& times) {
+  std::vector<double> all;
+  all.reserve(times.size());
+  for (absl::Duration time : times) all.push_back(absl::ToDoubleMilliseconds(time));
+  std::sort(all.begin(), all.end());
+  return all;
 }
 
 }  // namespace
 
 absl::StatusOr<Figure> BenchMemory(const Stopwatch& stopwatch, int queued) {
   const int64_t before = HeapBytes();
-  Bench bench(&stopwatch, /*nodes=*/0, queued);
+  Bench bench(&stopwatch, /*nodes=*/0, queued, /*told=*/true);
   CAPSTAN_RETURN_IF_ERROR(bench.Start());
   const double bytes = static_cast<double>(HeapBytes() - before) / queued;
   return Summarise(
@@ -194,24 +222,37 @@ absl::StatusOr<Figure> BenchMemory(const Stopwatch& stopwatch, int queued) {
                    kQueues, " queues; each with its spec and state as they are stored"));
 }
 
+absl::StatusOr<std::vector<Figure>> BenchRounds(const Stopwatch& stopwatch, int nodes, int queued,
+                                                int seconds) {
+  Bench bench(&stopwatch, nodes, queued, /*told=*/true);
+  CAPSTAN_RETURN_IF_ERROR(bench.Start());
+  Load(seconds, &bench);
+  const std::vector<double> rounds = InMilliseconds(bench.rounds());
+  if (bench.placed() == 0) return absl::FailedPreconditionError("no Job was placed");
+  const std::string suffix = queued % 1'000'000 == 0
+                                 ? absl::StrCat(".queued", queued / 1'000'000, "m")
+                                 : absl::StrCat(".queued", queued);
+  const std::string conditions = absl::StrCat(
+      "steps that held a round, event in, records and messages out, records not stored; each "
+      "second ",
+      kRate, " Jobs end and ", kRate, " are submitted; ", nodes, " full nodes of 8 GPUs, ", queued,
+      " Jobs of 1 to 128 GPUs queued in ", kShapes, " shapes and ", kQueues,
+      " queues, reservation and reasons on; ", bench.placed(), " Jobs placed in ", seconds, " s");
+  Figure p50 = Summarise("scheduler.round_p50_ms" + suffix, rounds, "ms", "lower", 0, conditions);
+  Figure p99 =
+      Summarise("scheduler.round_p99_ms" + suffix, rounds, "ms", "lower", 1000, conditions);
+  p99.value = rounds[rounds.size() * 99 / 100];
+  return std::vector<Figure>{p50, p99};
+}
+
 absl::StatusOr<std::vector<Figure>> BenchSteps(const Stopwatch& stopwatch, int nodes, int queued) {
   const int seconds = std::min(4, nodes / kRate);
   Bench bench(&stopwatch, nodes, queued);
   CAPSTAN_RETURN_IF_ERROR(bench.Start());
-  BootTime at = bench.now().boot;
-  for (int e = 0; e < seconds * kRate; ++e) {
-    bench.EndOne();
-    bench.RunTo(at + absl::Seconds(1) / (2 * kRate));
-    bench.Submit();
-    at = at + absl::Seconds(1) / kRate;
-    bench.RunTo(at);
-  }
-  std::vector<double> steps;
+  Load(seconds, &bench);
+  const std::vector<double> steps = InMilliseconds(bench.steps());
   double busy = 0;
-  for (absl::Duration step : bench.steps()) {
-    steps.push_back(absl::ToDoubleMilliseconds(step));
-    busy += absl::ToDoubleSeconds(step);
-  }
+  for (double step : steps) busy += step / 1000;
   if (bench.placed() == 0) return absl::FailedPreconditionError("no Job was placed");
   const std::string conditions = absl::StrCat(
       "each second ", kRate, " Jobs end and ", kRate, " are submitted; ", nodes,
@@ -219,7 +260,6 @@ absl::StatusOr<std::vector<Figure>> BenchSteps(const Stopwatch& stopwatch, int n
       " shapes and ", kQueues, " queues, reservation and reasons on; records made, not stored; ",
       bench.placed(), " Jobs placed in ", seconds, " s");
   const std::string suffix = absl::StrCat(".nodes", nodes, ".queued", queued);
-  std::sort(steps.begin(), steps.end());
   Figure p99 = Summarise("scheduler.core_step_p99_ms" + suffix, steps, "ms", "lower", 1000,
                          "event in, records and messages out; " + conditions);
   p99.value = steps[steps.size() * 99 / 100];

@@ -139,6 +139,7 @@ void SchedulerCore::Round() {
     return;
   }
   if (!RoundDue() || now_.boot < round_at_) return;
+  ++rounds_;
   RoundWork work;
   BeginRound(&work);
   PlaceMadeRoomFor(&work);

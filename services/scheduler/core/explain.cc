@@ -460,8 +460,7 @@ void ExplainOthers(const Model& model, const JobEntry& job, ExplainJobResponse* 
   });
   for (const std::string& uid : kept_for) {
     const auto& start = model.FindJob(uid)->state.estimated_start_time();
-    response->set_summary(
-        absl::StrCat(response->summary(), ", by ", TimeInWords(ToTime(start))));
+    response->set_summary(absl::StrCat(response->summary(), ", by ", TimeInWords(ToTime(start))));
   }
 }
 

@@ -79,8 +79,7 @@ struct RemovedJob {
 class ModelBuilder {
  public:
   // Of a Model in that pool.
-  explicit ModelBuilder(std::shared_ptr<RecordPool> pool = nullptr)
-      : model_(std::move(pool)) {}
+  explicit ModelBuilder(std::shared_ptr<RecordPool> pool = nullptr) : model_(std::move(pool)) {}
 
   // One record as put, or absl::nullopt as deleted. Keys that are not the core's are ignored.
   // DATA_LOSS if the value does not parse.

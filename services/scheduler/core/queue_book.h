@@ -187,7 +187,7 @@ class QueueBook {
   std::set<int> unsettled_;
   bool all_unsettled_ = false;
   absl::btree_map<int64_t, Gang> gangs_;  // by submit_sequence
-  std::map<std::string, Live> live_;  // by uid
+  std::map<std::string, Live> live_;      // by uid
 };
 
 // The queues as the quota tree takes them, by id.

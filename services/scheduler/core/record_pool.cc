@@ -97,9 +97,8 @@ PackedSpec RecordPool::Pack(absl::string_view uid, const rec::JobSpecRecord& rec
   header.name_size = static_cast<uint32_t>(record.name().size());
   header.queue_size = static_cast<uint32_t>(spec.queue().size());
   header.flags = static_cast<uint8_t>(
-      (record.has_element() ? kElement : 0) |
-      (spec.singleton().empty() ? 0 : kSingleton) | (record.has_spec() ? kSpec : 0) |
-      (record.uid() == uid ? 0 : kOtherUid));
+      (record.has_element() ? kElement : 0) | (spec.singleton().empty() ? 0 : kSingleton) |
+      (record.has_spec() ? kSpec : 0) | (record.uid() == uid ? 0 : kOtherUid));
   rec::JobSpecRecord rest = record;
   rest.clear_name();
   rest.clear_spec();

@@ -99,9 +99,7 @@ SchedulerCore::OrderKey SchedulerCore::OrderOf(const JobEntry& job) const {
   return {-job.spec.spec().priority(), job.spec.submit_sequence(), job.uid()};
 }
 
-JobEntry* SchedulerCore::FindJob(const std::string& uid) {
-  return model_.jobs.Find(uid);
-}
+JobEntry* SchedulerCore::FindJob(const std::string& uid) { return model_.jobs.Find(uid); }
 
 void SchedulerCore::TouchTask(const JobEntry& job, int rank) {
   Touch(job).task_chunks.insert(TaskChunkOf(rank));

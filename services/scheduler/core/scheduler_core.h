@@ -63,6 +63,8 @@ class SchedulerCore {
   // What it gives of Jobs is good until the next event.
   const Model& model() const { return model_; }
   const LeaseTable& leases() const { return leases_; }
+  // Rounds of placement so far.
+  int64_t rounds() const { return rounds_; }
   size_t waiting_jobs() const { return queue_book_.waiting() + making_room_.size(); }
 
   // A core for asking what would happen (what_if.h), whose steps nobody carries out. It has led
@@ -327,6 +329,7 @@ class SchedulerCore {
   // Of those that wait for room, which queue_book_ knows, the ones that were not tried yet.
   std::set<OrderKey> fresh_;
   bool room_changed_ = false;
+  int64_t rounds_ = 0;
   // The next round is not before.
   BootTime round_at_ = BootTime::InfinitePast();
   bool drain_due_ = true;                             // somebody may run whose Queue is drained

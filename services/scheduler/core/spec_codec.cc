@@ -45,9 +45,9 @@ std::string SpecCodec::Encode(absl::string_view spec) {
   if (spec.size() >= kMinSpecBytes && !dictionaries_.empty()) {
     encoded.resize(1 + ZSTD_compressBound(spec.size()));
     encoded[0] = static_cast<char>(dictionaries_.size());
-    const size_t size = ZSTD_compress_usingCDict(
-        contexts_->compress.get(), encoded.data() + 1, encoded.size() - 1, spec.data(), spec.size(),
-        dictionaries_.back()->compress.get());
+    const size_t size =
+        ZSTD_compress_usingCDict(contexts_->compress.get(), encoded.data() + 1, encoded.size() - 1,
+                                 spec.data(), spec.size(), dictionaries_.back()->compress.get());
     encoded.resize(ZSTD_isError(size) != 0U ? 0 : 1 + size);
   }
   if (spec.size() >= kMinSpecBytes && (encoded.empty() || encoded.size() > spec.size() / 3)) {

@@ -6,13 +6,12 @@
 namespace capstan::scheduler {
 namespace {
 
-constexpr int kJobs = 20'000;
+constexpr int kJobs = 5000;
 constexpr double kBar = 1024;
 
 TEST(ResidentBytesTest, OfJobsThatAreAlike) {
   const auto resident = MeasureResidentBytes(kJobs, WaitingSpecs::kAlike);
   ASSERT_TRUE(resident.ok()) << resident.status();
-  EXPECT_LE(resident->view + resident->engine, kBar);
   EXPECT_GT(resident->view, 100) << "nothing was measured";
   EXPECT_LE(resident->view + resident->engine + resident->demand, kBar);
 }
@@ -21,7 +20,7 @@ TEST(ResidentBytesTest, OfJobsOfWhichNoTwoAreTheSame) {
   const auto resident = MeasureResidentBytes(kJobs, WaitingSpecs::kLarge);
   ASSERT_TRUE(resident.ok()) << resident.status();
   EXPECT_GE(resident->spec_bytes, 1000);
-  EXPECT_LE(resident->view + resident->engine, kBar);
+  EXPECT_LE(resident->view + resident->engine + resident->demand, kBar);
 }
 
 }  // namespace

@@ -95,8 +95,7 @@ absl::optional<DemandBook::Why> DemandBook::WhyOf(const JobEntry& job, absl::Tim
   return *soon_at <= wall ? kStartsSoon : static_cast<Why>(why);
 }
 
-DemandBook::Classes::iterator DemandBook::ClassOf(const JobEntry& job,
-                                                  std::vector<int64_t>* tasks) {
+DemandBook::Classes::iterator DemandBook::ClassOf(const JobEntry& job, TaskCounts* tasks) {
   const auto& spec = job.spec.spec();
   std::vector<std::string> clusters(spec.clusters().begin(), spec.clusters().end());
   if (!job.state.data_cluster().empty()) clusters = {job.state.data_cluster()};
@@ -193,7 +192,7 @@ void DemandBook::Put(const std::string& uid, const JobEntry* job, Now now, BootT
     if (at != entries_.end()) Remove(at);
     return;
   }
-  std::vector<int64_t> tasks;
+  TaskCounts tasks;
   const auto of = ClassOf(*job, &tasks);
   if (at != entries_.end() && at->second.at != of) {
     // Its data is in a Cluster by now, say.
@@ -214,20 +213,20 @@ void DemandBook::Put(const std::string& uid, const JobEntry* job, Now now, BootT
     ++of->second.members;
     at = entries_.emplace(uid, std::move(made)).first;
   } else {
-    Add(uid, at->second, -1);
+    Add(at->first, at->second, -1);
   }
   Entry& entry = at->second;
   entry.soon_at = soon_at;
   entry.waits_since = ToTime(job->state.phase_time());
   entry.own = *why;
   SetWhy(&entry, WithQueue(entry), now);
-  Settle(uid, &entry, now);
-  Add(uid, entry, 1);
+  Settle(at->first, &entry, now);
+  Add(at->first, entry, 1);
 }
 
 void DemandBook::Remove(std::map<std::string, Entry>::iterator at) {
   Add(at->first, at->second, -1);
-  due_.erase({at->second.due, at->first});
+  due_.erase({at->second.due, Uid{&at->first}});
   --at->second.at->second.members;
   // Perhaps the last.
   changed_.insert(at->second.at->first);
@@ -242,7 +241,7 @@ void DemandBook::SetWhy(Entry* entry, Why why, Now now) {
 }
 
 void DemandBook::Settle(const std::string& uid, Entry* entry, Now now) {
-  due_.erase({entry->due, uid});
+  due_.erase({entry->due, Uid{&uid}});
   entry->due = BootTime::InfiniteFuture();
   const auto due_at = [entry](BootTime when) { entry->due = std::min(entry->due, when); };
   const absl::Duration holds = now.boot - entry->since;
@@ -270,7 +269,7 @@ void DemandBook::Settle(const std::string& uid, Entry* entry, Now now) {
       entry->told = false;
     }
   }
-  if (entry->due != BootTime::InfiniteFuture()) due_.emplace(entry->due, uid);
+  if (entry->due != BootTime::InfiniteFuture()) due_.insert({entry->due, Uid{&uid}});
 }
 
 void DemandBook::Add(const std::string& uid, const Entry& entry, int64_t sign) {
@@ -287,11 +286,11 @@ void DemandBook::Add(const std::string& uid, const Entry& entry, int64_t sign) {
     count->tasks += sign * entry.total;
   }
   for (size_t i = 0; i < entry.tasks.size(); ++i) of.current.tasks[i] += sign * entry.tasks[i];
-  std::tuple<int64_t, int64_t, std::string> size(-entry.total, entry.sequence, uid);
-  std::pair<absl::Time, std::string> age(entry.waits_since, uid);
+  const std::tuple<int64_t, int64_t, Uid> size(-entry.total, entry.sequence, Uid{&uid});
+  const std::pair<absl::Time, Uid> age(entry.waits_since, Uid{&uid});
   if (sign > 0) {
-    of.by_size.insert(std::move(size));
-    of.by_age.insert(std::move(age));
+    of.by_size.insert(size);
+    of.by_age.insert(age);
   } else {
     of.by_size.erase(size);
     of.by_age.erase(age);
@@ -300,7 +299,7 @@ void DemandBook::Add(const std::string& uid, const Entry& entry, int64_t sign) {
 
 bool DemandBook::Advance(Now now) {
   while (!due_.empty() && due_.begin()->first <= now.boot) {
-    const std::string uid = due_.begin()->second;
+    const std::string& uid = *due_.begin()->second.at;
     Entry& entry = entries_.at(uid);
     Add(uid, entry, -1);
     if (IsDemand(entry.why) && entry.soon_at <= now.wall) {
@@ -357,7 +356,7 @@ bool DemandBook::MustTell(const Class& of) const {
 void DemandBook::Tell(Class* of) {
   of->told = of->current;
   if (of->by_size.empty()) return;
-  of->told_largest = std::get<2>(*of->by_size.begin());
+  of->told_largest = *std::get<2>(*of->by_size.begin()).at;
   const Entry& largest = entries_.at(of->told_largest);
   of->told_largest_name = largest.name;
   of->told_largest_tasks = largest.tasks;

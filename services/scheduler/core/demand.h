@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/btree_set.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
@@ -104,9 +106,17 @@ class DemandBook {
   static bool IsDemand(Why why) { return why < kReasonCount; }
   static bool IsUnsettled(Why why) { return why >= kStartsSoon && why <= kQueueRate; }
 
+  // By shape: most Jobs have one.
+  using TaskCounts = absl::InlinedVector<int64_t, 1>;
   struct Shape {
     Amounts each;
     capstan::scheduler::v1::Topology::Level required;
+  };
+  // Key of an entry, which stays where it is: 8 bytes in each of the sets that a Job is in.
+  struct Uid {
+    const std::string* at;
+    friend bool operator<(Uid a, Uid b) { return *a.at < *b.at; }
+    friend bool operator==(Uid a, Uid b) { return *a.at == *b.at; }
   };
   struct Figures {
     Count all;
@@ -126,14 +136,14 @@ class DemandBook {
     int64_t members = 0;
     // Of those that are told of, once they have held.
     Figures current;
-    std::set<std::tuple<int64_t, int64_t, std::string>> by_size;  // -Tasks, submission, uid
-    std::set<std::pair<absl::Time, std::string>> by_age;          // waits since, uid
+    absl::btree_set<std::tuple<int64_t, int64_t, Uid>> by_size;  // -Tasks, submission, uid
+    absl::btree_set<std::pair<absl::Time, Uid>> by_age;          // waits since, uid
     // As told.
     Figures told;
     absl::Time told_since;
     std::string told_largest;  // uid
     std::string told_largest_name;
-    std::vector<int64_t> told_largest_tasks;
+    TaskCounts told_largest_tasks;
   };
   using Classes = std::map<std::string, Class>;
 
@@ -141,7 +151,7 @@ class DemandBook {
     Classes::iterator at;
     std::string name;
     // By shape, and in all.
-    std::vector<int64_t> tasks;
+    TaskCounts tasks;
     int64_t total = 0;
     int64_t sequence = 0;
     absl::Time waits_since;
@@ -164,12 +174,12 @@ class DemandBook {
   Why WithQueue(const Entry& entry) const;
   void Put(const std::string& uid, const JobEntry* job, Now now, BootTime since);
   // Its class, made if it is not there; and by shape the number of its Tasks.
-  Classes::iterator ClassOf(const JobEntry& job, std::vector<int64_t>* tasks);
+  Classes::iterator ClassOf(const JobEntry& job, TaskCounts* tasks);
   void Remove(std::map<std::string, Entry>::iterator at);
   void SetWhy(Entry* entry, Why why, Now now);
-  // Whether it is told of, by how long it has been what it is.
+  // Whether it is told of, by how long it has been what it is. `uid` is its key.
   void Settle(const std::string& uid, Entry* entry, Now now);
-  // Adds it to the sums, or takes it out.
+  // Adds it to the sums, or takes it out. `uid` is its key.
   void Add(const std::string& uid, const Entry& entry, int64_t sign);
   bool MustTell(const Class& of) const;
   void Tell(Class* of);
@@ -179,9 +189,9 @@ class DemandBook {
   std::map<std::string, Entry> entries_;  // by uid: all that waits
   Classes classes_;
   std::array<Count, kWhyCount> held_back_ = {};
-  std::set<std::pair<BootTime, std::string>> due_;  // uids
-  std::set<std::string> changed_;                   // keys of classes
-  std::set<std::string> stopped_;                   // `queues/{queue}` that start nothing
+  absl::btree_set<std::pair<BootTime, Uid>> due_;
+  std::set<std::string> changed_;  // keys of classes
+  std::set<std::string> stopped_;  // `queues/{queue}` that start nothing
 };
 
 }  // namespace capstan::scheduler

@@ -120,6 +120,14 @@ void Engine::Loaded(Records records) {
     return leadership_.StepDown(core.status());
   }
   core_ = *std::move(core);
+  const size_t loaded = records.kvs.size();
+  if (deps_.recorder != nullptr) {
+    deps_.recorder->Begin(config_.core,
+                          {.leader_epoch = leadership_.token().leader_epoch,
+                           .store_incarnation = leadership_.token().store_incarnation,
+                           .revision = records.revision},
+                          std::move(records.kvs), deps_.strand->clock().Read());
+  }
   committed_revision_ = records.revision;
   queue_ = std::make_unique<store::CommitQueue>(deps_.store, deps_.strand, leadership_.Guard());
   store::Outbox::Options outbox;
@@ -136,7 +144,7 @@ void Engine::Loaded(Records records) {
   gained.token.set_leader_epoch(leadership_.token().leader_epoch);
   Apply(gained);
   deps_.logger->Info("state loaded",
-                     {{"revision", records.revision}, {"records", records.kvs.size()}});
+                     {{"revision", records.revision}, {"records", loaded}});
   if (deps_.on_leading) deps_.on_leading(true);
 }
 
@@ -150,6 +158,7 @@ void Engine::Lost(const absl::Status& why) {
   outbox_.reset();
   queue_.reset();
   core_.reset();
+  if (deps_.recorder != nullptr) deps_.recorder->End("leadership was lost");
   const absl::Status status = NotLeader("this scheduler has stopped leading");
   std::map<SessionId, Session> sessions = std::exchange(sessions_, {});
   for (auto& [id, session] : sessions) session.sink->Finish(status);
@@ -161,8 +170,13 @@ void Engine::Lost(const absl::Status& why) {
 }
 
 void Engine::Apply(const Event& event) {
-  Step step = core_->Apply(event, deps_.strand->clock().Read());
+  const Now now = deps_.strand->clock().Read();
+  const int64_t rounds = core_->rounds();
+  Step step = core_->Apply(event, now);
   metrics_.steps.Increment();
+  if (deps_.recorder != nullptr) {
+    deps_.recorder->Record(event, now, step, core_->rounds() > rounds);
+  }
   Submit(std::move(step));
   ArmTimer();
   Gauges();

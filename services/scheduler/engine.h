@@ -26,6 +26,7 @@
 #include "services/scheduler/core/scheduler_core.h"
 #include "services/scheduler/ports/data_source.h"
 #include "services/scheduler/record_reader.h"
+#include "services/scheduler/recorder/flight_recorder.h"
 
 namespace capstan::scheduler {
 
@@ -62,6 +63,8 @@ struct EngineDeps {
   trace::Sink* spans = nullptr;
   // Of the strand; shared with who reads the same Jobs. May be null.
   std::shared_ptr<RecordPool> pool = nullptr;
+  // Of what the core takes and decides; may be null.
+  FlightRecorder* recorder = nullptr;
 };
 
 // The scheduler's strand: leads when it can, owns the core while it leads, persists what it decides

@@ -31,8 +31,10 @@ std::string TextOf(const TaskKey& key) {
 
 }  // namespace
 
-CoreHarness::CoreHarness(const CoreConfig& config)
-    : config_(config), now_{absl::FromUnixSeconds(1'700'000'000), BootTime() + absl::Hours(1)} {
+CoreHarness::CoreHarness(const CoreConfig& config, Observer observer)
+    : config_(config),
+      observer_(std::move(observer)),
+      now_{absl::FromUnixSeconds(1'700'000'000), BootTime() + absl::Hours(1)} {
   NewLeader();
 }
 
@@ -54,7 +56,14 @@ std::vector<Effect> CoreHarness::NewLeader() {
   LeadershipGained gained;
   gained.token.set_store_incarnation(1);
   gained.token.set_leader_epoch(++epoch_);
+  if (observer_) observer_(*core_, gained, now_, nullptr, records_);
   return Apply(gained);
+}
+
+Step CoreHarness::Take(const Event& event) {
+  Step step = core_->Apply(event, now_);
+  if (observer_) observer_(*core_, event, now_, &step, records_);
+  return step;
 }
 
 void CoreHarness::Commit(const Write& write) {
@@ -75,7 +84,7 @@ void CoreHarness::Commit(const Write& write) {
 }
 
 std::vector<Effect> CoreHarness::Apply(const Event& event) {
-  Step step = core_->Apply(event, now_);
+  Step step = Take(event);
   for (const Write& write : step.persist) Commit(write);
   Check(!step.persist.empty());
   for (TellSpan& told : Of<TellSpan>(step.after)) {
@@ -96,7 +105,7 @@ void CoreHarness::Deliver(const std::vector<Effect>& effects) {
 }
 
 std::vector<Effect> CoreHarness::CrashIn(const Event& event, size_t writes) {
-  Step step = core_->Apply(event, now_);
+  Step step = Take(event);
   for (size_t i = 0; i < std::min(writes, step.persist.size()); ++i) Commit(step.persist[i]);
   return NewLeader();
 }

@@ -2,6 +2,7 @@
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_CORE_HARNESS_H_
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,7 +24,13 @@ class FakeExecutor;
 // one domain is.
 class CoreHarness {
  public:
-  explicit CoreHarness(const CoreConfig& config);
+  // Told of each step, before anything comes of it, and with a null step that a core was loaded
+  // from the records and is about to take the event.
+  using Observer =
+      std::function<void(const SchedulerCore& core, const Event& event, Now now, const Step* step,
+                         const std::map<std::string, std::string>& records)>;
+
+  explicit CoreHarness(const CoreConfig& config, Observer observer = nullptr);
 
   // Applies, commits, checks; returns the effects and appends the events to `events`.
   std::vector<Effect> Apply(const Event& event);
@@ -69,6 +76,8 @@ class CoreHarness {
   void Deliver(const std::vector<Effect>& effects);
 
  private:
+  // Has the core take it, and the observer see it.
+  Step Take(const Event& event);
   void Commit(const Write& write);
   // `rebuild`: something was stored, so loading it must give the same state.
   void Check(bool rebuild);
@@ -79,6 +88,7 @@ class CoreHarness {
   std::unique_ptr<SchedulerCore> Rebuild() const;
 
   const CoreConfig config_;
+  const Observer observer_;
   Now now_;
   int64_t epoch_ = 0;
   CallId last_call_ = 0;

@@ -66,6 +66,8 @@ class SchedulerCore {
   // Rounds of placement so far.
   int64_t rounds() const { return rounds_; }
   size_t waiting_jobs() const { return queue_book_.waiting() + making_room_.size(); }
+  // Of placement, begun so far.
+  int64_t rounds() const { return rounds_; }
 
   // A core for asking what would happen (what_if.h), whose steps nobody carries out. It has led
   // from `now` on for as long as it takes, by what `model` holds: each Cluster with an ACTIVE Node
@@ -332,6 +334,7 @@ class SchedulerCore {
   int64_t rounds_ = 0;
   // The next round is not before.
   BootTime round_at_ = BootTime::InfinitePast();
+  int64_t rounds_ = 0;
   bool drain_due_ = true;                             // somebody may run whose Queue is drained
   std::map<std::string, BootTime> retry_at_;          // by uid: BACK_OFF
   std::map<std::string, BootTime> prepare_deadline_;  // by uid

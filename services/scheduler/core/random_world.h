@@ -1,0 +1,279 @@
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_RANDOM_WORLD_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_RANDOM_WORLD_H_
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "libs/random/random.h"
+#include "libs/time/proto_time.h"
+#include "services/scheduler/core/core_harness.h"
+
+namespace capstan::scheduler {
+
+// For tests: a core, its executors and people, of whom each does something at random, with crashes
+// between any two writes and other faults. After each step it checks, beside what CoreHarness does,
+// that no Task of two generations is ever alive at once and that nothing acknowledged is lost; at
+// the end all is healed, and every Job must come to an end. Equal seeds make equal worlds.
+class RandomWorld {
+ public:
+  explicit RandomWorld(uint64_t seed, CoreHarness::Observer observer = nullptr)
+      : random_(seed), harness_(Config(seed), std::move(observer)) {
+    for (const char* cluster : {"east", "west"}) {
+      executors_.push_back(std::make_unique<FakeExecutor>(cluster, kNodes, 4000, &harness_));
+      // Two Nodes of the first rack, one of the second.
+      for (int node = 0; node < kNodes; ++node) {
+        executors_.back()->set_labels(node, {{"topology.kubernetes.io/zone", "z"},
+                                             {"capstan.dev/rack", node < 2 ? "first" : "second"}});
+      }
+      executors_.back()->Connect();
+    }
+  }
+
+  void Run() {
+    for (int i = 0; i < kSteps && !::testing::Test::HasFailure(); ++i) {
+      Step();
+      Check();
+    }
+    Heal();
+  }
+
+  int generations() const { return generations_; }
+  // Jobs with a level for one group.
+  int grouped() const { return grouped_; }
+  int dependent() const { return dependent_; }
+  int singletons() const { return singletons_; }
+  int arrays() const { return arrays_; }
+  int preemptions() const {
+    int preemptions = 0;
+    for (const auto& [uid, job] : harness_.jobs()) preemptions += job.state.preemptions();
+    return preemptions;
+  }
+  const std::map<std::string, int>& faults() const { return faults_; }
+
+ private:
+  static constexpr int kSteps = 150;
+  static constexpr int kNodes = 3;
+  using JobSpec = capstan::scheduler::v1::JobSpec;
+  using TaskEnd = capstan::type::v1::TaskEnd;
+
+  // In half of the worlds anybody may be ended for others at any time.
+  static CoreConfig Config(uint64_t seed) {
+    CoreConfig config;
+    config.min_runtime = seed % 2 == 0 ? absl::ZeroDuration() : absl::Seconds(20);
+    return config;
+  }
+
+  FakeExecutor& AnyExecutor() { return *executors_[random_.Below(executors_.size())]; }
+
+  JobSpec AnySpec() {
+    JobSpec spec =
+        CoreHarness::Spec(static_cast<int>(random_.Between(1, 5)), random_.Between(1, 4) * 500);
+    spec.set_priority(static_cast<int>(random_.Between(-1, 1)));
+    *spec.mutable_fence_after() = ToProto(absl::Minutes(random_.Between(1, 2)));
+    spec.mutable_retry()->set_max_restarts(5);
+    if (random_.OneIn(4)) spec.add_clusters(random_.OneIn(2) ? "east" : "west");
+    if (random_.OneIn(4))
+      *spec.mutable_time_limit() = ToProto(absl::Minutes(random_.Between(1, 3)));
+    if (random_.OneIn(3)) {
+      *spec.add_task_groups() = CoreHarness::Spec(1, 300).task_groups(0);
+      spec.mutable_task_groups(1)->set_name("server");
+    }
+    if (random_.OneIn(4)) {
+      // Of as many the first rack holds at least.
+      auto& workers = *spec.mutable_task_groups(0);
+      workers.set_replicas(std::min(workers.replicas(), 4));
+      workers.mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_RACK);
+      if (random_.OneIn(2)) {
+        spec.mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_ZONE);
+      }
+      ++grouped_;
+    }
+    // Of those that are there; what has ended otherwise is refused.
+    for (int64_t n = random_.OneIn(3) && jobs_ > 0 ? random_.Between(1, 2) : 0; n > 0; --n) {
+      using capstan::scheduler::v1::JobDependency;
+      JobDependency& after = *spec.add_after();
+      after.set_job(absl::StrCat("projects/p/jobs/j", random_.Below(jobs_)));
+      after.set_condition(static_cast<JobDependency::Condition>(random_.Between(1, 3)));
+      ++dependent_;
+    }
+    if (random_.OneIn(5)) {
+      spec.set_singleton(random_.OneIn(2) ? "one" : "other");
+      ++singletons_;
+    }
+    if (random_.OneIn(5)) {
+      spec.mutable_array()->set_size(static_cast<int>(random_.Between(1, 4)));
+      spec.mutable_array()->set_max_parallel(static_cast<int>(random_.Between(0, 2)));
+      ++arrays_;
+      // After another one, if that is an array of the same size; else it is refused.
+      if (spec.after_size() > 0 && random_.OneIn(2)) {
+        spec.mutable_after(0)->set_condition(
+            capstan::scheduler::v1::JobDependency::CONDITION_CORRESPONDING);
+      }
+    }
+    return spec;
+  }
+
+  void Give(const std::vector<Effect>& effects) {
+    for (const ReplyJob& reply : Of<ReplyJob>(effects)) {
+      if (reply.job.ok()) acknowledged_.insert(reply.job->uid());
+    }
+    for (auto& executor : executors_) executor->Take(effects);
+  }
+
+  void Pass(absl::Duration d) {
+    Give(harness_.Advance(d));
+    for (auto& executor : executors_) executor->Fence();
+  }
+
+  void Crash() {
+    ++faults_["crash"];
+    CreateJob create;
+    create.call = harness_.next_call();
+    create.project = "projects/p";
+    create.uid = create.job_id = absl::StrCat("j", jobs_++);
+    create.spec = AnySpec();
+    create.spec.set_queue("queues/default");
+    const Event event = random_.OneIn(2) ? Event(Tick{}) : Event(create);
+    Give(harness_.CrashIn(event, random_.Below(4)));
+    for (auto& executor : executors_) executor->Disconnect();
+  }
+
+  void EndSomething() {
+    FakeExecutor& executor = AnyExecutor();
+    std::vector<std::string> running;
+    for (const auto& [key, task] : executor.tasks()) {
+      if (task.running() && executor.hears(task.desired.node())) running.push_back(key);
+    }
+    if (running.empty()) return;
+    static constexpr TaskEnd::Cause kCauses[] = {
+        TaskEnd::CAUSE_EXITED,   TaskEnd::CAUSE_EXITED, TaskEnd::CAUSE_EXITED,
+        TaskEnd::CAUSE_SIGNALED, TaskEnd::CAUSE_LOST,   TaskEnd::CAUSE_RENDEZVOUS_PORT_TAKEN};
+    executor.End(running[random_.Below(running.size())], kCauses[random_.Below(6)]);
+  }
+
+  void Step() {
+    FakeExecutor& executor = AnyExecutor();
+    switch (random_.Below(13)) {
+      case 0:
+      case 1: {
+        const std::string id = absl::StrCat("j", jobs_++);
+        Give(harness_.Submit(id, AnySpec()));
+        break;
+      }
+      case 2:
+        if (jobs_ == 0 || !random_.OneIn(3)) break;
+        Give(harness_.Apply(CancelJob{
+            harness_.next_call(), absl::StrCat("projects/p/jobs/j", random_.Below(jobs_)), ""}));
+        break;
+      case 3:
+      case 4:
+        executor.PrepareAll();
+        break;
+      case 5:
+      case 6:
+        executor.RunAll();
+        break;
+      case 7:
+      case 8:
+        EndSomething();
+        break;
+      case 9:
+        if (executor.connected()) {
+          if (!random_.OneIn(3)) break;
+          ++faults_["disconnect"];
+          executor.Disconnect();
+        } else {
+          executor.Connect();
+        }
+        break;
+      case 10: {
+        const int node = static_cast<int>(random_.Below(kNodes));
+        const bool silent = executor.hears(executor.NodeName(node)) && random_.OneIn(3);
+        if (silent) ++faults_["silent node"];
+        if (executor.connected()) executor.ReportNode(node, silent);
+        break;
+      }
+      case 11:
+        if (random_.OneIn(4)) Crash();
+        break;
+      default:
+        for (auto& other : executors_) other->Renew();
+        Pass(absl::Seconds(random_.Between(1, random_.OneIn(5) ? 90 : 10)));
+        break;
+    }
+  }
+
+  void Check() {
+    for (const std::string& uid : acknowledged_) {
+      ASSERT_TRUE(harness_.core().model().FindJob(uid) != nullptr) << uid << " is lost";
+    }
+    std::map<std::string, int64_t> alive;
+    for (auto& executor : executors_) {
+      for (const auto& [key, task] : executor->tasks()) {
+        if (!task.alive(harness_.now().boot)) continue;
+        const int64_t generation = task.desired.key().generation();
+        auto [it, added] = alive.emplace(task.desired.key().job_uid(), generation);
+        ASSERT_EQ(it->second, generation) << "two live generations: " << key;
+      }
+    }
+    for (const auto& [uid, job] : harness_.core().model().jobs) {
+      if (job.state.generation() > seen_[uid]) {
+        seen_[uid] = job.state.generation();
+        ++generations_;
+      }
+    }
+  }
+
+  void Heal() {
+    for (auto& executor : executors_) {
+      if (!executor->connected()) executor->Connect();
+      for (int node = 0; node < kNodes; ++node) executor->ReportNode(node, false);
+    }
+    for (int i = 0; i < 3000 && !::testing::Test::HasFailure(); ++i) {
+      bool all = true;
+      for (const auto& [uid, job] : harness_.core().model().jobs) all = all && job.final();
+      if (all) return;
+      for (auto& executor : executors_) {
+        executor->PrepareAll();
+        executor->RunAll();
+        for (const std::string& key : executor->Keys()) {
+          auto it = executor->tasks().find(key);
+          if (it != executor->tasks().end() && it->second.running()) {
+            executor->End(key, TaskEnd::CAUSE_EXITED);
+          }
+        }
+        executor->Renew();
+      }
+      Pass(absl::Seconds(5));
+      Check();
+    }
+    for (const auto& [uid, job] : harness_.core().model().jobs) {
+      EXPECT_TRUE(job.final()) << uid << " is stuck: " << job.state.ShortDebugString() << " "
+                               << (job.gang ? job.gang->head.ShortDebugString() : "");
+    }
+  }
+
+  Random random_;
+  CoreHarness harness_;
+  std::vector<std::unique_ptr<FakeExecutor>> executors_;
+  std::set<std::string> acknowledged_;
+  std::map<std::string, int64_t> seen_;
+  std::map<std::string, int> faults_;
+  int jobs_ = 0;
+  int generations_ = 0;
+  int grouped_ = 0;
+  int dependent_ = 0;
+  int singletons_ = 0;
+  int arrays_ = 0;
+};
+
+}  // namespace capstan::scheduler
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_RANDOM_WORLD_H_

@@ -143,8 +143,7 @@ void Engine::Loaded(Records records) {
   gained.token.set_store_incarnation(leadership_.token().store_incarnation);
   gained.token.set_leader_epoch(leadership_.token().leader_epoch);
   Apply(gained);
-  deps_.logger->Info("state loaded",
-                     {{"revision", records.revision}, {"records", loaded}});
+  deps_.logger->Info("state loaded", {{"revision", records.revision}, {"records", loaded}});
   if (deps_.on_leading) deps_.on_leading(true);
 }
 

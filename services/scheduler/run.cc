@@ -23,6 +23,8 @@ constexpr absl::Duration kMostLeadershipTtl = absl::Seconds(60);
 constexpr absl::Duration kMostHysteresis = absl::Hours(24);
 constexpr int64_t kLeastWaitingEvents = 10;
 constexpr int64_t kMostWaitingEvents = 10'000'000;
+constexpr int64_t kLeastRecordingBytes = int64_t{4} << 20;
+constexpr int64_t kMostRecordingBytes = int64_t{1} << 40;
 
 const process::Kind& ThisKind() {
   static const auto* const kKind = new process::Kind{.name = "scheduler"};
@@ -62,6 +64,9 @@ absl::Status CheckConfig(const config::v1::SchedulerConfig& config) {
   process::CheckNumber("max_waiting_events", config.has_max_waiting_events(),
                        config.max_waiting_events(), kLeastWaitingEvents, kMostWaitingEvents, "",
                        &errors);
+  const config::v1::FlightRecorder& recorder = config.flight_recorder();
+  process::CheckNumber("flight_recorder.max_bytes", recorder.has_max_bytes(), recorder.max_bytes(),
+                       kLeastRecordingBytes, kMostRecordingBytes, "", &errors);
   return errors.ToStatus();
 }
 
@@ -94,6 +99,12 @@ absl::Status Run(const config::v1::SchedulerConfig& config, const process::Start
     settings.demand.starts_within = ToDuration(demand.starts_within());
   }
   if (config.has_max_waiting_events()) settings.max_waiting_events = config.max_waiting_events();
+  const config::v1::FlightRecorder& recorder = config.flight_recorder();
+  if (!recorder.has_enabled() || recorder.enabled()) {
+    settings.recorder.emplace();
+    settings.recorder->folder = absl::StrCat(config.process().data_folder(), "/recordings");
+    if (recorder.has_max_bytes()) settings.recorder->max_bytes = recorder.max_bytes();
+  }
   CAPSTAN_ASSIGN_OR_RETURN(settings.page_token_key, process->SharedSecret("page_token"));
 
   ServerDeps deps;

@@ -21,6 +21,12 @@
 #include "services/scheduler/placement_signer.h"
 
 namespace capstan::scheduler {
+namespace {
+
+// How long an end of the process waits for the last of the recording.
+constexpr absl::Duration kWriteRecording = absl::Seconds(1);
+
+}  // namespace
 
 // In the order of making; what belongs to the strand is made and unmade there.
 struct Server::Parts {
@@ -36,6 +42,9 @@ struct Server::Parts {
   std::unique_ptr<CommittedView> view;
   std::unique_ptr<DemandView> demand;
   std::unique_ptr<PlacementSigner> placements;
+  // Writes; what runs here outlives the recorder.
+  std::unique_ptr<ThreadStrand> recorder_strand;
+  std::unique_ptr<FlightRecorder> recorder;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<JobService> job_service;
   std::unique_ptr<QueueService> queue_service;
@@ -114,6 +123,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
     engine_deps.metrics = deps.metrics;
     engine_deps.spans = deps.spans;
     engine_deps.pool = pool;
+    if (config.recorder.has_value()) {
+      parts.recorder_strand = std::make_unique<ThreadStrand>("recorder", &deps.strand->clock());
+      parts.recorder = std::make_unique<FlightRecorder>(
+          *config.recorder, parts.recorder_strand.get(), deps.logger, deps.metrics);
+      engine_deps.recorder = parts.recorder.get();
+    }
     parts.engine = std::make_unique<Engine>(std::move(engine), engine_deps);
     parts.view->Start();
     parts.engine->Start();
@@ -198,6 +213,7 @@ void Server::Drain(absl::Duration grace) {
     parts_->view->CloseListeners();
   });
   resigned.WaitForNotification();
+  if (parts_->recorder != nullptr) parts_->recorder->Flush(kWriteRecording);
   if (parts_->server != nullptr) parts_->server->Shutdown(grace);
 }
 

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/security/server_credentials.h"
 #include "libs/audit/audit_sink.h"
@@ -20,6 +21,7 @@
 #include "libs/trace/span.h"
 #include "services/scheduler/core/core_config.h"
 #include "services/scheduler/core/demand.h"
+#include "services/scheduler/recorder/flight_recorder.h"
 
 namespace capstan::scheduler {
 
@@ -38,6 +40,8 @@ struct ServerConfig {
   int64_t max_waiting_events = 100'000;
   // Age after which a connection is ended; see rpc::ConnectionAge.
   absl::Duration max_connection_age = absl::Hours(12);
+  // What leaders take and decide is recorded; absent: it is not.
+  absl::optional<FlightRecorder::Options> recorder;
   // Secret of page and resume tokens, at least 16 bytes; kept over restarts.
   std::string page_token_key;
 };

@@ -16,6 +16,7 @@
 #include "libs/trace/context.h"
 #include "services/node_agent/shim/shim_command.h"
 #include "tools/capstan/admin/commands_admin.h"
+#include "tools/capstan/admin/commands_scheduler.h"
 #include "tools/capstan/cli/command_exit.h"
 #include "tools/capstan/cli/command_trace.h"
 #include "tools/capstan/cli/commands.h"
@@ -69,6 +70,7 @@ int Run(int argc, char** argv) {
   cli::AddProjectCommands(app, &act);
   cli::AddAccessCommands(app, &act);
   admin::AddAdminCommands(app, &act);
+  admin::AddSchedulerCommands(app, &act);
   dev::AddDevCommands(app, &act);
   serve::AddServeCommands(app, &act);
   cli::AddShellCommands(app, &act);

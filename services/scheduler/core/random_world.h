@@ -57,18 +57,18 @@ class RandomWorld {
   }
   const std::map<std::string, int>& faults() const { return faults_; }
 
- private:
-  static constexpr int kSteps = 150;
-  static constexpr int kNodes = 3;
-  using JobSpec = capstan::scheduler::v1::JobSpec;
-  using TaskEnd = capstan::type::v1::TaskEnd;
-
   // In half of the worlds anybody may be ended for others at any time.
   static CoreConfig Config(uint64_t seed) {
     CoreConfig config;
     config.min_runtime = seed % 2 == 0 ? absl::ZeroDuration() : absl::Seconds(20);
     return config;
   }
+
+ private:
+  static constexpr int kSteps = 150;
+  static constexpr int kNodes = 3;
+  using JobSpec = capstan::scheduler::v1::JobSpec;
+  using TaskEnd = capstan::type::v1::TaskEnd;
 
   FakeExecutor& AnyExecutor() { return *executors_[random_.Below(executors_.size())]; }
 

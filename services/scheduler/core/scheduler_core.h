@@ -66,8 +66,6 @@ class SchedulerCore {
   // Rounds of placement so far.
   int64_t rounds() const { return rounds_; }
   size_t waiting_jobs() const { return queue_book_.waiting() + making_room_.size(); }
-  // Of placement, begun so far.
-  int64_t rounds() const { return rounds_; }
 
   // A core for asking what would happen (what_if.h), whose steps nobody carries out. It has led
   // from `now` on for as long as it takes, by what `model` holds: each Cluster with an ACTIVE Node
@@ -331,7 +329,6 @@ class SchedulerCore {
   // Of those that wait for room, which queue_book_ knows, the ones that were not tried yet.
   std::set<OrderKey> fresh_;
   bool room_changed_ = false;
-  int64_t rounds_ = 0;
   // The next round is not before.
   BootTime round_at_ = BootTime::InfinitePast();
   int64_t rounds_ = 0;

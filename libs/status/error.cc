@@ -3,6 +3,8 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/duration.pb.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "libs/utf8/utf8.h"
 #include "proto/google/rpc/error_details.pb.h"
 
@@ -22,9 +24,17 @@ absl::optional<Message> GetPayload(const absl::Status& status, absl::string_view
   return message;
 }
 
+// Equal errors have equal bytes in every process: the order of a map's entries is not left to it.
 template <typename Message>
 void SetPayload(absl::Status& status, absl::string_view url, const Message& message) {
-  status.SetPayload(url, absl::Cord(message.SerializeAsString()));
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    message.SerializeToCodedStream(&coded);
+  }
+  status.SetPayload(url, absl::Cord(bytes));
 }
 
 }  // namespace

@@ -1,7 +1,13 @@
 #include "libs/status/error.h"
 
+#include <cstddef>
+#include <map>
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 #include "libs/status/status_macros.h"
 
@@ -17,6 +23,23 @@ TEST(ErrorTest, CarriesReasonAndMetadata) {
   EXPECT_EQ(GetErrorInfo(error)->metadata.at("etag"), "\"7\"");
   EXPECT_EQ(Reason(error), "ETAG_MISMATCH");
   EXPECT_EQ(Reason(absl::InternalError("plain")), "");
+}
+
+// Whatever the process: a hash table's order is not in it.
+TEST(ErrorTest, MetadataLiesInOneOrder) {
+  std::map<std::string, std::string> metadata;
+  for (char key = 'a'; key <= 'p'; ++key) metadata[std::string(8, key)] = "value";
+  const absl::Status error = Error(absl::StatusCode::kAborted, "R", "m", metadata);
+  std::string bytes;
+  error.ForEachPayload(
+      [&](absl::string_view, const absl::Cord& payload) { bytes = std::string(payload); });
+  size_t at = 0;
+  for (const auto& [key, value] : metadata) {
+    const size_t found = bytes.find(key);
+    ASSERT_NE(found, std::string::npos);
+    EXPECT_GT(found, at);
+    at = found;
+  }
 }
 
 TEST(ErrorTest, AnnotateKeepsPayloads) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "libs/log/testing_sink.h"
+#include "libs/safe_path/testing/temporary_folder.h"
 #include "libs/status/error.h"
 #include "libs/store/memory_store.h"
 #include "libs/strand/simulated_strand.h"
@@ -19,6 +20,9 @@
 #include "services/scheduler/committed_view.h"
 #include "services/scheduler/core/validate.h"
 #include "services/scheduler/ports/fake_data_source.h"
+#include "services/scheduler/recorder/recording_file.h"
+#include "services/scheduler/recorder/recording_folder.h"
+#include "services/scheduler/recorder/replay.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -109,10 +113,27 @@ class EngineTest : public ::testing::Test {
     };
     deps.logger = &logger_;
     deps.metrics = &metrics_;
+    deps.recorder = &recorder_;
     engine_ = std::make_unique<Engine>(config, deps);
     view_->Start();
     engine_->Start();
     strand_.RunReady();
+  }
+
+  // What was decided is decided again, whatever the test was about.
+  void TearDown() override {
+    recorder_.End("the test is over");
+    strand_.RunReady();
+    for (const RecordingFile& file : RecordingsIn(folder_.path())) {
+      const auto reader = RecordingReader::Open(file.path);
+      ASSERT_TRUE(reader.ok()) << reader.status();
+      const auto replayed = Replay(reader->get(), {});
+      ASSERT_TRUE(replayed.ok()) << replayed.status();
+      EXPECT_EQ(replayed->different_step, 0) << replayed->event << "\n" << replayed->difference;
+      EXPECT_GT(replayed->steps, 0);
+      recorded_steps_ += replayed->steps;
+    }
+    EXPECT_GT(recorded_steps_, 0);
   }
 
   // Dies like a killed process; the disk stays.
@@ -212,6 +233,9 @@ class EngineTest : public ::testing::Test {
   log::TestingSink sink_;
   log::Logger logger_;
   metrics::Registry metrics_;
+  const TemporaryFolder folder_;
+  FlightRecorder recorder_{
+      {.folder = folder_.path(), .build_id = "test"}, &strand_, &logger_, &metrics_};
   std::shared_ptr<store::MemoryImage> disk_ = std::make_shared<store::MemoryImage>();
   FakeDataSource data_{&strand_};
   Stream events_;
@@ -221,6 +245,7 @@ class EngineTest : public ::testing::Test {
   std::vector<absl::StatusOr<Job>> answers_;
   std::shared_ptr<Wire> wire_;
   int64_t journal_ = 0;
+  int64_t recorded_steps_ = 0;
 };
 
 TEST_F(EngineTest, ActsAndAnswersOnlyOnceStored) {

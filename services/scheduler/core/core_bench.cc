@@ -34,8 +34,9 @@ constexpr int kPackedAtOnce = 1000;
 class Bench {
  public:
   // `told`: those that wait have been tried before.
-  Bench(const Stopwatch* stopwatch, int nodes, int queued, bool told = false)
-      : stopwatch_(*stopwatch), nodes_(nodes), random_(1) {
+  Bench(const Stopwatch* stopwatch, int nodes, int queued, BenchObserver observer = {},
+        bool told = false)
+      : stopwatch_(*stopwatch), observer_(std::move(observer)), nodes_(nodes), random_(1) {
     config_.max_jobs = 10'000'000;
     Model model;
     // What a Node reports comes with the session.
@@ -60,6 +61,7 @@ class Bench {
 
   absl::Status Start() {
     CAPSTAN_ASSIGN_OR_RETURN(core_, SchedulerCore::Load(config_, records_));
+    if (observer_.loaded) observer_.loaded(config_, records_, now_);
     records_ = {};
     LeadershipGained gained;
     gained.token.set_store_incarnation(1);
@@ -165,13 +167,16 @@ class Bench {
     const absl::Duration begin = stopwatch_();
     const Step step = core_->Apply(event, now_);
     steps_.push_back(stopwatch_() - begin);
-    if (core_->rounds() != rounds_before) rounds_.push_back(steps_.back());
+    const bool round = core_->rounds() != rounds_before;
+    if (round) rounds_.push_back(steps_.back());
+    if (observer_.step) observer_.step(event, now_, step, round);
     for (const Write& write : step.persist) {
       for (const auto& told : write.events) placed_ += told.reason() == "PLACED" ? 1 : 0;
     }
   }
 
   const Stopwatch& stopwatch_;
+  const BenchObserver observer_;
   const int nodes_;
   Random random_;
   CoreConfig config_;
@@ -224,7 +229,7 @@ absl::StatusOr<Figure> BenchMemory(const Stopwatch& stopwatch, int queued) {
 
 absl::StatusOr<std::vector<Figure>> BenchRounds(const Stopwatch& stopwatch, int nodes, int queued,
                                                 int seconds) {
-  Bench bench(&stopwatch, nodes, queued, /*told=*/true);
+  Bench bench(&stopwatch, nodes, queued, {}, /*told=*/true);
   CAPSTAN_RETURN_IF_ERROR(bench.Start());
   Load(seconds, &bench);
   const std::vector<double> rounds = InMilliseconds(bench.rounds());
@@ -245,9 +250,10 @@ absl::StatusOr<std::vector<Figure>> BenchRounds(const Stopwatch& stopwatch, int 
   return std::vector<Figure>{p50, p99};
 }
 
-absl::StatusOr<std::vector<Figure>> BenchSteps(const Stopwatch& stopwatch, int nodes, int queued) {
+absl::StatusOr<std::vector<Figure>> BenchSteps(const Stopwatch& stopwatch, int nodes, int queued,
+                                               const BenchObserver& observer) {
   const int seconds = std::min(4, nodes / kRate);
-  Bench bench(&stopwatch, nodes, queued);
+  Bench bench(&stopwatch, nodes, queued, observer);
   CAPSTAN_RETURN_IF_ERROR(bench.Start());
   Load(seconds, &bench);
   const std::vector<double> steps = InMilliseconds(bench.steps());

@@ -2,18 +2,31 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_CORE_BENCH_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_CORE_BENCH_H_
 
+#include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "libs/store/store.h"
+#include "libs/time/clock.h"
 #include "services/scheduler/core/bench_figure.h"
+#include "services/scheduler/core/core_config.h"
+#include "services/scheduler/core/events.h"
 
 namespace capstan::scheduler {
+
+// Told of what the core that is measured is loaded from, and of each step; outside of what is
+// measured. Either may be null.
+struct BenchObserver {
+  std::function<void(const CoreConfig&, const std::vector<store::KeyValue>&, Now)> loaded;
+  std::function<void(const Event&, Now, const Step&, bool round)> step;
+};
 
 // Whole steps of SchedulerCore, as the service takes them: event in; round with queue tree, quotas,
 // priorities, reservation and reasons; records, events and messages out. Not their way to the
 // store. Every Node is full and `queued` Jobs wait; a Job ends and another is submitted, over and
 // over.
-absl::StatusOr<std::vector<Figure>> BenchSteps(const Stopwatch& stopwatch, int nodes, int queued);
+absl::StatusOr<std::vector<Figure>> BenchSteps(const Stopwatch& stopwatch, int nodes, int queued,
+                                               const BenchObserver& observer = {});
 
 // Of those steps the ones that held a round, while so many Jobs wait that were tried before.
 absl::StatusOr<std::vector<Figure>> BenchRounds(const Stopwatch& stopwatch, int nodes, int queued,

@@ -34,7 +34,7 @@ class FlightRecorderTest : public ::testing::Test {
   static bool Says(const HarnessRecorder& recorder, absl::string_view text) {
     for (const log::Record& record : recorder.logged()) {
       for (const log::Field& field : record.fields) {
-        if (absl::StrContains(absl::StrCat(field.key, "=", field.value), text)) return true;
+        if (absl::StrContains(field.text(), text)) return true;
       }
     }
     return false;
@@ -135,12 +135,13 @@ TEST_F(FlightRecorderTest, SecretsOfJobsAreNotInIt) {
 
 TEST_F(FlightRecorderTest, AtItsBoundItEndsWithAWordAndTheNextTermIsRecorded) {
   FlightRecorder::Options options = Options();
-  options.max_bytes = 64 << 10;
+  options.max_bytes = 32 << 10;
   HarnessRecorder recorder(options);
   Random random(1);
   CoreHarness harness(CoreConfig(), recorder.Observer());
-  for (int j = 0; j < 400; ++j) {
-    harness.Submit(absl::StrCat("j", random.Next(), random.Next()), CoreHarness::Spec(1, 100));
+  for (int j = 0; j < 90; ++j) {
+    harness.Submit(absl::StrCat("j", random.Next(), random.Next(), random.Next()),
+                   CoreHarness::Spec(1, 100));
     recorder.strand().Advance(absl::Seconds(1));
   }
   ASSERT_EQ(Files().size(), 1u);
@@ -165,8 +166,9 @@ TEST_F(FlightRecorderTest, TheOldestRecordingsGo) {
   options.max_bytes = 24 << 10;
   HarnessRecorder recorder(options);
   CoreHarness harness(CoreConfig(), recorder.Observer());
-  for (int term = 0; term < 100; ++term) {
+  for (int term = 0; term < 80; ++term) {
     harness.Submit(absl::StrCat("j", term), CoreHarness::Spec(1, 100));
+    harness.Sleep(absl::Milliseconds(1));
     harness.NewLeader();
   }
   recorder.End();
@@ -175,7 +177,7 @@ TEST_F(FlightRecorderTest, TheOldestRecordingsGo) {
   EXPECT_LE(bytes, options.max_bytes + (4 << 10));
   EXPECT_GT(Files().size(), 1u);
   EXPECT_LE(Files().size(), 64u);
-  EXPECT_TRUE(absl::StrContains(Files().back().path, "epoch-101.")) << Files().back().path;
+  EXPECT_TRUE(absl::StrContains(Files().back().path, "epoch-81.")) << Files().back().path;
 }
 
 TEST_F(FlightRecorderTest, WhatWaitsIsBounded) {

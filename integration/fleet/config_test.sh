@@ -54,6 +54,7 @@ refused node_agent 'log_limit: 2Ti' 'log_limit: is'
 refused scheduler 'max_waiting_events: 9' 'max_waiting_events: is 9; expected 10 to 10000000'
 refused scheduler 'demand: {hold_for: 25h}' 'demand.hold_for: is 25h; expected 0 to 24h'
 refused scheduler 'max_waiting_events: -1' 'max_waiting_events: is -1; expected'
+refused scheduler 'flight_recorder: {max_bytes: 1}' 'flight_recorder.max_bytes: is 1; expected 4194304 to 1099511627776'
 
 [[ ! -e /var/lib/capstan ]] || fail "something was started"
 echo "all examples are right"

@@ -135,7 +135,7 @@ TEST_F(FlightRecorderTest, SecretsOfJobsAreNotInIt) {
 
 TEST_F(FlightRecorderTest, AtItsBoundItEndsWithAWordAndTheNextTermIsRecorded) {
   FlightRecorder::Options options = Options();
-  options.max_bytes = 32 << 10;
+  options.max_bytes = 16 << 10;
   HarnessRecorder recorder(options);
   Random random(1);
   CoreHarness harness(CoreConfig(), recorder.Observer());

@@ -32,7 +32,7 @@ void FillAll(int depth, int* next, Message* message) {
       FillAll(depth + 1, next, child);
       continue;
     }
-    const auto set = [&](auto setter, auto adder, auto value) {
+    const auto set = [&](auto setter, auto adder, const auto& value) {
       if (field->is_repeated()) {
         (reflection->*adder)(message, field, value);
       } else {

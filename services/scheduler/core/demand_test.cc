@@ -97,6 +97,15 @@ class DemandTest : public ::testing::Test {
     return text;
   }
 
+  JobTable Stored() const {
+    JobTable table;
+    for (auto [uid, job] : jobs_) {
+      job.spec.set_uid(uid);
+      table.Add(std::move(job));
+    }
+    return table;
+  }
+
   Now now_{absl::FromUnixSeconds(1'700'000'000), BootTime() + absl::Hours(1)};
   std::map<std::string, JobEntry> jobs_;
   DemandBook book_{DemandConfig()};
@@ -355,12 +364,12 @@ TEST_F(DemandTest, AProcessThatBeginsTellsAtOnceWhatHasLongBeenSo) {
   Submit("gone", SpecOf(1, 1000), "INSUFFICIENT_RESOURCES");
   jobs_.erase("gone");
   DemandBook other{DemandConfig()};
-  other.Reset(jobs_, now_);
+  other.Reset(Stored(), now_);
   EXPECT_TRUE(other.Advance(now_));
   EXPECT_EQ(other.Told("").classes(0).gangs(), 1);
   EXPECT_EQ(other.Told("").classes(0).largest_job(), "projects/p/jobs/old");
   // One that has missed changes keeps what it knows beside.
-  book_.Reset(jobs_, now_);
+  book_.Reset(Stored(), now_);
   Run(kStep);
   EXPECT_EQ(GangsTold(), 1);
   EXPECT_EQ(HeldBack(), "1 TOO_NEW");

@@ -218,7 +218,7 @@ std::vector<double> InMilliseconds(const std::vector<absl::Duration>& times) {
 
 absl::StatusOr<Figure> BenchMemory(const Stopwatch& stopwatch, int queued) {
   const int64_t before = HeapBytes();
-  Bench bench(&stopwatch, /*nodes=*/0, queued, /*told=*/true);
+  Bench bench(&stopwatch, /*nodes=*/0, queued, {}, /*told=*/true);
   CAPSTAN_RETURN_IF_ERROR(bench.Start());
   const double bytes = static_cast<double>(HeapBytes() - before) / queued;
   return Summarise(

@@ -23,7 +23,7 @@ CORE_LIBS = {
     # Where a trace is and what a span was: values, not who records them.
     "trace:context", "trace:span",
 }
-CORE_THIRD_PARTY = {"abseil", "protobuf", "xxhash"}
+CORE_THIRD_PARTY = {"abseil", "protobuf", "xxhash", "zstd"}
 # What a core must not reach through others either.
 IMPURE_LIBS = {"lifecycle", "log", "metrics", "rpc", "strand"}
 IMPURE_THIRD_PARTY = {"boost", "curl", "grpc", "prometheus_cpp", "spdlog", "sqlite"}

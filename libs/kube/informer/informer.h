@@ -112,15 +112,12 @@ class Subscription {
 // handlers. Thread-safe.
 //
 //   - Get, List and ByIndex give immutable objects that may be kept. They take a shared lock and
-//   wait
-//     for no decoding, only for the application of an event or a whole list.
+//     wait for no decoding, only for the application of an event or a whole list.
 //   - Each handler has a queue and a strand: none waits for another, nor the watch for any. It is
-//   told
-//     of each object's states in order, none twice and none of the past; states between may be left
-//     out if it is slow, deletions of what it was told may not. Memory: ChangeQueue's bound.
+//     told of each object's states in order, none twice and none of the past; states between may be
+//     left out if it is slow, deletions of what it was told may not. Memory: ChangeQueue's bound.
 //   - Own writes (Expect) are in what is read from the moment of the call; handlers are told of
-//   them
-//     when the watch shows them. See OwnWrites for what that rests on.
+//     them when the watch shows them. See OwnWrites for what that rests on.
 //   - A server that is not reached, or refuses, empties nothing.
 //   - There is no resync: nothing is told again that has not changed.
 //

@@ -13,11 +13,11 @@
 #include "absl/types/optional.h"
 #include "gtest/gtest.h"
 #include "libs/kube/informer/cache.h"
-#include "libs/kube/informer/fake_api_server.h"
 #include "libs/kube/informer/informer_metrics.h"
 #include "libs/kube/informer/informer_set.h"
 #include "libs/kube/informer/object_key.h"
 #include "libs/kube/informer/told_order.h"
+#include "libs/kube/informer/toy_api_server.h"
 #include "libs/log/log.h"
 #include "libs/log/testing_sink.h"
 #include "libs/metrics/registry.h"
@@ -31,12 +31,12 @@ namespace {
 
 using Versions = std::map<ObjectKey, std::string>;
 
-Versions VersionsOf(const std::map<ObjectKey, FakeApiServer::Ref>& objects) {
+Versions VersionsOf(const std::map<ObjectKey, ToyApiServer::Ref>& objects) {
   Versions versions;
   for (const auto& [key, object] : objects) versions[key] = object->resource_version;
   return versions;
 }
-Versions VersionsOf(const std::vector<FakeApiServer::Ref>& objects) {
+Versions VersionsOf(const std::vector<ToyApiServer::Ref>& objects) {
   Versions versions;
   for (const auto& object : objects) versions[KeyOf(*object)] = object->resource_version;
   return versions;
@@ -62,7 +62,7 @@ class InformerTest : public testing::Test {
   SimulatedClock clock_;
   SimulatedStrand strand_{&clock_};
   log::TestingSink sink_;
-  FakeApiServer server_{3, absl::Milliseconds(5), &strand_};
+  ToyApiServer server_{3, absl::Milliseconds(5), &strand_};
   ToyCodec codec_;
   std::unique_ptr<Informer<Toy>> informer_;
 };
@@ -158,10 +158,10 @@ TEST_F(InformerTest, FiltersTransformsAndSelects) {
   options.scope.ns = "default";
   options.scope.label_selector = "color=red";
   options.filters.accepts = [](const Toy& toy) { return toy.owner != "hidden"; };
-  options.filters.transform = [](FakeApiServer::Ref toy) {
+  options.filters.transform = [](ToyApiServer::Ref toy) {
     auto less = std::make_shared<Toy>(*toy);
     less->owner = "dropped";
-    return FakeApiServer::Ref(less);
+    return ToyApiServer::Ref(less);
   };
   server_.Write("a", "red", "someone");
   server_.Write("b", "red", "hidden");
@@ -280,7 +280,7 @@ TEST(InformerPropertyTest, HandlersNeverGoBackAndEndAtTheServersState) {
     SimulatedClock clock;
     SimulatedStrand strand(&clock);
     Random random(seed);
-    FakeApiServer server(seed, absl::Milliseconds(1 + random.Below(400)), &strand);
+    ToyApiServer server(seed, absl::Milliseconds(1 + random.Below(400)), &strand);
     server.set_watch_list(random.OneIn(2));
     server.set_faults(true);
     ToyCodec codec;

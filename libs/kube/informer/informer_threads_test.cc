@@ -12,10 +12,10 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "libs/kube/informer/cache.h"
-#include "libs/kube/informer/fake_api_server.h"
 #include "libs/kube/informer/informer.h"
 #include "libs/kube/informer/object_key.h"
 #include "libs/kube/informer/told_order.h"
+#include "libs/kube/informer/toy_api_server.h"
 #include "libs/random/random.h"
 #include "libs/strand/thread_strand.h"
 #include "libs/time/system_clock.h"
@@ -25,7 +25,7 @@ namespace {
 
 constexpr absl::Duration kDeadline = absl::Seconds(60);
 
-std::map<ObjectKey, std::string> Versions(const std::map<ObjectKey, FakeApiServer::Ref>& objects) {
+std::map<ObjectKey, std::string> Versions(const std::map<ObjectKey, ToyApiServer::Ref>& objects) {
   std::map<ObjectKey, std::string> versions;
   for (const auto& [key, object] : objects) versions[key] = object->resource_version;
   return versions;
@@ -44,7 +44,7 @@ InformerOptions<Toy> QuickOptions() {
 // Told of the last write, which carries a colour of its own.
 class Collector {
  public:
-  explicit Collector(const FakeApiServer* server) : order(server) {}
+  explicit Collector(const ToyApiServer* server) : order(server) {}
 
   Handler<Toy> handler() {
     return {[this](const CacheChange<Toy>& change, bool) {
@@ -63,7 +63,7 @@ TEST(InformerThreadsTest, HandlersReadersAndWritersGoTheirOwnWays) {
     const SystemClock clock;
     ToyCodec codec;
     ThreadStrand server_strand("server", &clock);
-    FakeApiServer server(seed, absl::Microseconds(200), &server_strand);
+    ToyApiServer server(seed, absl::Microseconds(200), &server_strand);
     ThreadStrand strand("informer", &clock), writers("writer", &clock), readers("reader", &clock),
         blocked("blocked", &clock), quick("quick", &clock);
     server.set_watch_list(seed % 2 == 0);
@@ -136,7 +136,7 @@ TEST(InformerThreadsTest, NothingRunsOnceStopHasReturned) {
     const SystemClock clock;
     ToyCodec codec;
     ThreadStrand server_strand("server", &clock);
-    FakeApiServer server(seed, absl::ZeroDuration(), &server_strand);
+    ToyApiServer server(seed, absl::ZeroDuration(), &server_strand);
     ThreadStrand strand("informer", &clock), handlers("handler", &clock);
     for (int i = 0; i < 20; ++i) server.Write(absl::StrCat("toy", i), "red");
     auto informer = std::make_unique<Informer<Toy>>(

@@ -9,17 +9,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "libs/kube/informer/cache.h"
-#include "libs/kube/informer/fake_api_server.h"
 #include "libs/kube/informer/object_key.h"
+#include "libs/kube/informer/toy_api_server.h"
 
 namespace capstan::kube {
 
 // What a handler of Toys was told, held to what handlers are promised. For tests; thread-safe.
 class ToldOrder {
  public:
-  using Ref = FakeApiServer::Ref;
+  using Ref = ToyApiServer::Ref;
 
-  explicit ToldOrder(const FakeApiServer* server) : server_(server) {}
+  explicit ToldOrder(const ToyApiServer* server) : server_(server) {}
 
   void OnChange(const CacheChange<Toy>& change) {
     const Toy& object = change.after != nullptr ? *change.after : *change.before;
@@ -65,7 +65,7 @@ class ToldOrder {
     if (failure_.empty()) failure_ = absl::StrCat(key.ToString(), ": ", what);
   }
 
-  const FakeApiServer* const server_;
+  const ToyApiServer* const server_;
   mutable absl::Mutex mutex_;
   std::map<ObjectKey, Ref> told_ ABSL_GUARDED_BY(mutex_);
   std::map<ObjectKey, size_t> newest_ ABSL_GUARDED_BY(mutex_);

@@ -10,10 +10,10 @@
 #include "absl/types/optional.h"
 #include "gtest/gtest.h"
 #include "libs/kube/informer/cache.h"
-#include "libs/kube/informer/fake_api_server.h"
 #include "libs/kube/informer/informer.h"
 #include "libs/kube/informer/informer_set.h"
 #include "libs/kube/informer/object_key.h"
+#include "libs/kube/informer/toy_api_server.h"
 #include "libs/kube/reconciler/ownership.h"
 #include "libs/kube/reconciler/reconciler.h"
 #include "libs/strand/thread_strand.h"
@@ -31,7 +31,7 @@ std::vector<OwnerReference> OwnersOf(const Toy& toy) {
 // Sees to it that every Toy has a part of its colour.
 class Parts {
  public:
-  Parts(Informer<Toy>* toys, FakeApiServer* server) : toys_(toys), server_(server) {}
+  Parts(Informer<Toy>* toys, ToyApiServer* server) : toys_(toys), server_(server) {}
 
   absl::StatusOr<ReconcileResult> Reconcile(const ObjectKey& key) {
     const std::shared_ptr<const Toy> toy = toys_->Get(key.ns, key.name);
@@ -47,14 +47,14 @@ class Parts {
 
  private:
   Informer<Toy>* const toys_;
-  FakeApiServer* const server_;
+  ToyApiServer* const server_;
 };
 // [/doc]
 
 TEST(ExampleTest, EveryToyGetsItsPart) {
   const SystemClock clock;
   ThreadStrand server_strand("server", &clock);
-  FakeApiServer server(1, absl::Microseconds(100), &server_strand);
+  ToyApiServer server(1, absl::Microseconds(100), &server_strand);
   server.Write("car", "red");
   const ToyCodec codec;
   ThreadStrand observers("observer", &clock);

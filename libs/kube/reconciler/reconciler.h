@@ -66,8 +66,7 @@ struct ReconcilerDependencies {
 //     rests on half a world. What was there at first has a lower priority than what changes.
 //   - A key is worked on by one worker; what changes meanwhile has it worked on again.
 //   - An error is logged when it is not the one that the key had before (by code and reason), and
-//   tried
-//     again after the back-off; success ends it.
+//     tried again after the back-off; success ends it.
 //   - Exceptions are not caught.
 //
 // Watch…, then Start, then Stop, from one thread; Add, Wake and the rest from any.

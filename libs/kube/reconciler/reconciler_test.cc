@@ -16,9 +16,9 @@
 #include "absl/types/optional.h"
 #include "gtest/gtest.h"
 #include "libs/kube/informer/cache.h"
-#include "libs/kube/informer/fake_api_server.h"
 #include "libs/kube/informer/informer.h"
 #include "libs/kube/informer/object_key.h"
+#include "libs/kube/informer/toy_api_server.h"
 #include "libs/kube/reconciler/ownership.h"
 #include "libs/log/log.h"
 #include "libs/log/testing_sink.h"
@@ -108,7 +108,7 @@ class ReconcilerTest : public testing::Test {
   const SystemClock clock_;
   log::TestingSink sink_;
   ThreadStrand server_strand_{"server", &clock_};
-  FakeApiServer server_{5, absl::Microseconds(100), &server_strand_};
+  ToyApiServer server_{5, absl::Microseconds(100), &server_strand_};
   ThreadStrand strand_{"strand", &clock_};
   ToyCodec codec_;
   std::unique_ptr<Informer<Toy>> toys_;

@@ -1,4 +1,4 @@
-#include "libs/kube/informer/fake_api_server.h"
+#include "libs/kube/informer/toy_api_server.h"
 
 #include <algorithm>
 #include <utility>
@@ -94,9 +94,9 @@ absl::StatusOr<ListPage<Toy>> ToyCodec::ParseList(absl::string_view body) const 
 
 std::string ToyCodec::Write(const Toy& object) const { return ToJson(object).dump(); }
 
-class FakeApiServer::CallImpl final : public Call {
+class ToyApiServer::CallImpl final : public Call {
  public:
-  CallImpl(FakeApiServer* server, std::shared_ptr<Exchange> exchange)
+  CallImpl(ToyApiServer* server, std::shared_ptr<Exchange> exchange)
       : server_(server), exchange_(std::move(exchange)) {}
   ~CallImpl() override {
     absl::MutexLock lock(&server_->mutex_);
@@ -114,12 +114,12 @@ class FakeApiServer::CallImpl final : public Call {
   }
 
  private:
-  FakeApiServer* const server_;
+  ToyApiServer* const server_;
   const std::shared_ptr<Exchange> exchange_;
 };
 
-FakeApiServer::Ref FakeApiServer::Write(absl::string_view name, absl::string_view color,
-                                        absl::string_view owner) {
+ToyApiServer::Ref ToyApiServer::Write(absl::string_view name, absl::string_view color,
+                                      absl::string_view owner) {
   absl::MutexLock lock(&mutex_);
   const ObjectKey key{"default", std::string(name)};
   Ref& object = objects_[key];
@@ -134,7 +134,7 @@ FakeApiServer::Ref FakeApiServer::Write(absl::string_view name, absl::string_vie
   return object;
 }
 
-FakeApiServer::Ref FakeApiServer::Delete(absl::string_view name) {
+ToyApiServer::Ref ToyApiServer::Delete(absl::string_view name) {
   absl::MutexLock lock(&mutex_);
   const auto found = objects_.find({"default", std::string(name)});
   if (found == objects_.end()) return nullptr;
@@ -147,42 +147,42 @@ FakeApiServer::Ref FakeApiServer::Delete(absl::string_view name) {
   return before;
 }
 
-void FakeApiServer::Compact() {
+void ToyApiServer::Compact() {
   absl::MutexLock lock(&mutex_);
   compacted_ = history_.size();
 }
-void FakeApiServer::set_faults(bool faults) {
+void ToyApiServer::set_faults(bool faults) {
   absl::MutexLock lock(&mutex_);
   faults_ = faults;
 }
-void FakeApiServer::set_watch_list(bool on) {
+void ToyApiServer::set_watch_list(bool on) {
   absl::MutexLock lock(&mutex_);
   watch_list_ = on;
 }
-void FakeApiServer::set_answer(int status) {
+void ToyApiServer::set_answer(int status) {
   absl::MutexLock lock(&mutex_);
   answer_ = status;
 }
-void FakeApiServer::set_content_type(std::string type) {
+void ToyApiServer::set_content_type(std::string type) {
   absl::MutexLock lock(&mutex_);
   content_type_ = std::move(type);
 }
 
-std::map<ObjectKey, FakeApiServer::Ref> FakeApiServer::objects() const {
+std::map<ObjectKey, ToyApiServer::Ref> ToyApiServer::objects() const {
   absl::MutexLock lock(&mutex_);
   return objects_;
 }
-size_t FakeApiServer::Position(const Toy& toy) const {
+size_t ToyApiServer::Position(const Toy& toy) const {
   absl::MutexLock lock(&mutex_);
   const auto found = positions_.find(toy.resource_version);
   return found == positions_.end() ? 0 : found->second;
 }
-std::vector<std::string> FakeApiServer::targets() const {
+std::vector<std::string> ToyApiServer::targets() const {
   absl::MutexLock lock(&mutex_);
   return targets_;
 }
 
-std::unique_ptr<Call> FakeApiServer::Start(HttpRequest request, ResponseHandler* handler) {
+std::unique_ptr<Call> ToyApiServer::Start(HttpRequest request, ResponseHandler* handler) {
   auto exchange = std::make_shared<Exchange>();
   exchange->request = std::move(request);
   exchange->handler = handler;
@@ -193,14 +193,14 @@ std::unique_ptr<Call> FakeApiServer::Start(HttpRequest request, ResponseHandler*
   return std::make_unique<CallImpl>(this, exchange);
 }
 
-void FakeApiServer::Poke() {
+void ToyApiServer::Poke() {
   if (scheduled_) return;
   scheduled_ = true;
   strand_->RunAfter(random_.Between(absl::ZeroDuration(), max_delay_ + absl::Nanoseconds(1)),
                     [this] { Run(); });
 }
 
-void FakeApiServer::Run() {
+void ToyApiServer::Run() {
   std::shared_ptr<Exchange> exchange;
   Deed deed;
   {
@@ -238,14 +238,14 @@ void FakeApiServer::Run() {
   Poke();
 }
 
-bool FakeApiServer::HasWork(const Exchange& exchange) const {
+bool ToyApiServer::HasWork(const Exchange& exchange) const {
   if (exchange.ended) return false;
   if (!exchange.answered) return true;
   if (!exchange.out.empty()) return exchange.wants_more;
   return exchange.ends || (exchange.wants_more && exchange.cursor < history_.size());
 }
 
-FakeApiServer::Deed FakeApiServer::Next(Exchange* exchange) {
+ToyApiServer::Deed ToyApiServer::Next(Exchange* exchange) {
   if (!exchange->answered) return Answer(exchange);
   Deed deed;
   const bool breaks = faults_ && random_.OneIn(25);
@@ -266,7 +266,7 @@ FakeApiServer::Deed FakeApiServer::Next(Exchange* exchange) {
   return deed;
 }
 
-FakeApiServer::Deed FakeApiServer::Answer(Exchange* exchange) {
+ToyApiServer::Deed ToyApiServer::Answer(Exchange* exchange) {
   exchange->answered = true;
   const std::string& target = exchange->request.target;
   exchange->watch = Parameter(target, "watch") == "true";
@@ -289,7 +289,7 @@ FakeApiServer::Deed FakeApiServer::Answer(Exchange* exchange) {
   return deed;
 }
 
-void FakeApiServer::List(Exchange* exchange, HttpHead* head) {
+void ToyApiServer::List(Exchange* exchange, HttpHead* head) {
   const std::string& target = exchange->request.target;
   size_t position = history_.size();
   size_t begin = 0, limit = 0;
@@ -320,7 +320,7 @@ void FakeApiServer::List(Exchange* exchange, HttpHead* head) {
   exchange->ends = true;
 }
 
-void FakeApiServer::BeginWatch(Exchange* exchange, HttpHead* head) {
+void ToyApiServer::BeginWatch(Exchange* exchange, HttpHead* head) {
   const std::string& target = exchange->request.target;
   if (Parameter(target, "sendInitialEvents") == "true") {
     if (!watch_list_) {
@@ -345,12 +345,12 @@ void FakeApiServer::BeginWatch(Exchange* exchange, HttpHead* head) {
   }
 }
 
-void FakeApiServer::AppendExpired(Exchange* exchange) {
+void ToyApiServer::AppendExpired(Exchange* exchange) {
   exchange->out += Line("ERROR", {{"kind", "Status"}, {"code", 410}, {"reason", "Expired"}});
   exchange->ends = true;
 }
 
-void FakeApiServer::AppendEvents(Exchange* exchange) {
+void ToyApiServer::AppendEvents(Exchange* exchange) {
   if (exchange->cursor < compacted_ && faults_) {
     AppendExpired(exchange);
     return;
@@ -374,7 +374,7 @@ void FakeApiServer::AppendEvents(Exchange* exchange) {
   }
 }
 
-std::map<ObjectKey, FakeApiServer::Ref> FakeApiServer::StateAt(size_t position) const {
+std::map<ObjectKey, ToyApiServer::Ref> ToyApiServer::StateAt(size_t position) const {
   std::map<ObjectKey, Ref> state;
   for (size_t i = 0; i < position; ++i) {
     const Event& event = history_[i];
@@ -387,7 +387,7 @@ std::map<ObjectKey, FakeApiServer::Ref> FakeApiServer::StateAt(size_t position) 
   return state;
 }
 
-std::string FakeApiServer::VersionAt(size_t position) const {
+std::string ToyApiServer::VersionAt(size_t position) const {
   return absl::StrCat("r", (position * 7919 + 13) % 1000003);
 }
 

@@ -1,5 +1,5 @@
-#ifndef CAPSTAN_LIBS_KUBE_INFORMER_FAKE_API_SERVER_H_
-#define CAPSTAN_LIBS_KUBE_INFORMER_FAKE_API_SERVER_H_
+#ifndef CAPSTAN_LIBS_KUBE_INFORMER_TOY_API_SERVER_H_
+#define CAPSTAN_LIBS_KUBE_INFORMER_TOY_API_SERVER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -60,12 +60,12 @@ class ToyCodec final : public Codec<Toy> {
 // An API server that has Toys and lists and watches them, slowly and in pieces, with the faults of
 // real ones. Thread-safe; calls of handlers are made on the strand. No call may be there when it is
 // destroyed, and the strand must have stopped.
-class FakeApiServer final : public Transport {
+class ToyApiServer final : public Transport {
  public:
   using Ref = std::shared_ptr<const Toy>;
 
   // Each thing that it does comes after a random delay up to `max_delay`.
-  FakeApiServer(uint64_t seed, absl::Duration max_delay, Strand* strand)
+  ToyApiServer(uint64_t seed, absl::Duration max_delay, Strand* strand)
       : max_delay_(max_delay), strand_(strand), random_(seed) {}
 
   // Creates it or changes it; `color` and `owner` are those of the new state.
@@ -151,4 +151,4 @@ class FakeApiServer final : public Transport {
 
 }  // namespace capstan::kube
 
-#endif  // CAPSTAN_LIBS_KUBE_INFORMER_FAKE_API_SERVER_H_
+#endif  // CAPSTAN_LIBS_KUBE_INFORMER_TOY_API_SERVER_H_

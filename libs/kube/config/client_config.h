@@ -8,19 +8,9 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "libs/kube/transport/impersonation.h"
 
 namespace capstan::kube {
-
-// Whom requests are made for, in place of who the credential stands for. All empty: nobody.
-struct Impersonation {
-  std::string user;
-  std::string uid;
-  std::vector<std::string> groups;
-  // Each key once, in order.
-  std::vector<std::pair<std::string, std::vector<std::string>>> extra;
-
-  friend bool operator==(const Impersonation&, const Impersonation&) = default;
-};
 
 // Text that is in the configuration, or in a file whose content may change; at most one is set. The
 // text is secret.

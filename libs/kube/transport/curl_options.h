@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "libs/kube/transport/request_rules.h"
+#include "libs/kube/transport/impersonation.h"
 
 namespace capstan::kube {
 

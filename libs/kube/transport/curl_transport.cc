@@ -12,6 +12,7 @@
 #include "libs/kube/transport/curl_loop.h"
 #include "libs/kube/transport/delivery.h"
 #include "libs/kube/transport/endpoint.h"
+#include "libs/kube/transport/request_rules.h"
 #include "libs/libcurl/libcurl.h"
 #include "libs/status/status_macros.h"
 

@@ -2,24 +2,14 @@
 #ifndef CAPSTAN_LIBS_KUBE_TRANSPORT_REQUEST_RULES_H_
 #define CAPSTAN_LIBS_KUBE_TRANSPORT_REQUEST_RULES_H_
 
-#include <map>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "libs/kube/transport/impersonation.h"
 #include "libs/kube/transport/transport.h"
 
 namespace capstan::kube {
-
-// In whose name the API server is to act (Kubernetes: user impersonation). Nobody's, if `user` is
-// empty; then the rest is too.
-struct Impersonation {
-  std::string user;
-  std::string uid;
-  std::vector<std::string> groups;
-  std::map<std::string, std::vector<std::string>> extra;
-};
 
 // INVALID_ARGUMENT (kBadRequest), which names the field and no value, if the method is no token,
 // the target no path and query (RFC 3986), a header ends its line or is one that the transport

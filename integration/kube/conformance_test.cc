@@ -1,0 +1,52 @@
+// The cases that the fake API server passes, on kube-apiserver: see api_conformance.h.
+#include <memory>
+#include <ostream>
+#include <string>
+
+#include "absl/strings/str_join.h"
+#include "gtest/gtest.h"
+#include "integration/kube/real_cluster.h"
+#include "libs/kube/testing/api_conformance.h"
+#include "tools/testenv/kubernetes_cluster.h"
+
+namespace capstan::kube::testing {
+
+// GoogleTest's own way prints the bytes.
+void PrintTo(const ConformanceCase& one, std::ostream* out) { *out << one.name; }
+
+namespace {
+
+class KubeApiServer : public ::testing::TestWithParam<ConformanceCase> {
+ protected:
+  static void SetUpTestSuite() {
+    const auto cluster = testenv::KubernetesCluster::Shared();
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    const auto config = AdminConfig(**cluster);
+    ASSERT_TRUE(config.ok()) << config.status();
+    auto made = MakeTransport(*config);
+    ASSERT_TRUE(made.ok()) << made.status();
+    transport_ = made->release();
+  }
+  static void TearDownTestSuite() {
+    delete transport_;
+    transport_ = nullptr;
+  }
+
+  static RealTransport* transport_;
+};
+
+RealTransport* KubeApiServer::transport_ = nullptr;
+
+TEST_P(KubeApiServer, Conforms) {
+  ASSERT_NE(transport_, nullptr);
+  ConformanceTarget target;
+  target.transport = transport_->transport.get();
+  const auto failures = RunConformanceCase(GetParam(), target);
+  EXPECT_TRUE(failures.empty()) << absl::StrJoin(failures, "\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, KubeApiServer, ::testing::ValuesIn(ConformanceCases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace capstan::kube::testing

@@ -1,0 +1,39 @@
+#include "integration/kube/real_cluster.h"
+
+#include <utility>
+
+#include "libs/kube/config/environment.h"
+#include "libs/kube/config/load_client_config.h"
+#include "libs/kube/config/make_credential_source.h"
+#include "libs/kube/transport/curl_transport.h"
+#include "libs/status/status_macros.h"
+
+namespace capstan::kube::testing {
+
+absl::StatusOr<ClientConfig> AdminConfig(const testenv::KubernetesCluster& cluster) {
+  Environment environment;
+  environment.variables["KUBECONFIG"] = cluster.kubeconfig();
+  return LoadClientConfig(environment, LoadOptions());
+}
+
+CurlTransportOptions OptionsOf(const ClientConfig& config) {
+  CurlTransportOptions options;
+  options.server = config.server;
+  options.ca_pem = config.ca_pem;
+  options.tls_server_name = config.tls_server_name;
+  options.insecure_skip_verify = config.insecure_skip_tls_verify;
+  options.proxy = config.proxy_url;
+  options.impersonation = config.impersonation;
+  options.gzip = !config.disable_compression;
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<RealTransport>> MakeTransport(const ClientConfig& config) {
+  auto made = std::make_unique<RealTransport>();
+  made->credentials = MakeCredentialSource(config, Environment(), &made->clock);
+  CAPSTAN_ASSIGN_OR_RETURN(
+      made->transport, MakeCurlTransport(OptionsOf(config), made->credentials.get(), &made->clock));
+  return made;
+}
+
+}  // namespace capstan::kube::testing

@@ -146,6 +146,9 @@ void CurlExchange::SetRequest() {
     lines_ = libcurl.slist_append(lines_, line.c_str());
   };
   for (const std::string& line : setup_->lines) add(line);
+  if (!FindHeader(request_.headers, "User-Agent").has_value()) {
+    add(absl::StrCat("User-Agent: ", setup_->options.user_agent));
+  }
   for (const HttpHeader& header : request_.headers) {
     // `;` is libcurl's sign for a header without a value, `:` for none.
     const bool empty = absl::StripAsciiWhitespace(header.value).empty();

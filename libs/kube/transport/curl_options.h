@@ -29,6 +29,7 @@ struct CurlTransportOptions {
   // See BypassesProxy (endpoint.h).
   std::string no_proxy;
 
+  // Of requests that have no User-Agent of their own.
   std::string user_agent = "capstan";
   Impersonation impersonation;
   // Asks for bodies in gzip; handlers see them unpacked, without Content-Encoding and -Length.

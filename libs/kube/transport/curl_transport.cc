@@ -111,7 +111,7 @@ absl::StatusOr<std::unique_ptr<Transport>> MakeCurlTransport(CurlTransportOption
   setup.credentials = credentials;
   const Endpoint& endpoint = setup.endpoint;
   const std::string authority = endpoint.Authority();
-  setup.lines = {absl::StrCat("User-Agent: ", options.user_agent), "Expect:"};
+  setup.lines = {"Expect:"};
   if (endpoint.tls && !options.tls_server_name.empty()) {
     // The URL's host is what libcurl asks for and verifies; where it connects to is another matter.
     setup.base_url = absl::StrCat("https://", options.tls_server_name, ":", endpoint.port);

@@ -21,7 +21,7 @@ constexpr absl::string_view kTargetMarks = "-._~%!$&'()*+,;=:@/?";
 constexpr absl::string_view kReserved[] = {
     "host",    "authorization",    "content-length", "connection", "transfer-encoding",
     "upgrade", "proxy-connection", "keep-alive",     "te",         "expect",
-    "trailer", "accept-encoding",  "user-agent",     ":authority"};
+    "trailer", "accept-encoding",  ":authority"};
 
 bool IsOneOf(char c, absl::string_view marks) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||

@@ -1,7 +1,6 @@
 // Webhooks of libs/kube/webhook, called by a real API server.
-#include <stdio.h>
-
 #include <atomic>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -83,7 +82,7 @@ class Validating final : public AdmissionHandler {
 // Never answers.
 class Hanging final : public AdmissionHandler {
  public:
-  void Review(AdmissionRequest request, Done done) override {
+  void Review(AdmissionRequest, Done done) override {
     const absl::MutexLock lock(&mutex_);
     held_.push_back(std::move(done));
     ++reviews;

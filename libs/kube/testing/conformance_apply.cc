@@ -33,6 +33,13 @@ std::vector<ConformanceCase> ApplyCases() {
 = 400 BadRequest
 ? /message ~metadata.managedFields must be nil
 )script"},
+      {"ApplyWithAnotherUidIsRefused", false, R"script(
+> PATCH ${core}/configmaps/a?fieldManager=me apply
+{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}
+> PATCH ${core}/configmaps/a?fieldManager=me apply
+{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","uid":"other"}}
+= 409 Conflict
+)script"},
       {"ApplyAgainWritesNothing", false, R"script(
 > PATCH ${core}/configmaps/a?fieldManager=me apply
 {"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"v"}}

@@ -207,6 +207,22 @@ u 404 ${core}/configmaps/owner
 = 200
 ? /metadata/ownerReferences absent
 )script"},
+      {"NotYetDeletedWithoutOrphansIsAccepted", false, R"script(
+> POST ${core}/configmaps
+{"metadata":{"name":"a","finalizers":["example.com/f"]}}
+> DELETE ${core}/configmaps/a
+{"orphanDependents":false}
+= 202
+? /metadata/deletionTimestamp present
+> PATCH ${core}/configmaps/a merge
+{"metadata":{"finalizers":null}}
+= 200
+> POST ${core}/configmaps
+{"metadata":{"name":"b"}}
+> DELETE ${core}/configmaps/b
+{"orphanDependents":false}
+= 200
+)script"},
       {"ForegroundWaitsForDependents", true, R"script(
 > POST ${core}/configmaps
 {"metadata":{"name":"owner"}}
@@ -215,7 +231,7 @@ u 404 ${core}/configmaps/owner
 {"metadata":{"name":"child","finalizers":["example.com/f"],"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"${uid}","blockOwnerDeletion":true}]}}
 > DELETE ${core}/configmaps/owner
 {"propagationPolicy":"Foreground"}
-= 202
+= 200
 ? /metadata/finalizers ["foregroundDeletion"]
 > GET ${core}/configmaps/owner
 = 200

@@ -36,7 +36,9 @@ std::vector<ConformanceCase> PatchCases() {
 {"metadata":{"name":"a"}}
 > PATCH ${core}/configmaps/a merge
 {"metadata":{"uid":"other"}}
-= 409 Conflict
+= 422 Invalid
+? /details/causes/0/field "metadata.uid"
+? /details/causes/0/message ~field is immutable
 )script"},
       {"MergePatchWithoutChangeWritesNothing", false, R"script(
 > POST ${core}/configmaps

@@ -131,7 +131,7 @@ ApiOr<Deleted> FakeApiState::Delete(const FakeType& type, absl::string_view ns,
   const bool gone = finalizers.empty() && grace == 0;
   Deleted out;
   out.gone = gone;
-  if (!gone && options.propagation == "Foreground") out.code = 202;
+  if (!gone && options.takes_dependents) out.code = 202;
   if (gone) {
     Json last = options.dry_run ? before : Remove(key);
     out.body = type.returns_deleted ? std::move(last) : DeletedStatus(type, before);

@@ -25,7 +25,7 @@ FieldManager ManagerOf(const FakeType& type, const WriteOptions& options,
           now};
 }
 
-// A uid in what is written is a precondition.
+// A uid in what replaces an object is a precondition; in a patch it is a field that stays.
 absl::optional<ApiError> CheckUid(const FakeType& type, const Json& before, const Json& submitted) {
   const std::string asked = Text(Find(submitted, {"metadata", "uid"}));
   const std::string uid = Text(Find(before, {"metadata", "uid"}));
@@ -313,7 +313,6 @@ ApiOr<Written> FakeApiState::Patch(const FakeType& type, absl::string_view ns,
                                                     : StrategicMergePatch(live, patch);
   if (!patched.ok()) return patched.error();
   if (auto error = CheckShape(type, *patched); error.has_value()) return *error;
-  if (auto error = CheckUid(type, *before, *patched); error.has_value()) return *error;
   const std::string version = Text(Find(*patched, {"metadata", "resourceVersion"}));
   if (!version.empty() && version != Text(Find(*before, {"metadata", "resourceVersion"}))) {
     return Modified(type.resource, name);

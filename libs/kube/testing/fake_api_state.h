@@ -66,6 +66,8 @@ struct DeleteOptions {
   absl::optional<std::string> resource_version;
   // Orphan, Background, Foreground; absent: the object's finalizers decide.
   absl::optional<std::string> propagation;
+  // orphanDependents, which is deprecated, was said and is false: 202 if the object stays for now.
+  bool takes_dependents = false;
 };
 
 struct Deleted {

@@ -212,6 +212,7 @@ ApiOr<DeleteOptions> FakeApiHttp::ReadDeleteOptions(const Context& context) cons
                                    "orphanDependents and deletionPropagation cannot be both set")});
     }
     options.propagation = orphan.get<bool>() ? "Orphan" : "Background";
+    options.takes_dependents = !orphan.get<bool>();
   }
   const Json& dry_run = Member(body, "dryRun");
   options.dry_run = context.target.Parameter("dryRun") == "All" || dry_run == Json{"All"};

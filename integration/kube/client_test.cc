@@ -1,0 +1,360 @@
+// What of the client needs a real API server to be known, beyond api_conformance.h.
+#include <atomic>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "integration/kube/real_client.h"
+#include "integration/kube/real_cluster.h"
+#include "libs/kube/client/await.h"
+#include "libs/kube/client/review_calls.h"
+#include "libs/kube/client/server_error.h"
+#include "libs/kube/informer/informer.h"
+#include "libs/kube/objects/json_conversion.h"
+#include "libs/status/error.h"
+#include "nlohmann/json.hpp"
+#include "tools/testenv/kubernetes_cluster.h"
+
+namespace capstan::kube::testing {
+namespace {
+
+using Part = testenv::KubernetesCluster::Part;
+
+constexpr absl::Duration kLong = absl::Minutes(1);
+
+class RealClientTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto shared = testenv::KubernetesCluster::Shared();
+    ASSERT_TRUE(shared.ok()) << shared.status();
+    cluster_ = *shared;
+    const auto config = AdminConfig(*cluster_);
+    ASSERT_TRUE(config.ok()) << config.status();
+    config_ = *config;
+    client_ = std::make_unique<RealClient>(config_);
+    ns_ = cluster_->CreateNamespace().value();
+  }
+
+  absl::Status MakeMaps(int count) {
+    std::vector<std::thread> threads;
+    std::atomic<int> next{0};
+    std::vector<absl::Status> statuses(8);
+    for (absl::Status& status : statuses) {
+      threads.emplace_back([&, count] {
+        for (int i; (i = next++) < count && status.ok();) {
+          core_v1::ConfigMap map;
+          map.mutable_metadata()->set_name(absl::StrCat("m-", i));
+          map.mutable_metadata()->set_namespace_(ns_);
+          status = client_->Of(kConfigMaps).Create(map).status();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const absl::Status& status : statuses) {
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  testenv::KubernetesCluster* cluster_ = nullptr;
+  ClientConfig config_;
+  std::unique_ptr<RealClient> client_;
+  std::string ns_;
+};
+
+// Without what is zero or empty, which the two encodings do not show alike.
+nlohmann::json Pruned(const nlohmann::json& json) {
+  if (json.is_object()) {
+    nlohmann::json kept = nlohmann::json::object();
+    for (const auto& [name, value] : json.items()) {
+      nlohmann::json pruned = Pruned(value);
+      if (!pruned.is_null()) kept[name] = std::move(pruned);
+    }
+    return kept.empty() ? nlohmann::json() : kept;
+  }
+  if (json.is_array()) {
+    nlohmann::json kept = nlohmann::json::array();
+    for (const nlohmann::json& value : json) kept.push_back(Pruned(value));
+    return kept.empty() ? nlohmann::json() : kept;
+  }
+  const bool nothing = json == 0 || json == false || json == "";
+  return nothing ? nlohmann::json() : json;
+}
+
+template <typename T>
+void ExpectBothEncodings(RealClient* client, const TypedResource<T>& resource,
+                         const std::string& ns, const std::string& spec) {
+  SCOPED_TRACE(absl::StrCat(resource.group, "/", resource.kind));
+  T object;
+  ASSERT_TRUE(JsonToMessage(spec, &object).ok());
+  object.mutable_metadata()->set_name(absl::StrCat(ns, "-both"));
+  if (resource.namespaced) object.mutable_metadata()->set_namespace_(ns);
+  (*object.mutable_metadata()->mutable_labels())["a"] = "b";
+  const std::string where = resource.namespaced ? ns : "";
+  const auto made = client->Of(resource).Create(object);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_FALSE((*made)->metadata().uid().empty());
+  // Controllers write some of them right after they are made: two reads of one version.
+  const absl::Time deadline = absl::Now() + kLong;
+  while (true) {
+    const auto read = client->Of(resource).Get(where, object.metadata().name());
+    ASSERT_TRUE(read.ok()) << read.status();
+    const auto json =
+        client->Json("GET", ObjectPath(resource.type(), where, object.metadata().name()));
+    ASSERT_TRUE(json.ok()) << json.status();
+    if ((*json)["metadata"]["resourceVersion"] != (*read)->metadata().resource_version()) {
+      ASSERT_LT(absl::Now(), deadline);
+      continue;
+    }
+    T from_json;
+    ASSERT_TRUE(JsonToMessage(json->dump(), &from_json).ok());
+    const auto left = MessageToJson("", "", **read);
+    const auto right = MessageToJson("", "", from_json);
+    ASSERT_TRUE(left.ok()) << left.status();
+    ASSERT_TRUE(right.ok()) << right.status();
+    EXPECT_EQ(Pruned(nlohmann::json::parse(*left)), Pruned(nlohmann::json::parse(*right)));
+    EXPECT_EQ(nlohmann::json::parse(*right)["metadata"]["labels"]["a"], "b");
+    break;
+  }
+  const auto gone = client->Of(resource).Delete(where, object.metadata().name(), {});
+  EXPECT_TRUE(gone.ok()) << gone.status();
+}
+
+TEST_F(RealClientTest, EveryTypeIsMadeByProtobufAndReadAlikeInBothEncodings) {
+  RealClient* const c = client_.get();
+  const std::string pod_spec =
+      R"({"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i",
+      "ports":[{"containerPort":80}],"resources":{"limits":{"cpu":"100m","memory":"1Gi"}},
+      "env":[{"name":"E","value":"v"}]}]}})";
+  ExpectBothEncodings(c, kConfigMaps, ns_, R"({"data":{"k":"v"},"binaryData":{"b":"AAEC"}})");
+  ExpectBothEncodings(c, kSecrets, ns_, R"({"type":"Opaque","data":{"k":"AAEC"}})");
+  ExpectBothEncodings(c, kServiceAccounts, ns_, "{}");
+  ExpectBothEncodings(c, kNamespaces, ns_, "{}");
+  ExpectBothEncodings(c, kNodes, ns_,
+                      R"({"spec":{"taints":[{"key":"k","value":"v","effect":"NoSchedule"}]}})");
+  ExpectBothEncodings(c, kPods, ns_, pod_spec);
+  ExpectBothEncodings(c, kPersistentVolumes, ns_,
+                      R"({"spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],
+                      "hostPath":{"path":"/tmp"}}})");
+  ExpectBothEncodings(c, kPersistentVolumeClaims, ns_,
+                      R"({"spec":{"accessModes":["ReadWriteOnce"],"storageClassName":"none",
+                      "resources":{"requests":{"storage":"1Gi"}}}})");
+  ExpectBothEncodings(
+      c, kCoreEvents, ns_,
+      absl::StrCat(R"({"involvedObject":{"kind":"Pod","name":"p","namespace":")", ns_,
+                   R"("},"reason":"R","message":"m","type":"Normal",
+                   "firstTimestamp":"2026-01-02T03:04:05Z","lastTimestamp":"2026-01-02T03:04:05Z",
+                   "count":2})"));
+  ExpectBothEncodings(
+      c, kEvents, ns_,
+      absl::StrCat(R"({"eventTime":"2026-01-02T03:04:05.000006Z","reportingController":"x/y",
+                   "reportingInstance":"z","action":"A","reason":"R","type":"Normal",
+                   "regarding":{"kind":"Pod","name":"p","namespace":")",
+                   ns_, R"("}})"));
+  ExpectBothEncodings(c, kLeases, ns_,
+                      R"({"spec":{"holderIdentity":"h","leaseDurationSeconds":5,
+                      "renewTime":"2026-01-02T03:04:05.000006Z"}})");
+  ExpectBothEncodings(
+      c, kDeployments, ns_,
+      absl::StrCat(R"({"spec":{"replicas":0,"selector":{"matchLabels":{"a":"b"}},"strategy":{
+                   "rollingUpdate":{"maxSurge":"25%","maxUnavailable":1}},"template":)",
+                   pod_spec, "}}"));
+  ExpectBothEncodings(
+      c, kDaemonSets, ns_,
+      absl::StrCat(R"({"spec":{"selector":{"matchLabels":{"a":"b"}},"template":)", pod_spec, "}}"));
+  ExpectBothEncodings(c, kPodDisruptionBudgets, ns_,
+                      R"({"spec":{"minAvailable":1,"selector":{"matchLabels":{"a":"b"}}}})");
+}
+
+TEST_F(RealClientTest, FieldsThatOurMessagesLackSurviveAnUpdateByProtobuf) {
+  const std::string path = absl::StrCat("/api/v1/namespaces/", ns_, "/pods");
+  const auto made = client_->Json("POST", path,
+                                  R"({"metadata":{"name":"p"},"spec":{"schedulerName":"nobody",
+      "containers":[{"name":"c","image":"i","tty":true,"stdin":true}],"shareProcessNamespace":true,
+      "hostAliases":[{"ip":"10.0.0.1","hostnames":["a","b"]}],
+      "dnsConfig":{"options":[{"name":"ndots","value":"3"}]},
+      "topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"z","whenUnsatisfiable":
+        "ScheduleAnyway","labelSelector":{"matchLabels":{"x":"y"}}}]}})");
+  ASSERT_TRUE(made.ok()) << made.status();
+  const auto read = client_->Of(kPods).Get(ns_, "p");
+  ASSERT_TRUE(read.ok()) << read.status();
+  core_v1::Pod pod = **read;
+  (*pod.mutable_metadata()->mutable_labels())["changed"] = "yes";
+  const auto updated = client_->Of(kPods).Update(pod);
+  ASSERT_TRUE(updated.ok()) << updated.status();
+  const auto after = client_->Json("GET", path + "/p");
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_EQ((*after)["metadata"]["labels"]["changed"], "yes");
+  EXPECT_EQ((*after)["spec"], (*made)["spec"]);
+  EXPECT_EQ((*after)["spec"]["hostAliases"][0]["hostnames"][1], "b");
+}
+
+TEST_F(RealClientTest, AListOf5000ComesInPagesAndByAWatchList) {
+  constexpr size_t kCount = 5000;
+  const absl::Status made = MakeMaps(kCount);
+  ASSERT_TRUE(made.ok()) << made;
+  // The controllers' own is there too.
+  ListOptions options;
+  options.field_selector = "metadata.name!=kube-root-ca.crt";
+  options.limit = 300;
+  const auto first = client_->Of(kConfigMaps).List(ns_, options);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->items.size(), 300u);
+  EXPECT_FALSE(first->continue_token.empty());
+  const auto all = client_->Of(kConfigMaps).ListAll(ns_, options);
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_EQ(all->items.size(), kCount);
+  for (const bool watch_list : {false, true}) {
+    InformerOptions<core_v1::ConfigMap> informer_options;
+    informer_options.scope.type = kConfigMaps.type();
+    informer_options.scope.ns = ns_;
+    informer_options.scope.field_selector = options.field_selector;
+    informer_options.list_watch.reflector.watch_list = watch_list;
+    const auto codec = MakeCodec<core_v1::ConfigMap>(kConfigMaps.type());
+    Informer<core_v1::ConfigMap> informer(
+        informer_options, codec.get(),
+        {client_->transport(), client_->strand(), 1, absl::nullopt, nullptr});
+    informer.Start();
+    const absl::Status synced = informer.AwaitSynced(kLong);
+    EXPECT_TRUE(synced.ok()) << synced;
+    EXPECT_EQ(informer.stats().objects, kCount);
+    // A watch list is a watch too; it needs no list.
+    EXPECT_EQ(informer.stats().failures, 0u) << informer.stats().failure;
+    informer.Stop();
+  }
+}
+
+TEST_F(RealClientTest, AVersionThatEtcdHasCompactedIsExpired) {
+  ASSERT_TRUE(MakeMaps(20).ok());
+  ListOptions paged;
+  paged.limit = 5;
+  const auto first = client_->Of(kConfigMaps).List(ns_, paged);
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_TRUE(client_->Of(kConfigMaps).Delete(ns_, "m-1", {}).ok());
+  ASSERT_TRUE(cluster_->CompactEtcd().ok());
+  // Else its memory of past states would answer.
+  cluster_->Kill(Part::kApiServer);
+  ASSERT_TRUE(cluster_->Restart(Part::kApiServer).ok());
+  ListOptions next = paged;
+  next.continue_token = first->continue_token;
+  const auto page = client_->Of(kConfigMaps).List(ns_, next);
+  EXPECT_TRUE(IsExpired(page.status())) << page.status();
+  EXPECT_EQ(HttpStatusOf(page.status()), 410);
+  ListOptions exact;
+  exact.resource_version = first->resource_version;
+  exact.resource_version_match = "Exact";
+  const auto old = client_->Of(kConfigMaps).List(ns_, exact);
+  EXPECT_TRUE(IsExpired(old.status())) << old.status();
+  const auto all = client_->Of(kConfigMaps).ListAll(ns_, paged);
+  ASSERT_TRUE(all.ok()) << all.status();
+}
+
+TEST_F(RealClientTest, ATokenIsReplacedUnderCallsAndADeletedAccountIsRefused) {
+  const auto token = [&](const std::string& account) {
+    authentication_v1::TokenRequestSpec spec;
+    spec.set_expiration_seconds(600);
+    const auto made =
+        Await<ObjectPtr<authentication_v1::TokenRequest>>(client_->strand(), [&](auto done) {
+          return RequestToken(client_->client(), ns_, account, spec, std::move(done));
+        });
+    EXPECT_TRUE(made.ok()) << made.status();
+    return made.ok() ? (*made)->status().token() : "";
+  };
+  const std::string path = absl::StrCat(::testing::TempDir(), "/", ns_, ".token");
+  const auto write = [&](const std::string& text) {
+    std::ofstream(path + ".new") << text;
+    EXPECT_EQ(rename((path + ".new").c_str(), path.c_str()), 0);
+  };
+  core_v1::ServiceAccount account;
+  account.mutable_metadata()->set_name("robot");
+  account.mutable_metadata()->set_namespace_(ns_);
+  ASSERT_TRUE(client_->Of(kServiceAccounts).Create(account).ok());
+  write(token("robot"));
+
+  ClientConfig config = config_;
+  GivenCredential given;
+  given.token.path = path;
+  config.credential = given;
+  RealClient robot(config);
+  const auto who = [&] {
+    return robot.Json("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+                      R"({"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"})");
+  };
+  std::atomic<bool> stop{false};
+  std::thread caller([&] {
+    while (!stop) {
+      const auto said = who();
+      EXPECT_TRUE(said.ok()) << said.status();
+      if (said.ok()) {
+        EXPECT_EQ((*said)["status"]["userInfo"]["username"],
+                  absl::StrCat("system:serviceaccount:", ns_, ":robot"));
+      }
+    }
+  });
+  for (int i = 0; i < 5; ++i) write(token("robot"));
+  stop = true;
+  caller.join();
+
+  ASSERT_TRUE(client_->Of(kServiceAccounts).Delete(ns_, "robot", {}).ok());
+  // The server remembers for 10 s that a token was good.
+  const absl::Time deadline = absl::Now() + kLong;
+  absl::Status refused;
+  while ((refused = who().status()).ok()) ASSERT_LT(absl::Now(), deadline);
+  EXPECT_EQ(HttpStatusOf(refused), 401) << refused;
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(status::Reason(refused), kUnauthorized);
+
+  // The same name, another uid: a new token, which is read since the old one was rejected.
+  ASSERT_TRUE(client_->Of(kServiceAccounts).Create(account).ok());
+  write(token("robot"));
+  const auto again = who();
+  EXPECT_TRUE(again.ok()) << again.status();
+}
+
+TEST_F(RealClientTest, ARefusalOfPriorityAndFairnessSaysOfWhichFlow) {
+  const std::string api = "/apis/flowcontrol.apiserver.k8s.io/v1/";
+  const auto level = client_->Json(
+      "POST", api + "prioritylevelconfigurations",
+      absl::StrCat(R"({"metadata":{"name":")", ns_,
+                   R"("},"spec":{"type":"Limited","limited":{"nominalConcurrencyShares":0,
+                   "lendablePercent":0,"borrowingLimitPercent":0,
+                   "limitResponse":{"type":"Reject"}}}})"));
+  ASSERT_TRUE(level.ok()) << level.status();
+  const auto schema = client_->Json(
+      "POST", api + "flowschemas",
+      absl::StrCat(R"({"metadata":{"name":")", ns_,
+                   R"("},"spec":{"matchingPrecedence":1,"priorityLevelConfiguration":{"name":")",
+                   ns_, R"("},"rules":[{"subjects":[{"kind":"User","user":{"name":")", ns_,
+                   R"("}}],"resourceRules":[{"verbs":["*"],"apiGroups":["*"],"resources":["*"],
+                   "namespaces":["*"],"clusterScope":true}]}]}})"));
+  ASSERT_TRUE(schema.ok()) << schema.status();
+  ClientConfig config = config_;
+  config.impersonation.user = ns_;
+  config.impersonation.groups = {"system:masters"};
+  ClientOptions options;
+  options.retry.max_attempts = 1;
+  RealClient shed(config, options);
+  const absl::Time deadline = absl::Now() + kLong;
+  absl::Status refused;
+  while ((refused = shed.Of(kConfigMaps).List(ns_, {}).status()).ok()) {
+    ASSERT_LT(absl::Now(), deadline);
+  }
+  EXPECT_TRUE(IsTooManyRequests(refused)) << refused;
+  EXPECT_GE(RetryAfter(refused).value_or(absl::ZeroDuration()), absl::Seconds(1));
+  const auto info = status::GetErrorInfo(refused);
+  ASSERT_TRUE(info.has_value());
+  EXPECT_EQ(info->metadata.at("flow_schema_uid"), (*schema)["metadata"]["uid"]);
+  EXPECT_EQ(info->metadata.at("priority_level_uid"), (*level)["metadata"]["uid"]);
+}
+
+}  // namespace
+}  // namespace capstan::kube::testing

@@ -11,6 +11,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
@@ -55,10 +56,10 @@ class Mutating final : public AdmissionHandler {
   void Review(AdmissionRequest request, Done done) override {
     AdmissionResponse response;
     response.allowed = true;
-    response.patch = absl::StrCat(
-        R"([{"op":"add","path":"/metadata/labels","value":{"seen-by":")", request.user.username,
-        R"("}},{"op":"add","path":"/data/uid","value":")", request.uid, R"("}])");
-    response.patch.replace(response.patch.find("system:"), 7, "system-");
+    response.patch =
+        absl::StrCat(R"([{"op":"add","path":"/metadata/labels","value":{"seen-by":")",
+                     absl::StrReplaceAll(request.user.username, {{":", "-"}}),
+                     R"("}},{"op":"add","path":"/data/uid","value":")", request.uid, R"("}])");
     done(std::move(response));
   }
 };

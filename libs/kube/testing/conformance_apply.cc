@@ -38,7 +38,8 @@ std::vector<ConformanceCase> ApplyCases() {
 {"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}
 > PATCH ${core}/configmaps/a?fieldManager=me apply
 {"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","uid":"other"}}
-= 409 Conflict
+= 422 Invalid
+? /details/causes/0/field "metadata.uid"
 )script"},
       {"ApplyAgainWritesNothing", false, R"script(
 > PATCH ${core}/configmaps/a?fieldManager=me apply

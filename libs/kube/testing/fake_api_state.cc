@@ -295,7 +295,6 @@ ApiOr<Written> FakeApiState::Patch(const FakeType& type, absl::string_view ns,
                                    Insert(type, ns, std::move(fresh), options, /*apply=*/true));
       return Written{std::move(created), true};
     }
-    if (auto error = CheckUid(type, *before, config); error.has_value()) return *error;
     const std::string version = Text(Find(config, {"metadata", "resourceVersion"}));
     if (!version.empty() && version != Text(Find(*before, {"metadata", "resourceVersion"}))) {
       return Modified(type.resource, name);

@@ -302,6 +302,9 @@ ApiOr<Written> FakeApiState::Patch(const FakeType& type, absl::string_view ns,
     Json live = *before;
     live["apiVersion"] = ApiVersion(type.resource);
     CAPSTAN_API_ASSIGN_OR_RETURN(Json merged, Apply(live, config, manager, options.force));
+    // Owned by no one, hence not merged; another one is refused as a change.
+    const std::string uid = Text(Find(config, {"metadata", "uid"}));
+    if (!uid.empty()) merged["metadata"]["uid"] = uid;
     return Replace(type, key, *before, std::move(merged), subresource, options, /*apply=*/true);
   }
   if (before == nullptr) return NotFound(type.resource, name);

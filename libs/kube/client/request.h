@@ -85,10 +85,10 @@ enum class Propagation { kDefault, kOrphan, kBackground, kForeground };
 struct DeleteOptions {
   // What it must be; without either, whatever has the name by then is deleted, and the call is made
   // once.
-  std::string uid;
-  std::string resource_version;
+  std::string uid{};
+  std::string resource_version{};
   // Of Pods; absent: as the object says. 0: at once, without waiting for the kubelet.
-  absl::optional<absl::Duration> grace_period;
+  absl::optional<absl::Duration> grace_period{};
   Propagation propagation = Propagation::kDefault;
   bool dry_run = false;
 };

@@ -1,6 +1,7 @@
 #ifndef CAPSTAN_LIBS_KUBE_CONFIG_ENVIRONMENT_H_
 #define CAPSTAN_LIBS_KUBE_CONFIG_ENVIRONMENT_H_
 
+#include <cstddef>
 #include <map>
 #include <string>
 
@@ -21,6 +22,19 @@ struct Environment {
     return it == variables.end() ? std::string() : it->second;
   }
 };
+
+// Of main's third parameter: `name=value` each, ended by null; the home is HOME.
+inline Environment EnvironmentOf(const char* const* variables) {
+  Environment environment;
+  for (; *variables != nullptr; ++variables) {
+    const std::string variable = *variables;
+    const size_t equals = variable.find('=');
+    if (equals == std::string::npos) continue;
+    environment.variables.emplace(variable.substr(0, equals), variable.substr(equals + 1));
+  }
+  environment.home = environment.Variable("HOME");
+  return environment;
+}
 
 }  // namespace capstan::kube
 

@@ -1,0 +1,38 @@
+// A client against a real control plane, beside client-go.
+#ifndef CAPSTAN_LIBS_KUBE_BENCH_CLUSTER_BENCH_H_
+#define CAPSTAN_LIBS_KUBE_BENCH_CLUSTER_BENCH_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "libs/kube/bench/figure.h"
+#include "nlohmann/json.hpp"
+
+namespace capstan::kube::bench {
+
+struct ClusterLoad {
+  int nodes = 7500;
+  int pods = 100000;
+  int binds = 5000;
+  int concurrency = 64;
+  int runs = 3;
+  // Of this program, which is run for each measurement of ours, and of client_go.
+  std::string self;
+  std::string client_go;
+  std::string kubeconfig;
+  std::string ns;
+};
+
+// Makes the objects, then follows them by turns.
+absl::StatusOr<std::vector<Figure>> BenchInformer(const ClusterLoad& load);
+// Creates Pods and binds them by turns.
+absl::StatusOr<std::vector<Figure>> BenchBind(const ClusterLoad& load);
+
+// What the other process does, as tools/testenv/client_go does: the same arguments, the same
+// answer.
+absl::StatusOr<nlohmann::json> RunClient(const std::vector<std::string>& arguments);
+
+}  // namespace capstan::kube::bench
+
+#endif  // CAPSTAN_LIBS_KUBE_BENCH_CLUSTER_BENCH_H_

@@ -33,6 +33,7 @@ GO = {
     "minio": ("github.com/minio/minio", "github.com/minio/minio"),
     "versitygw": ("github.com/versity/versitygw/cmd/versitygw", "github.com/versity/versitygw"),
     # Clients of others, for tests of what we serve, and servers that only tests start.
+    "client_go": (".", "k8s.io/client-go"),
     "go_spiffe": (".", "github.com/spiffe/go-spiffe/v2"),
     "otel_collector": (".", "go.opentelemetry.io/collector/otelcol"),
 }

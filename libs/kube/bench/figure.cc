@@ -17,12 +17,10 @@ double Percentile(std::vector<double> values, double share) {
 
 std::string ToLine(const Figure& figure) {
   const auto [least, greatest] = std::minmax_element(figure.values.begin(), figure.values.end());
-  nlohmann::ordered_json line = {{"name", figure.name},
-                                 {"value", Percentile(figure.values, 0.5)},
-                                 {"unit", figure.unit},
-                                 {"better", figure.lower_is_better ? "lower" : "higher"},
-                                 {"spread", {*least, *greatest}},
-                                 {"runs", figure.values.size()}};
+  nlohmann::ordered_json line = {
+      {"name", figure.name},           {"value", Percentile(figure.values, 0.5)},
+      {"unit", figure.unit},           {"better", figure.lower_is_better ? "lower" : "higher"},
+      {"spread", {*least, *greatest}}, {"runs", figure.values.size()}};
   if (figure.bar > 0) line["limit"] = figure.bar;
   line["conditions"] = figure.conditions;
   return line.dump() + "\n";

@@ -195,8 +195,8 @@ double CpuSeconds(const rusage& usage) {
 
 absl::StatusOr<std::vector<Figure>> BenchWebhook(const WebhookLoad& load) {
   const SystemClock clock;
-  const rpc::testing::TestAuthority authority("bench.example.org");
-  const rpc::Svid svid = SERVERSVID;
+  const rpc::TestAuthority authority("bench.example.org");
+  const rpc::Svid svid = authority.Issue("/svc/webhook");
   const ServerCertificate certificate = {rpc::CertificatesToPem(svid.chain), svid.key_pem};
   std::vector<double> p50;
   std::vector<double> p99;
@@ -211,7 +211,8 @@ absl::StatusOr<std::vector<Figure>> BenchWebhook(const WebhookLoad& load) {
     const bool heard = read(told[0], &port, sizeof port) == sizeof port && port != 0;
     close(told[0]);
     std::vector<double> took;
-    if (heard) took = Generator(port, ROOTS, load, &clock).Run();
+    if (heard)
+      took = Generator(port, rpc::CertificatesToPem({authority.root()}), load, &clock).Run();
     kill(server, SIGKILL);
     rusage usage{};
     wait4(server, nullptr, 0, &usage);

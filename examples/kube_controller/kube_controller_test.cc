@@ -1,6 +1,7 @@
 // The program against a real control plane, whose kubelets kwok plays.
 #include <stdio.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <string>

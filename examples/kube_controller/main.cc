@@ -13,7 +13,7 @@ int main(int /*argc*/, char** /*argv*/, char** variables) {
     if (!stop.HasBeenNotified()) stop.Notify();
   });
   const capstan::SystemClock clock;
-  const auto sink = capstan::log::MakeStderrSink(capstan::log::Format::kText);
+  const auto sink = capstan::log::MakeStderrSink(capstan::log::Format::kHuman);
   const capstan::log::Logger log("kube_controller", &clock, sink.get());
   const auto connection = capstan::kube::Connection::Open(capstan::kube::EnvironmentOf(variables),
                                                           {}, {.log = log}, &clock);

@@ -1,6 +1,7 @@
 #include "examples/kube_controller/pod_sets.h"
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -114,7 +115,7 @@ class PodSetsTest : public ::testing::Test {
                                      Json{{"spec", {{"replicas", replicas}}}}.dump(), {});
     ASSERT_TRUE(patched.ok()) << patched.status();
   }
-  std::vector<std::string> Names() {
+  std::vector<std::string> PodNames() {
     std::vector<std::string> names;
     for (const auto& pod : pods_->List()) names.push_back(pod->metadata().name());
     return names;
@@ -150,7 +151,7 @@ using Names = std::vector<std::string>;
 
 TEST_F(PodSetsTest, KeepsAsManyPodsAsTheSetSays) {
   Write(3);
-  ASSERT_TRUE(Await([&] { return this->Names() == Names{"web-0", "web-1", "web-2"}; }));
+  ASSERT_TRUE(Await([&] { return PodNames() == Names{"web-0", "web-1", "web-2"}; }));
   const auto pod = pods_->Get("default", "web-1");
   ASSERT_EQ(pod->metadata().owner_references_size(), 1);
   EXPECT_EQ(pod->metadata().owner_references(0).kind(), "PodSet");
@@ -161,12 +162,12 @@ TEST_F(PodSetsTest, KeepsAsManyPodsAsTheSetSays) {
   MakeReady("web-1");
   EXPECT_TRUE(Await([&] { return Ready() == 2; }));
   Write(1);
-  EXPECT_TRUE(Await([&] { return this->Names() == Names{"web-0"} && Ready() == 1; }));
+  EXPECT_TRUE(Await([&] { return PodNames() == Names{"web-0"} && Ready() == 1; }));
 }
 
 TEST_F(PodSetsTest, APodThatIsDeletedComesAgainAndAllGoWithTheSet) {
   Write(2);
-  ASSERT_TRUE(Await([&] { return this->Names() == Names{"web-0", "web-1"}; }));
+  ASSERT_TRUE(Await([&] { return PodNames() == Names{"web-0", "web-1"}; }));
   const std::string uid = pods_->Get("default", "web-0")->metadata().uid();
   ASSERT_TRUE(observer_->Calls(kube::kPods).Delete("default", "web-0", {.uid = uid}).ok());
   EXPECT_TRUE(Await([&] {
@@ -175,7 +176,7 @@ TEST_F(PodSetsTest, APodThatIsDeletedComesAgainAndAllGoWithTheSet) {
   }));
   const std::string set = sets_->Get("default", "web")->uid();
   ASSERT_TRUE(observer_->Calls(kPodSets).Delete("default", "web", {.uid = set}).ok());
-  EXPECT_TRUE(Await([&] { return this->Names().empty(); }));
+  EXPECT_TRUE(Await([&] { return PodNames().empty(); }));
 }
 
 }  // namespace

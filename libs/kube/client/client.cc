@@ -39,7 +39,6 @@ HttpRequest Client::Core::MakeHttp(const ApiRequest& request, absl::Duration tim
   http.method = request.method;
   http.target = request.target;
   http.headers = request.headers;
-  http.headers.push_back({"User-Agent", options.user_agent});
   http.body = request.body;
   http.timeout = timeout;
   return http;

@@ -37,7 +37,6 @@ struct ServerWarning {
 };
 
 struct ClientOptions {
-  std::string user_agent = "capstan";
   // Of one attempt, and of all with the waits between them.
   absl::Duration attempt_timeout = absl::Seconds(30);
   absl::Duration total_timeout = absl::Minutes(1);

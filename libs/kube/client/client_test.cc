@@ -76,7 +76,8 @@ TEST_F(ClientTest, GivesTheWholeBodyAndTheHeaders) {
   EXPECT_EQ((*result_)->body, "a body of more than one piece");
   EXPECT_EQ((*result_)->headers, (std::vector<HttpHeader>{{"X", "y"}}));
   ASSERT_EQ(transport_.requests.size(), 1u);
-  EXPECT_EQ(FindHeader(transport_.requests[0].headers, "User-Agent"), "capstan");
+  // The transport says who we are, and refuses a second opinion.
+  EXPECT_EQ(FindHeader(transport_.requests[0].headers, "User-Agent"), absl::nullopt);
   EXPECT_EQ(transport_.requests[0].timeout, absl::Seconds(30));
 }
 

@@ -56,7 +56,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const Environment& 
     for (const std::string& warning : config.warnings) options.log->Warning(warning);
   }
   CurlTransportOptions transport_options = TransportOptions(config);
-  transport_options.user_agent = options.client.user_agent;
+  transport_options.user_agent = options.user_agent;
   std::unique_ptr<CredentialSource> credentials = MakeCredentialSource(config, environment, clock);
   CAPSTAN_ASSIGN_OR_RETURN(
       std::unique_ptr<Transport> transport,

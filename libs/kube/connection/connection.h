@@ -40,6 +40,7 @@ inline constexpr char kInsecureServer[] = "KUBE_INSECURE_SERVER";
 
 struct ConnectionOptions {
   ClientOptions client{};
+  std::string user_agent = "capstan";
   // Allows what ClientConfig::insecure_skip_tls_verify asks for.
   bool allow_insecure = false;
   // Of the jitter of waits.

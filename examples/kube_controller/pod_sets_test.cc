@@ -78,8 +78,8 @@ class PodSetsTest : public ::testing::Test {
   }
   // Looks again at each change of what there is.
   bool Await(const std::function<bool()>& condition) {
-    const absl::Time deadline = absl::Now() + absl::Seconds(60);
-    while (absl::Now() < deadline) {
+    const BootTime deadline = clock_.Read().boot + absl::Seconds(50);
+    while (clock_.Read().boot < deadline) {
       int seen = 0;
       {
         absl::MutexLock lock(&mutex_);
@@ -88,7 +88,7 @@ class PodSetsTest : public ::testing::Test {
       if (condition()) return true;
       absl::MutexLock lock(&mutex_);
       const auto changed = [this, seen] { return changes_ != seen; };
-      mutex_.AwaitWithDeadline(absl::Condition(&changed), deadline);
+      mutex_.AwaitWithTimeout(absl::Condition(&changed), deadline - clock_.Read().boot);
     }
     return false;
   }

@@ -27,6 +27,7 @@ using kube::testing::Json;
 Json ToJson(const YAML::Node& node) {
   Json json;
   if (node.IsMap()) {
+    json = Json::object();
     for (const auto& entry : node) json[entry.first.as<std::string>()] = ToJson(entry.second);
   } else if (node.IsSequence()) {
     for (const auto& item : node) json.push_back(ToJson(item));

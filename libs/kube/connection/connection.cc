@@ -43,7 +43,7 @@ CurlTransportOptions TransportOptions(const ClientConfig& config) {
 
 absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const Environment& environment,
                                                              const LoadOptions& load,
-                                                             ConnectionOptions options,
+                                                             const ConnectionOptions& options,
                                                              const Clock* clock) {
   CAPSTAN_ASSIGN_OR_RETURN(const ClientConfig config, LoadClientConfig(environment, load));
   if (config.insecure_skip_tls_verify && !options.allow_insecure) {
@@ -62,16 +62,15 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const Environment& 
       std::unique_ptr<Transport> transport,
       MakeCurlTransport(std::move(transport_options), credentials.get(), clock));
   return std::unique_ptr<Connection>(new Connection(std::move(credentials), std::move(transport),
-                                                    std::move(options), config.namespace_name,
-                                                    clock));
+                                                    options, config.namespace_name, clock));
 }
 
-Connection::Connection(std::unique_ptr<Transport> transport, ConnectionOptions options,
+Connection::Connection(std::unique_ptr<Transport> transport, const ConnectionOptions& options,
                        const Clock* clock)
-    : Connection(nullptr, std::move(transport), std::move(options), "default", clock) {}
+    : Connection(nullptr, std::move(transport), options, "default", clock) {}
 
 Connection::Connection(std::unique_ptr<CredentialSource> credentials,
-                       std::unique_ptr<Transport> transport, ConnectionOptions options,
+                       std::unique_ptr<Transport> transport, const ConnectionOptions& options,
                        std::string ns, const Clock* clock)
     : ns_(std::move(ns)),
       credentials_(std::move(credentials)),

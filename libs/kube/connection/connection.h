@@ -60,10 +60,11 @@ class Connection {
   // kInsecureServer. `clock` must outlive the connection.
   static absl::StatusOr<std::unique_ptr<Connection>> Open(const Environment& environment,
                                                           const LoadOptions& load,
-                                                          ConnectionOptions options,
+                                                          const ConnectionOptions& options,
                                                           const Clock* clock);
   // Over a transport that is there.
-  Connection(std::unique_ptr<Transport> transport, ConnectionOptions options, const Clock* clock);
+  Connection(std::unique_ptr<Transport> transport, const ConnectionOptions& options,
+             const Clock* clock);
   // Stops the informers first. Not from one of its strands.
   ~Connection();
   Connection(const Connection&) = delete;
@@ -100,7 +101,7 @@ class Connection {
 
  private:
   Connection(std::unique_ptr<CredentialSource> credentials, std::unique_ptr<Transport> transport,
-             ConnectionOptions options, std::string ns, const Clock* clock);
+             const ConnectionOptions& options, std::string ns, const Clock* clock);
 
   const std::string ns_;
   const std::unique_ptr<CredentialSource> credentials_;

@@ -119,7 +119,8 @@ class Reconciler {
                   Predicate<T> predicate = nullptr) {
     Watch<T>(
         source,
-        [=, owner_references = std::move(owner_references)](const T& object) {
+        [owner_references = std::move(owner_references), group = std::move(group),
+         kind = std::move(kind), owner_has_namespace](const T& object) {
           std::vector<ObjectKey> keys;
           for (std::string& name : OwnersOfKind(owner_references(object), group, kind)) {
             const absl::string_view ns =

@@ -76,7 +76,7 @@ ApiError Modified(const ResourceType& type, absl::string_view name) {
 }
 
 ApiError Forbidden(const ResourceType& type, absl::string_view name, absl::string_view why,
-                   std::vector<Cause> causes) {
+                   const std::vector<Cause>& causes) {
   ApiError error{403, "Forbidden",
                  absl::StrCat(QualifiedResource(type), " \"", name, "\" is forbidden: ", why),
                  Details(type, name), ""};
@@ -89,7 +89,7 @@ ApiError BadRequest(absl::string_view message) {
 }
 
 ApiError Invalid(absl::string_view kind, absl::string_view group, absl::string_view name,
-                 std::vector<Cause> causes) {
+                 const std::vector<Cause>& causes) {
   std::vector<std::string> texts;
   for (const Cause& cause : causes) texts.push_back(absl::StrCat(cause.field, ": ", cause.message));
   const std::string all =
@@ -102,8 +102,9 @@ ApiError Invalid(absl::string_view kind, absl::string_view group, absl::string_v
           std::move(details), ""};
 }
 
-ApiError Invalid(const ResourceType& type, absl::string_view name, std::vector<Cause> causes) {
-  return Invalid(type.kind, type.group, name, std::move(causes));
+ApiError Invalid(const ResourceType& type, absl::string_view name,
+                 const std::vector<Cause>& causes) {
+  return Invalid(type.kind, type.group, name, causes);
 }
 
 ApiError Expired(absl::string_view message) {
@@ -111,7 +112,7 @@ ApiError Expired(absl::string_view message) {
 }
 
 ApiError TooManyRequests(absl::string_view message, absl::Duration retry_after,
-                         std::vector<Cause> causes) {
+                         const std::vector<Cause>& causes) {
   ApiError error{429, "TooManyRequests", std::string(message), Json::object(), ""};
   if (retry_after > absl::ZeroDuration())
     error.details["retryAfterSeconds"] = absl::ToInt64Seconds(retry_after);

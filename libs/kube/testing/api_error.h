@@ -49,17 +49,18 @@ ApiError Conflict(const ResourceType& type, absl::string_view name, absl::string
 // Of optimistic concurrency.
 ApiError Modified(const ResourceType& type, absl::string_view name);
 ApiError Forbidden(const ResourceType& type, absl::string_view name, absl::string_view why,
-                   std::vector<Cause> causes = {});
+                   const std::vector<Cause>& causes = {});
 ApiError BadRequest(absl::string_view message);
 // 422. `kind` is qualified, `Deployment.apps`; a cause's message begins with what is wrong.
 ApiError Invalid(absl::string_view kind, absl::string_view group, absl::string_view name,
-                 std::vector<Cause> causes);
-ApiError Invalid(const ResourceType& type, absl::string_view name, std::vector<Cause> causes);
+                 const std::vector<Cause>& causes);
+ApiError Invalid(const ResourceType& type, absl::string_view name,
+                 const std::vector<Cause>& causes);
 // 410, reason Expired.
 ApiError Expired(absl::string_view message);
 // Retry-After counts whole seconds; zero: without.
 ApiError TooManyRequests(absl::string_view message, absl::Duration retry_after,
-                         std::vector<Cause> causes = {});
+                         const std::vector<Cause>& causes = {});
 // 504: the revision has not come yet.
 ApiError TooLargeResourceVersion(int64_t asked, int64_t current);
 ApiError MethodNotSupported(absl::string_view verb, const ResourceType& type);

@@ -1,4 +1,4 @@
-// Command client_go does with client-go what //libs/kube/bench measures, in the way that its
+// Command client_go does with client-go what //integration/kube_bench measures, in the way that its
 // documentation advises: protobuf, shared informers, no rate limit of its own.
 //
 //	client_go informer KUBECONFIG            follows Nodes and Pods until it has them all

@@ -1,11 +1,11 @@
-#ifndef CAPSTAN_LIBS_KUBE_BENCH_WEBHOOK_BENCH_H_
-#define CAPSTAN_LIBS_KUBE_BENCH_WEBHOOK_BENCH_H_
+#ifndef CAPSTAN_INTEGRATION_KUBE_BENCH_WEBHOOK_BENCH_H_
+#define CAPSTAN_INTEGRATION_KUBE_BENCH_WEBHOOK_BENCH_H_
 
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "libs/kube/bench/figure.h"
+#include "integration/kube_bench/figure.h"
 
 namespace capstan::kube::bench {
 
@@ -23,4 +23,4 @@ absl::StatusOr<std::vector<Figure>> BenchWebhook(const WebhookLoad& load);
 
 }  // namespace capstan::kube::bench
 
-#endif  // CAPSTAN_LIBS_KUBE_BENCH_WEBHOOK_BENCH_H_
+#endif  // CAPSTAN_INTEGRATION_KUBE_BENCH_WEBHOOK_BENCH_H_

@@ -17,9 +17,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "libs/kube/bench/cluster_bench.h"
-#include "libs/kube/bench/figure.h"
-#include "libs/kube/bench/webhook_bench.h"
+#include "integration/kube_bench/cluster_bench.h"
+#include "integration/kube_bench/figure.h"
+#include "integration/kube_bench/webhook_bench.h"
 #include "tools/testenv/kubernetes_cluster.h"
 
 namespace {

@@ -1,5 +1,5 @@
-#ifndef CAPSTAN_LIBS_KUBE_BENCH_FIGURE_H_
-#define CAPSTAN_LIBS_KUBE_BENCH_FIGURE_H_
+#ifndef CAPSTAN_INTEGRATION_KUBE_BENCH_FIGURE_H_
+#define CAPSTAN_INTEGRATION_KUBE_BENCH_FIGURE_H_
 
 #include <string>
 #include <vector>
@@ -25,4 +25,4 @@ double Percentile(std::vector<double> values, double share);
 
 }  // namespace capstan::kube::bench
 
-#endif  // CAPSTAN_LIBS_KUBE_BENCH_FIGURE_H_
+#endif  // CAPSTAN_INTEGRATION_KUBE_BENCH_FIGURE_H_

@@ -1,12 +1,12 @@
 // A client against a real control plane, beside client-go.
-#ifndef CAPSTAN_LIBS_KUBE_BENCH_CLUSTER_BENCH_H_
-#define CAPSTAN_LIBS_KUBE_BENCH_CLUSTER_BENCH_H_
+#ifndef CAPSTAN_INTEGRATION_KUBE_BENCH_CLUSTER_BENCH_H_
+#define CAPSTAN_INTEGRATION_KUBE_BENCH_CLUSTER_BENCH_H_
 
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "libs/kube/bench/figure.h"
+#include "integration/kube_bench/figure.h"
 #include "nlohmann/json.hpp"
 
 namespace capstan::kube::bench {
@@ -35,4 +35,4 @@ absl::StatusOr<nlohmann::json> RunClient(const std::vector<std::string>& argumen
 
 }  // namespace capstan::kube::bench
 
-#endif  // CAPSTAN_LIBS_KUBE_BENCH_CLUSTER_BENCH_H_
+#endif  // CAPSTAN_INTEGRATION_KUBE_BENCH_CLUSTER_BENCH_H_

@@ -1,4 +1,4 @@
-#include "libs/kube/bench/webhook_bench.h"
+#include "integration/kube_bench/webhook_bench.h"
 
 #include <signal.h>
 #include <sys/prctl.h>

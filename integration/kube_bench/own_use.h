@@ -1,5 +1,5 @@
-#ifndef CAPSTAN_LIBS_KUBE_BENCH_OWN_USE_H_
-#define CAPSTAN_LIBS_KUBE_BENCH_OWN_USE_H_
+#ifndef CAPSTAN_INTEGRATION_KUBE_BENCH_OWN_USE_H_
+#define CAPSTAN_INTEGRATION_KUBE_BENCH_OWN_USE_H_
 
 #include <string>
 
@@ -28,4 +28,4 @@ double OwnMemory(const std::string& field);
 
 }  // namespace capstan::kube::bench
 
-#endif  // CAPSTAN_LIBS_KUBE_BENCH_OWN_USE_H_
+#endif  // CAPSTAN_INTEGRATION_KUBE_BENCH_OWN_USE_H_

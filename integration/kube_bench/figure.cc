@@ -1,4 +1,4 @@
-#include "libs/kube/bench/figure.h"
+#include "integration/kube_bench/figure.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "libs/kube/bench/cluster_bench.h"
+#include "integration/kube_bench/cluster_bench.h"
 
 #include <sys/wait.h>
 
@@ -17,7 +17,7 @@
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "libs/kube/bench/own_use.h"
+#include "integration/kube_bench/own_use.h"
 #include "libs/kube/client/client.h"
 #include "libs/kube/client/pod_calls.h"
 #include "libs/kube/client/typed_client.h"

@@ -1,8 +1,8 @@
-#include "libs/kube/bench/webhook_bench.h"
+#include "integration/kube_bench/webhook_bench.h"
 
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
-#include "libs/kube/bench/figure.h"
+#include "integration/kube_bench/figure.h"
 #include "nlohmann/json.hpp"
 
 namespace capstan::kube::bench {

@@ -1,4 +1,4 @@
-#include "libs/kube/bench/own_use.h"
+#include "integration/kube_bench/own_use.h"
 
 #include <sys/resource.h>
 

@@ -263,7 +263,7 @@ ApiOr<WriteOptions> FakeApiHttp::ReadWriteOptions(const Context& context,
                       "fieldValidation"});
   }
   options.strict = validation == "Strict";
-  if (!causes.empty()) return Invalid(options_kind, "meta.k8s.io", "", std::move(causes));
+  if (!causes.empty()) return Invalid(options_kind, "meta.k8s.io", "", causes);
   return options;
 }
 

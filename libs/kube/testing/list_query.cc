@@ -90,7 +90,7 @@ ApiOr<ListQuery> ParseListQuery(const HttpTarget& target) {
           kMatch, "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\""));
     }
   }
-  if (!causes.empty()) return Invalid("ListOptions", "meta.k8s.io", "", std::move(causes));
+  if (!causes.empty()) return Invalid("ListOptions", "meta.k8s.io", "", causes);
   if (!query.watch && !query.continue_token.empty() && !revision.empty() && revision != "0") {
     return BadRequest("specifying resource version is not allowed when using continue");
   }

@@ -289,7 +289,7 @@ absl::optional<ApiError> ValidateNew(const FakeType& type, const Json& object) {
     }
   }
   if (causes.empty()) return absl::nullopt;
-  return Invalid(type.resource, name, std::move(causes));
+  return Invalid(type.resource, name, causes);
 }
 
 absl::optional<ApiError> ValidateChange(const FakeType& type, const Json& before,
@@ -339,7 +339,7 @@ absl::optional<ApiError> ValidateChange(const FakeType& type, const Json& before
         InvalidValue("spec.selector", WriteJson(Find(after, {"spec", "selector"})), kImmutable));
   }
   if (causes.empty()) return absl::nullopt;
-  return Invalid(type.resource, Text(Member(metadata, "name")), std::move(causes));
+  return Invalid(type.resource, Text(Member(metadata, "name")), causes);
 }
 
 Json Admissible(const FakeType& type, const Json& before, Json submitted,

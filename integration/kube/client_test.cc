@@ -353,7 +353,7 @@ TEST_F(RealClientTest, ARefusalSaysOfWhichFlowTheCallWas) {
   while (said(refused = shed.Of(kConfigMaps).List(ns_, {}).status(), "flow_schema_uid") != flow) {
     ASSERT_LT(absl::Now(), deadline) << refused;
   }
-  EXPECT_EQ(said(refused, "priority_level_uid"), (*level)["metadata"]["uid"]);
+  EXPECT_EQ(said(refused, "priority_level_uid"), (*level)["metadata"]["uid"].get<std::string>());
 }
 
 }  // namespace

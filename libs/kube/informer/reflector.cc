@@ -18,7 +18,7 @@ ReflectorStep Reflector::Start(BootTime now) {
 
 ReflectorStep Reflector::Stop() {
   ReflectorStep step;
-  if (phase_ != Phase::kStopped) step.effects.push_back(CancelRequest{attempt_});
+  if (phase_ != Phase::kStopped) step.effects.emplace_back(CancelRequest{attempt_});
   phase_ = Phase::kStopped;
   ++attempt_;
   return step;
@@ -103,15 +103,15 @@ ReflectorStep Reflector::OnTimer(uint64_t attempt, BootTime now) {
     return step;
   }
   if (phase_ == Phase::kWatchListing && now - last_event_ < options_.grace) {
-    step.effects.push_back(SleepUntil{attempt_, last_event_ + options_.grace});
+    step.effects.emplace_back(SleepUntil{attempt_, last_event_ + options_.grace});
     return step;
   }
   if (phase_ == Phase::kWatching && now < deadline_) {
-    step.effects.push_back(SleepUntil{attempt_, deadline_});
+    step.effects.emplace_back(SleepUntil{attempt_, deadline_});
     return step;
   }
   // The stream hangs.
-  step.effects.push_back(CancelRequest{attempt_});
+  step.effects.emplace_back(CancelRequest{attempt_});
   if (phase_ == Phase::kWatchListing) watch_list_refused_ = true;
   GoOn(now, &step);
   return step;
@@ -121,7 +121,7 @@ void Reflector::Relist(bool whole, BootTime now, ReflectorStep* step) {
   phase_ = Phase::kListing;
   begun_ = now;
   first_page_ = true;
-  step->effects.push_back(ListPageRequest{++attempt_, whole ? 0 : options_.page_limit, ""});
+  step->effects.emplace_back(ListPageRequest{++attempt_, whole ? 0 : options_.page_limit, ""});
 }
 
 void Reflector::Watch(bool initial_events, BootTime now, ReflectorStep* step) {
@@ -133,7 +133,7 @@ void Reflector::Watch(bool initial_events, BootTime now, ReflectorStep* step) {
       ++attempt_, initial_events ? std::string() : resource_version_, initial_events, timeout});
   last_event_ = now;
   deadline_ = now + timeout + options_.grace;
-  step->effects.push_back(SleepUntil{attempt_, initial_events ? now + options_.grace : deadline_});
+  step->effects.emplace_back(SleepUntil{attempt_, initial_events ? now + options_.grace : deadline_});
 }
 
 void Reflector::GoOn(BootTime now, ReflectorStep* step) {
@@ -151,7 +151,7 @@ void Reflector::Retry(absl::optional<absl::Duration> retry_after, BootTime now,
   absl::Duration delay = random_->Between(ceiling / 2, ceiling + absl::Nanoseconds(1));
   delay = std::max(delay, std::min(retry_after.value_or(absl::ZeroDuration()), kMaxRetryAfter));
   phase_ = Phase::kWaiting;
-  step->effects.push_back(SleepUntil{++attempt_, now + delay});
+  step->effects.emplace_back(SleepUntil{++attempt_, now + delay});
 }
 
 }  // namespace capstan::kube

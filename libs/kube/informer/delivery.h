@@ -12,6 +12,7 @@
 #include "absl/types/optional.h"
 #include "libs/kube/informer/cache.h"
 #include "libs/kube/informer/change_queue.h"
+#include "libs/kube/informer/kept_object.h"
 #include "libs/strand/strand.h"
 
 namespace capstan::kube {
@@ -28,7 +29,7 @@ struct Handler {
 
 // Tells one handler of changes, on a strand of the handler's choice: a few of them each time, so
 // that others get their turn there. At most one task is posted at a time; what waits is merged by
-// object. Thread-safe; owned by a shared_ptr.
+// object, and decoded when its turn comes. Thread-safe; owned by a shared_ptr.
 template <typename T>
 class Delivery : public std::enable_shared_from_this<Delivery<T>> {
  public:
@@ -36,13 +37,13 @@ class Delivery : public std::enable_shared_from_this<Delivery<T>> {
       : handler_(std::move(handler)), strand_(strand->remote()) {}
 
   // False once it is stopped.
-  bool Push(const std::vector<CacheChange<T>>& changes) {
+  bool Push(const std::vector<CacheChange<KeptObject<T>>>& changes) {
     if (changes.empty()) return true;
     bool post = false;
     {
       absl::MutexLock lock(&mutex_);
       if (stopped_) return false;
-      for (const CacheChange<T>& change : changes) queue_.Push(change);
+      for (const CacheChange<KeptObject<T>>& change : changes) queue_.Push(change);
       post = Schedule();
     }
     if (post) Post();
@@ -88,6 +89,10 @@ class Delivery : public std::enable_shared_from_this<Delivery<T>> {
  private:
   static constexpr int kBatch = 32;
 
+  static std::shared_ptr<const T> Decode(const std::shared_ptr<const KeptObject<T>>& kept) {
+    return kept == nullptr ? nullptr : kept->Decode();
+  }
+
   bool Schedule() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (stopped_ || scheduled_) return false;
     scheduled_ = true;
@@ -107,7 +112,7 @@ class Delivery : public std::enable_shared_from_this<Delivery<T>> {
   // False if nothing is left to do; then a push posts again.
   bool RunOne() {
     absl::MutexLock gate(&gate_);
-    absl::optional<CacheChange<T>> change;
+    absl::optional<CacheChange<KeptObject<T>>> change;
     bool initial = false, synced = false;
     {
       absl::MutexLock lock(&mutex_);
@@ -123,7 +128,10 @@ class Delivery : public std::enable_shared_from_this<Delivery<T>> {
       }
     }
     if (synced && handler_.on_synced) handler_.on_synced();
-    if (change.has_value()) handler_.on_change(*change, initial);
+    if (change.has_value()) {
+      handler_.on_change(
+          {Decode(change->before), Decode(change->after), Decode(change->last_known)}, initial);
+    }
     return true;
   }
 
@@ -132,7 +140,7 @@ class Delivery : public std::enable_shared_from_this<Delivery<T>> {
   // Held while the handler runs.
   absl::Mutex gate_ ABSL_ACQUIRED_BEFORE(mutex_);
   mutable absl::Mutex mutex_;
-  ChangeQueue<T> queue_ ABSL_GUARDED_BY(mutex_);
+  ChangeQueue<KeptObject<T>> queue_ ABSL_GUARDED_BY(mutex_);
   bool scheduled_ ABSL_GUARDED_BY(mutex_) = false;
   bool marked_ ABSL_GUARDED_BY(mutex_) = false;
   bool told_ ABSL_GUARDED_BY(mutex_) = false;

@@ -20,9 +20,11 @@
 #include "libs/kube/informer/cache.h"
 #include "libs/kube/informer/delivery.h"
 #include "libs/kube/informer/informer_metrics.h"
+#include "libs/kube/informer/kept_object.h"
 #include "libs/kube/informer/list_watch_loop.h"
 #include "libs/kube/informer/list_watcher.h"
 #include "libs/kube/informer/object_key.h"
+#include "libs/kube/informer/object_packer.h"
 #include "libs/kube/informer/object_scope.h"
 #include "libs/kube/informer/own_writes.h"
 #include "libs/kube/objects/codec.h"
@@ -40,9 +42,12 @@ inline constexpr char kNotSynced[] = "KUBE_NOT_SYNCED";
 template <typename T>
 struct InformerOptions {
   ObjectScope scope;
-  // Run on the strand, and in Expect on the caller's thread; under no lock of the informer's.
+  // Filters and indexes run on the strand, and in Expect on the caller's thread; under no lock of
+  // the informer's.
   ObjectFilters<T> filters;
-  std::map<std::string, typename Cache<T>::IndexFunction> indexes;
+  std::map<std::string, IndexFunction<T>> indexes;
+  // See PackingOptions.
+  bool keep_decoded = false;
   ListWatchOptions list_watch;
   // `selected` and `filtered` follow from the scope and filters.
   OwnWritesOptions own_writes;
@@ -111,8 +116,9 @@ class Subscription {
 // The objects of a scope, kept as the API server shows them, for any number of readers and
 // handlers. Thread-safe.
 //
-//   - Get, List and ByIndex give immutable objects that may be kept. They take a shared lock and
-//     wait for no decoding, only for the application of an event or a whole list.
+//   - Get, List and ByIndex give immutable objects that may be kept. They take a shared lock, which
+//     waits for the application of an event or a whole list, and then decode what nobody has
+//     decoded, under no lock of the informer's.
 //   - Each handler has a queue and a strand: none waits for another, nor the watch for any. It is
 //     told of each object's states in order, none twice and none of the past; states between may be
 //     left out if it is slow, deletions of what it was told may not. Memory: ChangeQueue's bound.
@@ -121,9 +127,11 @@ class Subscription {
 //   - A server that is not reached, or refuses, empties nothing.
 //   - There is no resync: nothing is told again that has not changed.
 //
-// Memory beside the object itself, as cache_memory_test measures it at 100,000 objects: 22 bytes in
-// the cache (17 to 39, as full as its table is), at most 32 of make_shared and malloc, and 24 for
-// each index value. During a list its objects, staged, are there too, with their keys.
+// Memory, as cache_memory_test measures it at 100,000 objects: the object's encoding as protobuf, or
+// the decoded object where there is none (KeptObject); beside it 22 bytes in the cache (17 to 39, as
+// full as its table is), at most 270 of the kept object and malloc, 24 for each index and 80 for
+// each index value. What is decoded, some five times the encoding, is there as long as somebody has
+// it. During a list its objects, staged, are there too, with their keys.
 template <typename T>
 class Informer final : public AnyInformer, private ObjectSink<T> {
  public:
@@ -132,14 +140,17 @@ class Informer final : public AnyInformer, private ObjectSink<T> {
   // `codec` must outlive it.
   Informer(InformerOptions<T> options, const Codec<T>* codec, InformerDependencies dependencies)
       : scope_(options.scope),
-        filters_(options.filters),
-        indexes_(options.indexes),
+        index_names_(IndexNamesOf(options)),
         strand_(dependencies.strand),
         log_(std::move(dependencies.log)),
         metrics_(dependencies.metrics),
-        cache_({.indexes = std::move(options.indexes), .accepts = nullptr, .transform = nullptr}),
+        cache_({.indexes = CacheIndexesOf(options), .accepts = nullptr, .transform = nullptr}),
         own_writes_(OwnWritesOf(options)),
-        watcher_(std::move(options.scope), options.list_watch, std::move(options.filters), codec,
+        packer_({.filters = std::move(options.filters),
+                 .indexes = std::move(options.indexes),
+                 .keep_decoded = options.keep_decoded},
+                codec),
+        watcher_(std::move(options.scope), options.list_watch, &packer_, codec,
                  dependencies.transport, dependencies.strand, dependencies.seed, this) {}
   ~Informer() override { Stop(); }
 
@@ -171,9 +182,10 @@ class Informer final : public AnyInformer, private ObjectSink<T> {
     if (stopped_) {
       delivery->Stop();
     } else {
-      std::vector<CacheChange<T>> changes;
+      std::vector<CacheChange<Kept>> changes;
       changes.reserve(cache_.size());
-      for (Ref& object : cache_.List()) changes.push_back({nullptr, std::move(object), nullptr});
+      for (KeptRef& object : cache_.List())
+        changes.push_back({nullptr, std::move(object), nullptr});
       delivery->Push(changes);
       if (synced_) delivery->MarkSynced();
       deliveries_.push_back(delivery);
@@ -183,38 +195,37 @@ class Informer final : public AnyInformer, private ObjectSink<T> {
 
   // Null if it is not there.
   Ref Get(absl::string_view ns, absl::string_view name) const {
-    absl::ReaderMutexLock lock(&mutex_);
-    Ref cached = cache_.Get(ns, name);
-    if (own_writes_.size() == 0) return cached;
-    return own_writes_.Read({std::string(ns), std::string(name)}, std::move(cached), Now());
+    const KeptRef kept = GetKept(ns, name);
+    return kept == nullptr ? nullptr : kept->Decode();
   }
-  // By key.
+  // By key. All decoded at once: who does so often wants `keep_decoded`, or an index.
   std::vector<Ref> List() const {
-    absl::ReaderMutexLock lock(&mutex_);
-    return WithOwnWrites(cache_.List(), [](const T&) { return true; });
+    return Decode(WithOwnWrites([this]()
+                                    ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return cache_.List(); },
+                                [](const Kept&) { return true; }));
   }
   // Those of which the index gives `value`, by key. None if there is no such index.
   std::vector<Ref> ByIndex(absl::string_view index, absl::string_view value) const {
-    const auto function = indexes_.find(std::string(index));
-    if (function == indexes_.end()) return {};
-    absl::ReaderMutexLock lock(&mutex_);
-    return WithOwnWrites(cache_.ByIndex(index, value), [&](const T& object) {
-      const std::vector<std::string> values = function->second(object);
-      return std::find(values.begin(), values.end(), value) != values.end();
-    });
+    const auto found = std::find(index_names_.begin(), index_names_.end(), index);
+    if (found == index_names_.end()) return {};
+    const auto place = static_cast<size_t>(found - index_names_.begin());
+    return Decode(WithOwnWrites(
+        [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return cache_.ByIndex(index, value); },
+        [&](const Kept& object) {
+          const auto& values = object.index_values()[place];
+          return std::find(values.begin(), values.end(), value) != values.end();
+        }));
   }
 
   // The server has answered a create, update or patch, or a delete that waits for finalisers, with
   // `object`: what is read from now on is at least that. In the order of the writes, if there are
   // several of one object.
   void Expect(Ref object) {
-    const bool visible = !filters_.accepts || filters_.accepts(*object);
-    if (filters_.transform) object = filters_.transform(std::move(object));
+    const auto packed = packer_.Pack(std::move(object));
+    const Kept& kept = *packed.object;
     absl::MutexLock lock(&mutex_);
-    if (!scope_.ns.empty() && ObjectTraits<T>::Namespace(*object) != scope_.ns) return;
-    own_writes_.Expect(
-        object, visible,
-        cache_.Get(ObjectTraits<T>::Namespace(*object), ObjectTraits<T>::Name(*object)), Now());
+    if (!scope_.ns.empty() && kept.ns() != scope_.ns) return;
+    own_writes_.Expect(packed.object, packed.accepted, cache_.Get(kept.ns(), kept.name()), Now());
   }
   // The server has deleted the object of that uid at once.
   void ExpectGone(const ObjectKey& key, absl::string_view uid) {
@@ -254,6 +265,25 @@ class Informer final : public AnyInformer, private ObjectSink<T> {
   }
 
  private:
+  using Kept = KeptObject<T>;
+  using KeptRef = std::shared_ptr<const Kept>;
+
+  // As IndexValues are ordered.
+  static std::vector<std::string> IndexNamesOf(const InformerOptions<T>& options) {
+    std::vector<std::string> names;
+    for (const auto& [name, function] : options.indexes) names.push_back(name);
+    return names;
+  }
+  static std::map<std::string, typename Cache<Kept>::IndexFunction> CacheIndexesOf(
+      const InformerOptions<T>& options) {
+    std::map<std::string, typename Cache<Kept>::IndexFunction> indexes;
+    for (const auto& [name, function] : options.indexes) {
+      indexes[name] = [place = indexes.size()](const Kept& kept) {
+        return kept.index_values()[place];
+      };
+    }
+    return indexes;
+  }
   static OwnWritesOptions OwnWritesOf(const InformerOptions<T>& options) {
     OwnWritesOptions own = options.own_writes;
     own.selected = !options.scope.label_selector.empty() || !options.scope.field_selector.empty();
@@ -264,12 +294,27 @@ class Informer final : public AnyInformer, private ObjectSink<T> {
   BootTime Now() const { return strand_->clock().Read().boot; }
   bool SyncedOrStopped() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return synced_ || stopped_; }
 
-  // `cached` by key, with the names that own writes shadow put right; those that `belongs` are in.
-  template <typename Belongs>
-  std::vector<Ref> WithOwnWrites(std::vector<Ref> cached, const Belongs& belongs) const
-      ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+  KeptRef GetKept(absl::string_view ns, absl::string_view name) const {
+    absl::ReaderMutexLock lock(&mutex_);
+    KeptRef cached = cache_.Get(ns, name);
     if (own_writes_.size() == 0) return cached;
-    std::vector<Ref> merged;
+    return own_writes_.Read({std::string(ns), std::string(name)}, std::move(cached), Now());
+  }
+  static std::vector<Ref> Decode(const std::vector<KeptRef>& kept) {
+    std::vector<Ref> objects;
+    objects.reserve(kept.size());
+    for (const KeptRef& one : kept) objects.push_back(one->Decode());
+    return objects;
+  }
+
+  // What `read` gives, by key, with the names that own writes shadow put right; those that
+  // `belongs` are in.
+  template <typename Read, typename Belongs>
+  std::vector<KeptRef> WithOwnWrites(const Read& read, const Belongs& belongs) const {
+    absl::ReaderMutexLock lock(&mutex_);
+    std::vector<KeptRef> cached = read();
+    if (own_writes_.size() == 0) return cached;
+    std::vector<KeptRef> merged;
     merged.reserve(cached.size() + own_writes_.size());
     auto next = cached.begin();
     own_writes_.ReadAll(
@@ -277,7 +322,7 @@ class Informer final : public AnyInformer, private ObjectSink<T> {
           mutex_.AssertReaderHeld();
           return cache_.Get(key.ns, key.name);
         },
-        [&](const ObjectKey& key, Ref object) {
+        [&](const ObjectKey& key, KeptRef object) {
           while (next != cached.end() && KeyOf(**next) < key) merged.push_back(std::move(*next++));
           if (next != cached.end() && KeyOf(**next) == key) ++next;
           if (object != nullptr && belongs(*object)) merged.push_back(std::move(object));
@@ -298,9 +343,9 @@ class Informer final : public AnyInformer, private ObjectSink<T> {
     ++stats_.watches;
   }
 
-  void OnReplace(std::vector<Ref> objects) override {
+  void OnReplace(std::vector<KeptRef> objects) override {
     // Here, so that what the cache drops is destroyed under no lock.
-    std::vector<CacheChange<T>> changes;
+    std::vector<CacheChange<Kept>> changes;
     absl::Status recovered;
     size_t size = 0;
     {
@@ -324,14 +369,14 @@ class Informer final : public AnyInformer, private ObjectSink<T> {
     LogRecovery(recovered);
   }
 
-  void OnPut(Ref object) override {
+  void OnPut(KeptRef object) override {
     Apply([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       auto changes = cache_.Put(std::move(object));
       Tell(changes);
       return changes;
     });
   }
-  void OnRemove(Ref last, bool deleted) override {
+  void OnRemove(KeptRef last, bool deleted) override {
     Apply([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       auto changes = cache_.Remove(last);
       Tell(changes);
@@ -342,7 +387,7 @@ class Informer final : public AnyInformer, private ObjectSink<T> {
 
   template <typename Change>
   void Apply(const Change& change) {
-    std::vector<CacheChange<T>> changes;
+    std::vector<CacheChange<Kept>> changes;
     absl::Status recovered;
     const capstan::Now now = strand_->clock().Read();
     size_t size = 0;
@@ -362,8 +407,8 @@ class Informer final : public AnyInformer, private ObjectSink<T> {
     LogRecovery(recovered);
   }
 
-  void Tell(const std::vector<CacheChange<T>>& changes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    for (const CacheChange<T>& change : changes) own_writes_.OnChange(change);
+  void Tell(const std::vector<CacheChange<Kept>>& changes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    for (const CacheChange<Kept>& change : changes) own_writes_.OnChange(change);
     bool stopped = false;
     for (const auto& delivery : deliveries_) stopped |= !delivery->Push(changes);
     if (stopped) {
@@ -371,6 +416,11 @@ class Informer final : public AnyInformer, private ObjectSink<T> {
                                        [](const auto& delivery) { return delivery->stopped(); }),
                         deliveries_.end());
     }
+  }
+
+  bool WantsDecoded() override {
+    absl::ReaderMutexLock lock(&mutex_);
+    return !deliveries_.empty();
   }
 
   void OnFailure(const absl::Status& failure) override {
@@ -394,20 +444,21 @@ class Informer final : public AnyInformer, private ObjectSink<T> {
   }
 
   const ObjectScope scope_;
-  const ObjectFilters<T> filters_;
-  const std::map<std::string, typename Cache<T>::IndexFunction> indexes_;
+  const std::vector<std::string> index_names_;
   Strand* const strand_;
   const absl::optional<log::Logger> log_;
   InformerMetrics* const metrics_;
 
   // Before those of deliveries and strands.
   mutable absl::Mutex mutex_;
-  Cache<T> cache_ ABSL_GUARDED_BY(mutex_);
-  OwnWrites<T> own_writes_ ABSL_GUARDED_BY(mutex_);
+  Cache<Kept> cache_ ABSL_GUARDED_BY(mutex_);
+  OwnWrites<Kept> own_writes_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<Delivery<T>>> deliveries_ ABSL_GUARDED_BY(mutex_);
   InformerStats stats_ ABSL_GUARDED_BY(mutex_);
   bool synced_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  // Packs what comes on the strand, what is expected on any thread.
+  ObjectPacker<T> packer_;
   // Last: stops before what its calls use goes.
   ListWatcher<T> watcher_;
 };

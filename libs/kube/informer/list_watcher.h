@@ -2,7 +2,6 @@
 #define CAPSTAN_LIBS_KUBE_INFORMER_LIST_WATCHER_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,14 +11,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "libs/kube/informer/kept_object.h"
 #include "libs/kube/informer/list_watch_loop.h"
 #include "libs/kube/informer/object_key.h"
+#include "libs/kube/informer/object_packer.h"
 #include "libs/kube/informer/object_scope.h"
 #include "libs/kube/informer/reflector.h"
 #include "libs/kube/objects/codec.h"
-#include "libs/kube/objects/object_traits.h"
 #include "libs/kube/transport/transport.h"
 #include "libs/kube/watch/decoder.h"
+#include "libs/status/status_macros.h"
 #include "libs/strand/strand.h"
 
 namespace capstan::kube {
@@ -28,7 +29,7 @@ namespace capstan::kube {
 template <typename T>
 class ObjectSink {
  public:
-  using Ref = std::shared_ptr<const T>;
+  using Ref = std::shared_ptr<const KeptObject<T>>;
 
   virtual ~ObjectSink() = default;
 
@@ -41,30 +42,24 @@ class ObjectSink {
   // `last` is its last state: the server's last word (`deleted`), or one that is not accepted.
   virtual void OnRemove(Ref last, bool deleted) = 0;
   virtual void OnFailure(const absl::Status& status) = 0;
-};
-
-template <typename T>
-struct ObjectFilters {
-  // What it refuses is not there, whatever the server says. Null: everything is.
-  std::function<bool(const T&)> accepts;
-  // Called on each object that is accepted before it is kept, e.g. to drop fields. Must keep
-  // namespace, name, uid and resource version, and not give null. Null: objects stay as they are.
-  std::function<std::shared_ptr<const T>(std::shared_ptr<const T>)> transform;
+  // Whether what comes next will be asked for decoded.
+  virtual bool WantsDecoded() = 0;
 };
 
 // Follows the objects of a scope: decodes, filters and stages them, on the strand and under no lock
-// of its sink's. While a list is under way its objects are held beside those of the sink.
+// of its sink's. While a list is under way its objects are held beside those of the sink. An object
+// that cannot be decoded fails its page or event.
 //
 // All that is passed by pointer must outlive it. Start and Stop as of ListWatchLoop.
 template <typename T>
 class ListWatcher final : private ObjectIntake {
  public:
-  using Ref = std::shared_ptr<const T>;
+  using Ref = std::shared_ptr<const KeptObject<T>>;
 
-  ListWatcher(ObjectScope scope, const ListWatchOptions& options, ObjectFilters<T> filters,
+  ListWatcher(ObjectScope scope, const ListWatchOptions& options, ObjectPacker<T>* packer,
               const Codec<T>* codec, Transport* transport, Strand* strand, uint64_t seed,
               ObjectSink<T>* sink)
-      : filters_(std::move(filters)),
+      : packer_(packer),
         codec_(codec),
         sink_(sink),
         loop_(std::move(scope), codec->encoding(), options, transport, strand, seed, this) {}
@@ -79,30 +74,24 @@ class ListWatcher final : private ObjectIntake {
     bool deleted = false;
   };
 
-  Taken Filter(Ref object, bool deleted) const {
-    const bool gone = deleted || (filters_.accepts && !filters_.accepts(*object));
-    if (filters_.transform) object = filters_.transform(std::move(object));
-    return {std::move(object), gone, deleted};
-  }
-
   absl::StatusOr<PageEnd> TakePage(absl::string_view body) override {
     taken_.clear();
-    auto page = codec_->ParseList(body);
-    if (!page.ok()) return page.status();
-    taken_.reserve(page->items.size());
-    for (Ref& object : page->items) {
-      Taken taken = Filter(std::move(object), /*deleted=*/false);
-      if (!taken.gone) taken_.push_back(std::move(taken));
+    CAPSTAN_ASSIGN_OR_RETURN(EncodedList list, codec_->SplitList(body));
+    taken_.reserve(list.items.size());
+    for (const absl::string_view item : list.items) {
+      CAPSTAN_ASSIGN_OR_RETURN(auto packed, packer_->Pack(item, {}));
+      if (packed.accepted) taken_.push_back({std::move(packed.object)});
     }
-    return PageEnd{std::move(page->resource_version), std::move(page->continue_token)};
+    return PageEnd{std::move(list.resource_version), std::move(list.continue_token)};
   }
 
   absl::StatusOr<std::string> TakeEvent(watch::EventType type, absl::string_view text) override {
     taken_.clear();
-    auto object = codec_->ParseObject(text);
-    if (!object.ok()) return object.status();
-    std::string resource_version(ObjectTraits<T>::ResourceVersion(**object));
-    taken_.push_back(Filter(*std::move(object), type == watch::EventType::kDeleted));
+    CAPSTAN_ASSIGN_OR_RETURN(
+        auto packed, packer_->Pack(text, {.wanted = sink_->WantsDecoded(), .refused_too = true}));
+    std::string resource_version(packed.object->resource_version());
+    const bool deleted = type == watch::EventType::kDeleted;
+    taken_.push_back({std::move(packed.object), deleted || !packed.accepted, deleted});
     return resource_version;
   }
 
@@ -161,7 +150,7 @@ class ListWatcher final : private ObjectIntake {
   void OnWatchBegun() override { sink_->OnWatchBegun(); }
   void OnFailure(const absl::Status& status) override { sink_->OnFailure(status); }
 
-  const ObjectFilters<T> filters_;
+  ObjectPacker<T>* const packer_;
   const Codec<T>* const codec_;
   ObjectSink<T>* const sink_;
   std::vector<Taken> taken_;

@@ -28,7 +28,7 @@ class ToldOrder {
     ++changes_;
     const auto found = told_.find(key);
     const Ref before = found == told_.end() ? nullptr : found->second;
-    if (before != change.before) Fail(key, "its before is not what was told last");
+    if (!IsSame(before, change.before)) Fail(key, "its before is not what was told last");
     if (change.after == nullptr) {
       if (before == nullptr) Fail(key, "gone without having been there");
       told_.erase(key);
@@ -61,6 +61,10 @@ class ToldOrder {
   }
 
  private:
+  // The same state of it, though perhaps decoded anew.
+  static bool IsSame(const Ref& a, const Ref& b) {
+    return a == b || (a != nullptr && b != nullptr && Cache<Toy>::IsSame(*a, *b));
+  }
   void Fail(const ObjectKey& key, const char* what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (failure_.empty()) failure_ = absl::StrCat(key.ToString(), ": ", what);
   }

@@ -7,8 +7,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "libs/kube/objects/json_object.h"
 #include "libs/kube/transport/transport_error.h"
 #include "libs/status/error.h"
+#include "libs/status/status_macros.h"
 #include "nlohmann/json.hpp"
 
 namespace capstan::kube {
@@ -78,18 +80,23 @@ absl::StatusOr<std::shared_ptr<const Toy>> ToyCodec::ParseObject(absl::string_vi
   return std::make_shared<const Toy>(*std::move(toy));
 }
 
-absl::StatusOr<ListPage<Toy>> ToyCodec::ParseList(absl::string_view body) const {
-  const json parsed = json::parse(body.begin(), body.end(), nullptr, false);
-  if (parsed.is_discarded() || !parsed.contains("items")) return Malformed();
-  ListPage<Toy> page;
-  for (const json& item : parsed["items"]) {
-    absl::optional<Toy> toy = FromJson(item);
-    if (!toy.has_value()) return Malformed();
-    page.items.push_back(std::make_shared<const Toy>(*std::move(toy)));
-  }
-  page.resource_version = parsed["metadata"].value("resourceVersion", "");
-  page.continue_token = parsed["metadata"].value("continue", "");
-  return page;
+absl::StatusOr<EncodedList> ToyCodec::SplitList(absl::string_view body) const {
+  CAPSTAN_ASSIGN_OR_RETURN(JsonList list, SplitJsonList(body));
+  return EncodedList{std::move(list.items), std::move(list.head.resource_version),
+                     std::move(list.head.continue_token), list.head.remaining};
+}
+
+absl::optional<ObjectNames> ToyCodec::FindNames(absl::string_view object) const {
+  if (!compact_) return absl::nullopt;
+  // What the server writes has neither blanks nor escapes.
+  const auto find = [&](absl::string_view field) {
+    const std::string begin = absl::StrCat("\"", field, "\":\"");
+    const size_t at = object.find(begin);
+    if (at == absl::string_view::npos) return absl::string_view();
+    const absl::string_view rest = object.substr(at + begin.size());
+    return rest.substr(0, rest.find('"'));
+  };
+  return ObjectNames{find("namespace"), find("name"), find("uid"), find("resourceVersion")};
 }
 
 std::string ToyCodec::Write(const Toy& object) const { return ToJson(object).dump(); }

@@ -48,13 +48,20 @@ ResourceType ToyType();
 
 class ToyCodec final : public Codec<Toy> {
  public:
+  // Whether informers are to keep Toys encoded.
+  explicit ToyCodec(bool compact = true) : compact_(compact) {}
+
   Encoding encoding() const override { return Encoding::kJson; }
   absl::StatusOr<std::shared_ptr<const Toy>> ParseObject(absl::string_view object) const override;
   absl::StatusOr<std::shared_ptr<const Toy>> ParseBody(absl::string_view body) const override {
     return ParseObject(body);
   }
-  absl::StatusOr<ListPage<Toy>> ParseList(absl::string_view body) const override;
+  absl::StatusOr<EncodedList> SplitList(absl::string_view body) const override;
+  absl::optional<ObjectNames> FindNames(absl::string_view object) const override;
   std::string Write(const Toy& object) const override;
+
+ private:
+  const bool compact_;
 };
 
 // An API server that has Toys and lists and watches them, slowly and in pieces, with the faults of

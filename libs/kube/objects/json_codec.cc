@@ -48,22 +48,14 @@ absl::StatusOr<std::shared_ptr<const DynamicObject>> JsonCodec::ParseBody(
   return ParseObject(body);
 }
 
-absl::StatusOr<ListPage<DynamicObject>> JsonCodec::ParseList(absl::string_view body) const {
+absl::StatusOr<EncodedList> JsonCodec::SplitList(absl::string_view body) const {
   CAPSTAN_ASSIGN_OR_RETURN(JsonList list, SplitJsonList(body));
   // A custom resource may name its lists as it likes, by custom alone they end so.
   if (!absl::EndsWith(list.head.kind, "List") || list.head.api_version != api_version_) {
     return ObjectMalformed(absl::StrCat("it is no list of ", api_version_, " ", kind_));
   }
-  ListPage<DynamicObject> page;
-  page.resource_version = std::move(list.head.resource_version);
-  page.continue_token = std::move(list.head.continue_token);
-  page.remaining = list.head.remaining;
-  page.items.reserve(list.items.size());
-  for (const absl::string_view item : list.items) {
-    CAPSTAN_ASSIGN_OR_RETURN(std::shared_ptr<const DynamicObject> parsed, ParseObject(item));
-    page.items.push_back(std::move(parsed));
-  }
-  return page;
+  return EncodedList{std::move(list.items), std::move(list.head.resource_version),
+                     std::move(list.head.continue_token), list.head.remaining};
 }
 
 std::string JsonCodec::Write(const DynamicObject& object) const {

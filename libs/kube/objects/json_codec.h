@@ -25,7 +25,7 @@ class JsonCodec final : public Codec<DynamicObject> {
       absl::string_view object) const override;
   absl::StatusOr<std::shared_ptr<const DynamicObject>> ParseBody(
       absl::string_view body) const override;
-  absl::StatusOr<ListPage<DynamicObject>> ParseList(absl::string_view body) const override;
+  absl::StatusOr<EncodedList> SplitList(absl::string_view body) const override;
   // With the type, if the object says none.
   std::string Write(const DynamicObject& object) const override;
 

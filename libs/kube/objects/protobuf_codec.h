@@ -7,9 +7,11 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "libs/kube/objects/codec.h"
 #include "libs/kube/objects/encoding.h"
 #include "libs/kube/objects/object_error.h"
@@ -30,11 +32,20 @@ class ProtobufCodec final : public Codec<T> {
 
   absl::StatusOr<std::shared_ptr<const T>> ParseObject(absl::string_view object) const override {
     auto parsed = std::make_shared<T>();
-    if (object.size() > static_cast<size_t>(std::numeric_limits<int>::max()) ||
-        !parsed->ParseFromArray(object.data(), static_cast<int>(object.size()))) {
+    CAPSTAN_RETURN_IF_ERROR(ParseInto(object, parsed.get()));
+    return parsed;
+  }
+
+  absl::Status ParseInto(absl::string_view text, T* object) const override {
+    if (text.size() > static_cast<size_t>(std::numeric_limits<int>::max()) ||
+        !object->ParseFromArray(text.data(), static_cast<int>(text.size()))) {
       return ObjectMalformed(absl::StrCat("its message is no ", kind_));
     }
-    return parsed;
+    return absl::OkStatus();
+  }
+
+  absl::optional<ObjectNames> FindNames(absl::string_view object) const override {
+    return FindProtobufNames(object);
   }
 
   absl::StatusOr<std::shared_ptr<const T>> ParseBody(absl::string_view body) const override {
@@ -42,19 +53,9 @@ class ProtobufCodec final : public Codec<T> {
     return ParseObject(raw);
   }
 
-  absl::StatusOr<ListPage<T>> ParseList(absl::string_view body) const override {
+  absl::StatusOr<EncodedList> SplitList(absl::string_view body) const override {
     CAPSTAN_ASSIGN_OR_RETURN(const absl::string_view raw, Open(body, list_kind_));
-    CAPSTAN_ASSIGN_OR_RETURN(ProtobufList list, ParseProtobufList(raw));
-    ListPage<T> page;
-    page.resource_version = std::move(list.resource_version);
-    page.continue_token = std::move(list.continue_token);
-    page.remaining = list.remaining;
-    page.items.reserve(list.items.size());
-    for (const absl::string_view item : list.items) {
-      CAPSTAN_ASSIGN_OR_RETURN(std::shared_ptr<const T> parsed, ParseObject(item));
-      page.items.push_back(std::move(parsed));
-    }
-    return page;
+    return ParseProtobufList(raw);
   }
 
   std::string Write(const T& object) const override {

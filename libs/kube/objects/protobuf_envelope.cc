@@ -85,8 +85,8 @@ absl::StatusOr<ProtobufEnvelope> ParseProtobufEnvelope(absl::string_view body) {
   return ProtobufEnvelope{type_meta[0], type_meta[1], unknown[1]};
 }
 
-absl::StatusOr<ProtobufList> ParseProtobufList(absl::string_view raw) {
-  ProtobufList list;
+absl::StatusOr<EncodedList> ParseProtobufList(absl::string_view raw) {
+  EncodedList list;
   ListMeta metadata;
   bool metadata_ok = true;
   CAPSTAN_RETURN_IF_ERROR(ForEachField(raw, [&](int number, absl::string_view value) {
@@ -101,6 +101,21 @@ absl::StatusOr<ProtobufList> ParseProtobufList(absl::string_view raw) {
   list.continue_token = metadata.continue_();
   if (metadata.has_remaining_item_count()) list.remaining = metadata.remaining_item_count();
   return list;
+}
+
+absl::optional<ObjectNames> FindProtobufNames(absl::string_view object) {
+  absl::string_view metadata;
+  int pieces = 0;
+  const absl::Status read = ForEachField(object, [&](int number, absl::string_view value) {
+    if (number != 1) return;
+    metadata = value;
+    ++pieces;
+  });
+  if (!read.ok() || pieces != 1) return absl::nullopt;
+  // name, generateName, namespace, selfLink, uid, resourceVersion.
+  absl::string_view fields[6];
+  if (!ReadFields(metadata, fields).ok()) return absl::nullopt;
+  return ObjectNames{fields[2], fields[0], fields[4], fields[5]};
 }
 
 std::string WriteProtobufEnvelope(absl::string_view api_version, absl::string_view kind,

@@ -129,9 +129,9 @@ class Subscription {
 //
 // Memory, as cache_memory_test measures it at 100,000 objects: the object's encoding as protobuf, or
 // the decoded object where there is none (KeptObject); beside it 22 bytes in the cache (17 to 39, as
-// full as its table is), at most 270 of the kept object and malloc, 24 for each index and 80 for
-// each index value. What is decoded, some five times the encoding, is there as long as somebody has
-// it. During a list its objects, staged, are there too, with their keys.
+// full as its table is), at most 224 of the kept object and malloc, and at most 160 for each index
+// value. What is decoded, some five times the encoding, is there as long as somebody has it. During
+// a list its objects, staged, are there too, with their keys.
 template <typename T>
 class Informer final : public AnyInformer, private ObjectSink<T> {
  public:

@@ -283,7 +283,7 @@ TEST(InformerPropertyTest, HandlersNeverGoBackAndEndAtTheServersState) {
     ToyApiServer server(seed, absl::Milliseconds(1 + random.Below(400)), &strand);
     server.set_watch_list(random.OneIn(2));
     server.set_faults(true);
-    ToyCodec codec;
+    const ToyCodec codec(/*compact=*/seed % 3 != 0);
     InformerOptions<Toy> options = Options();
     options.list_watch.reflector.page_limit = static_cast<int64_t>(random.Below(4));
     Informer<Toy> informer(options, &codec, {&server, &strand, seed, absl::nullopt, nullptr});

@@ -50,6 +50,9 @@ absl::optional<absl::Duration> RetryAfter(const std::vector<HttpHeader>& headers
   return absl::Seconds(seconds);
 }
 
+// Of a watch, beside what the decoder holds; one piece of the transport's more.
+constexpr size_t kMaxUndecodedBytes = 256 << 10;
+
 struct Failure {
   RequestEnd end = RequestEnd::kFailed;
   absl::optional<absl::Duration> retry_after;
@@ -126,13 +129,7 @@ class ListWatchLoop::State : public std::enable_shared_from_this<State> {
 
     bool OnBytes(absl::string_view bytes) override {
       if (failed_) return false;
-      if (is_watch_) {
-        Post([bytes = std::string(bytes)](State* state, uint64_t attempt) {
-          state->mutex_.AssertHeld();
-          state->OnWatchBytes(attempt, bytes);
-        });
-        return false;
-      }
+      if (is_watch_) return OnWatchBytes(bytes);
       if (bytes.size() > max_list_bytes_ - body_.size()) {
         Fail({RequestEnd::kFailed, absl::nullopt,
               status::Error(absl::StatusCode::kResourceExhausted, kListTooLarge,
@@ -161,6 +158,14 @@ class ListWatchLoop::State : public std::enable_shared_from_this<State> {
       }
     }
 
+    // What has come of a watch and was not decoded; `resume` if the transport waits for that.
+    std::string TakeWatchBytes(bool* resume) {
+      absl::MutexLock lock(&inbox_mutex_);
+      posted_ = false;
+      *resume = std::exchange(full_, false);
+      return std::exchange(inbox_, {});
+    }
+
     const std::string& what() const { return what_; }
     absl::Status Refused(int code) const {
       std::string advice = "it is tried again";
@@ -176,6 +181,23 @@ class ListWatchLoop::State : public std::enable_shared_from_this<State> {
     std::unique_ptr<Call> call;
 
    private:
+    bool OnWatchBytes(absl::string_view bytes) {
+      bool post = false;
+      bool full = false;
+      {
+        absl::MutexLock lock(&inbox_mutex_);
+        inbox_.append(bytes.data(), bytes.size());
+        full_ = full = inbox_.size() >= kMaxUndecodedBytes;
+        post = !std::exchange(posted_, true);
+      }
+      if (post) {
+        Post([](State* state, uint64_t attempt) {
+          state->mutex_.AssertHeld();
+          state->OnWatchBytes(attempt);
+        });
+      }
+      return !full;
+    }
     void Fail(Failure failure) {
       failed_ = true;
       Post([failure = std::move(failure)](State* state, uint64_t attempt) {
@@ -202,6 +224,13 @@ class ListWatchLoop::State : public std::enable_shared_from_this<State> {
     std::string body_;
     // Told already; what else comes counts no more.
     bool failed_ = false;
+    // Of a watch: taken by the strand as it comes to it, so that a fast stream costs it one turn for
+    // many pieces.
+    absl::Mutex inbox_mutex_;
+    std::string inbox_ ABSL_GUARDED_BY(inbox_mutex_);
+    // The strand will look into it.
+    bool posted_ ABSL_GUARDED_BY(inbox_mutex_) = false;
+    bool full_ ABSL_GUARDED_BY(inbox_mutex_) = false;
   };
 
   template <typename Function>
@@ -228,10 +257,10 @@ class ListWatchLoop::State : public std::enable_shared_from_this<State> {
     CarryOut(reflector_.OnPage(attempt, page->resource_version, page->continue_token, Now()));
   }
 
-  void OnWatchBytes(uint64_t attempt, absl::string_view bytes)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  void OnWatchBytes(uint64_t attempt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!IsCurrent(attempt)) return;
-    exchange_->decoder->Append(bytes);
+    bool resume = false;
+    exchange_->decoder->Append(exchange_->TakeWatchBytes(&resume));
     while (IsCurrent(attempt)) {
       auto event = exchange_->decoder->Next();
       if (!event.ok()) {
@@ -240,7 +269,7 @@ class ListWatchLoop::State : public std::enable_shared_from_this<State> {
         return;
       }
       if (!event->has_value()) {
-        exchange_->call->Resume();
+        if (resume) exchange_->call->Resume();
         return;
       }
       OnEvent(attempt, **event);

@@ -66,8 +66,8 @@ class ObjectIntake {
 };
 
 // Lists and watches `scope` until it is stopped. Work, decoding too, is done on the strand; calls
-// of the transport wait for it (at most one piece of a watch and one page are in memory beside what
-// the intake keeps). All that is passed by pointer must outlive it.
+// of the transport wait for it (at most 256 KiB and a piece of a watch, and one page, are in memory
+// beside what the intake keeps). All that is passed by pointer must outlive it.
 //
 // Errors of HTTP and of streams: 410 and ERROR events of it are kExpired; 400 and 422 are
 // kInvalid; all else, also what cannot be decoded, is kFailed and told to the intake.

@@ -133,7 +133,8 @@ void Reflector::Watch(bool initial_events, BootTime now, ReflectorStep* step) {
       ++attempt_, initial_events ? std::string() : resource_version_, initial_events, timeout});
   last_event_ = now;
   deadline_ = now + timeout + options_.grace;
-  step->effects.emplace_back(SleepUntil{attempt_, initial_events ? now + options_.grace : deadline_});
+  step->effects.emplace_back(
+      SleepUntil{attempt_, initial_events ? now + options_.grace : deadline_});
 }
 
 void Reflector::GoOn(BootTime now, ReflectorStep* step) {

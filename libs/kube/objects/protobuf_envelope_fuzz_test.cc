@@ -33,6 +33,13 @@ void Check(absl::string_view body) {
   const ProtobufCodec<core_v1::Pod> codec(kPods.type());
   const auto pod = codec.ParseBody(body);
   if (pod.ok()) {
+    const auto names = FindProtobufNames(envelope->raw);
+    if (names.has_value()) {
+      fuzzing::Require(names->ns == (*pod)->metadata().namespace_());
+      fuzzing::Require(names->name == (*pod)->metadata().name());
+      fuzzing::Require(names->uid == (*pod)->metadata().uid());
+      fuzzing::Require(names->resource_version == (*pod)->metadata().resource_version());
+    }
     const std::string written = codec.Write(**pod);
     const auto again = codec.ParseBody(written);
     fuzzing::Require(again.ok() && codec.Write(**again) == written);

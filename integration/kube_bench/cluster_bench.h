@@ -2,12 +2,13 @@
 #ifndef CAPSTAN_INTEGRATION_KUBE_BENCH_CLUSTER_BENCH_H_
 #define CAPSTAN_INTEGRATION_KUBE_BENCH_CLUSTER_BENCH_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "integration/kube_bench/figure.h"
-#include "nlohmann/json.hpp"
 
 namespace capstan::kube::bench {
 
@@ -15,6 +16,7 @@ struct ClusterLoad {
   int nodes = 7500;
   int pods = 100000;
   int binds = 5000;
+  int events = 10000;
   int concurrency = 64;
   int runs = 3;
   // Of this program, which is run for each measurement of ours, and of client_go.
@@ -29,9 +31,11 @@ absl::StatusOr<std::vector<Figure>> BenchInformer(const ClusterLoad& load);
 // Creates Pods and binds them by turns.
 absl::StatusOr<std::vector<Figure>> BenchBind(const ClusterLoad& load);
 
-// What the other process does, as tools/testenv/client_go does: the same arguments, the same
-// answer.
-absl::StatusOr<nlohmann::json> RunClient(const std::vector<std::string>& arguments);
+// Follows Pods that are changed, by turns.
+absl::StatusOr<std::vector<Figure>> BenchEvents(const ClusterLoad& load);
+// Follows Pods while `restart_server` kills the API server and returns once it answers again.
+absl::StatusOr<std::vector<Figure>> BenchReconnect(
+    const ClusterLoad& load, const std::function<absl::Status()>& restart_server);
 
 }  // namespace capstan::kube::bench
 

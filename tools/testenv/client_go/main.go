@@ -4,8 +4,13 @@
 //	client_go informer KUBECONFIG            follows Nodes and Pods until it has them all
 //	client_go bind KUBECONFIG NAMESPACE PREFIX COUNT CONCURRENCY NODE
 //	    creates COUNT Pods PREFIX-<i>, then binds each to NODE
+//	client_go events KUBECONFIG NAMESPACE ROUND COUNT
+//	    follows Pods until a handler has seen COUNT of them with the annotation round=ROUND
+//	client_go await KUBECONFIG NAMESPACE NAME
+//	    follows Pods until a handler sees NAME
 //
-// Prints one line of JSON: seconds of wall and CPU time, and its resident memory in bytes.
+// Prints one line of JSON: seconds of wall and CPU time, and its resident memory in bytes; the last
+// two print {"synced":true} before, and await the second of the wall clock at which it saw it.
 package main
 
 import (
@@ -24,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -164,9 +170,77 @@ func bind(client kubernetes.Interface, args []string) (map[string]float64, error
 	return told, nil
 }
 
+// Follows Pods, says so once it has them, and returns when seen says that a Pod is the last.
+func followUntil(client kubernetes.Interface, seen func(*corev1.Pod) bool, synced func()) error {
+	done := make(chan struct{})
+	var once sync.Once
+	look := func(object any) {
+		if pod, ok := object.(*corev1.Pod); ok && seen(pod) {
+			once.Do(func() { close(done) })
+		}
+	}
+	stop := make(chan struct{})
+	defer close(stop)
+	factory := informers.NewSharedInformerFactory(client, 0)
+	pods := factory.Core().V1().Pods().Informer()
+	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    look,
+		UpdateFunc: func(_, object any) { look(object) },
+	}); err != nil {
+		return err
+	}
+	factory.Start(stop)
+	factory.WaitForCacheSync(stop)
+	synced()
+	if err := json.NewEncoder(os.Stdout).Encode(map[string]bool{"synced": true}); err != nil {
+		return err
+	}
+	select {
+	case <-done:
+		return nil
+	case <-time.After(5 * time.Minute):
+		return fmt.Errorf("what it waits for has not come in 5 min")
+	}
+}
+
+func events(client kubernetes.Interface, args []string) (map[string]float64, error) {
+	namespace, round := args[0], args[1]
+	count, err := strconv.Atoi(args[2])
+	if err != nil {
+		return nil, err
+	}
+	told := map[string]float64{"count": float64(count)}
+	var start use
+	bytes := 0
+	err = followUntil(client, func(pod *corev1.Pod) bool {
+		if pod.Namespace != namespace || pod.Annotations["round"] != round {
+			return false
+		}
+		bytes += len(pod.Spec.NodeName) + len(pod.Status.Phase)
+		count--
+		return count == 0
+	}, func() { start = now() })
+	if err != nil {
+		return nil, err
+	}
+	start.since("events", told)
+	told["read_bytes"] = float64(bytes)
+	return told, nil
+}
+
+func await(client kubernetes.Interface, args []string) (map[string]float64, error) {
+	err := followUntil(client, func(pod *corev1.Pod) bool {
+		return pod.Namespace == args[0] && pod.Name == args[1]
+	}, func() {})
+	if err != nil {
+		return nil, err
+	}
+	return map[string]float64{"seen_at_s": float64(time.Now().UnixNano()) / 1e9}, nil
+}
+
 func run() error {
 	if len(os.Args) < 3 {
-		return fmt.Errorf("usage: client_go informer|bind KUBECONFIG …")
+		return fmt.Errorf("usage: client_go informer|bind|events|await KUBECONFIG …")
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", os.Args[2])
 	if err != nil {
@@ -185,6 +259,10 @@ func run() error {
 		told, err = informer(client)
 	case os.Args[1] == "bind" && len(os.Args) == 8:
 		told, err = bind(client, os.Args[3:])
+	case os.Args[1] == "events" && len(os.Args) == 6:
+		told, err = events(client, os.Args[3:])
+	case os.Args[1] == "await" && len(os.Args) == 5:
+		told, err = await(client, os.Args[3:])
 	default:
 		err = fmt.Errorf("no such command: %v", os.Args[1:])
 	}

@@ -85,7 +85,7 @@ absl::Status FollowUntil(Connection* connection,
   CAPSTAN_ASSIGN_OR_RETURN(auto* const pods, connection->Follow(kPods));
   absl::Mutex mutex;
   bool done ABSL_GUARDED_BY(mutex) = false;
-  const auto subscription = pods->AddHandler(connection->client()->strand(),
+  const auto subscription = pods->AddHandler(connection->informer_strand(),
                                              {[&](const CacheChange<core_v1::Pod>& change, bool) {
                                                 if (change.after == nullptr || !seen(*change.after))
                                                   return;

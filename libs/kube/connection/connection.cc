@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "libs/kube/config/make_credential_source.h"
-#include "libs/kube/transport/curl_transport.h"
+#include "libs/kube/transport/make_transport.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 
@@ -58,9 +58,8 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const Environment& 
   CurlTransportOptions transport_options = TransportOptions(config);
   transport_options.user_agent = options.user_agent;
   std::unique_ptr<CredentialSource> credentials = MakeCredentialSource(config, environment, clock);
-  CAPSTAN_ASSIGN_OR_RETURN(
-      std::unique_ptr<Transport> transport,
-      MakeCurlTransport(std::move(transport_options), credentials.get(), clock));
+  CAPSTAN_ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport,
+                           MakeTransport(std::move(transport_options), credentials.get(), clock));
   return std::unique_ptr<Connection>(new Connection(std::move(credentials), std::move(transport),
                                                     options, config.namespace_name, clock));
 }

@@ -56,7 +56,7 @@ struct ConnectionOptions {
 // reconcilers are stopped, blocking calls have returned. Thread-safe.
 class Connection {
  public:
-  // Blocks on files. Errors are those of LoadClientConfig and MakeCurlTransport, and
+  // Blocks on files. Errors are those of LoadClientConfig and MakeTransport, and
   // kInsecureServer. `clock` must outlive the connection.
   static absl::StatusOr<std::unique_ptr<Connection>> Open(const Environment& environment,
                                                           const LoadOptions& load,

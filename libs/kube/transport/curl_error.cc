@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "libs/kube/transport/tls_alert.h"
 #include "libs/kube/transport/transport_error.h"
 #include "libs/status/error.h"
 
@@ -22,26 +23,15 @@ uint32_t OpensslCode(absl::string_view detail) {
   return code;
 }
 
-// Whether the server's alert says that it does not take our certificate, or misses one. TLS 1.3
-// tells it after the handshake, when the request is under way already.
+// Whether the server says that it does not take our certificate. TLS 1.3 tells it after the
+// handshake, when the request is under way already.
 bool CertificateRefused(absl::string_view detail) {
   const uint32_t code = OpensslCode(detail);
-  // ERR_LIB_SSL (20), whose reasons from 1000 on are the alerts of RFC 8446, section 6.
+  // ERR_LIB_SSL (20), whose reasons from 1000 on are alerts.
   constexpr uint32_t kSslLibrary = 20;
-  if (code >> 23 != kSslLibrary) return false;
-  switch ((code & 0x7FFFFF) - 1000) {
-    case 42:   // bad_certificate
-    case 43:   // unsupported_certificate
-    case 44:   // certificate_revoked
-    case 45:   // certificate_expired
-    case 46:   // certificate_unknown
-    case 48:   // unknown_ca
-    case 49:   // access_denied
-    case 116:  // certificate_required
-      return true;
-    default:
-      return false;
-  }
+  constexpr int kAlerts = 1000;
+  return code >> 23 == kSslLibrary &&
+         RefusesCertificate(static_cast<int>(code & 0x7FFFFF) - kAlerts);
 }
 
 bool TlsFailed(const CurlOutcome& outcome) {

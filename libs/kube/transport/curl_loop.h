@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "curl/curl.h"
+#include "libs/kube/transport/call_loop.h"
 #include "libs/kube/transport/curl_exchange.h"
 #include "libs/kube/transport/delivery.h"
 #include "libs/time/clock.h"
@@ -26,24 +27,21 @@
 namespace capstan::kube {
 
 // Shared by the transport, its calls and the credentials' answers, which may outlive the thread.
-class CurlLoop : public std::enable_shared_from_this<CurlLoop> {
+class CurlLoop final : public CallLoop, public std::enable_shared_from_this<CurlLoop> {
  public:
   CurlLoop(CurlSetup setup, const Clock* clock);
-  ~CurlLoop();
+  ~CurlLoop() override;
   CurlLoop(const CurlLoop&) = delete;
   CurlLoop& operator=(const CurlLoop&) = delete;
 
   // Starts the thread. INTERNAL if libcurl does not.
   absl::Status Run();
-  // Ends all calls and the thread.
-  void Stop();
 
-  // From any thread; after Stop, without effect. Takes a call that CheckRequest has passed, or that
-  // ends with `refusal`.
   void Start(uint64_t id, HttpRequest request, std::shared_ptr<Delivery> delivery,
-             absl::Status refusal);
-  void Resume(uint64_t id);
-  void Forget(uint64_t id);
+             absl::Status refusal) override;
+  void Resume(uint64_t id) override;
+  void Forget(uint64_t id) override;
+  void Stop() override;
 
  private:
   using Task = std::function<void()>;

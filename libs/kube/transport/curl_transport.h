@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "libs/kube/transport/call_loop.h"
 #include "libs/kube/transport/credential_source.h"
 #include "libs/kube/transport/curl_options.h"
 #include "libs/kube/transport/transport.h"
@@ -34,6 +35,11 @@ namespace capstan::kube {
 absl::StatusOr<std::unique_ptr<Transport>> MakeCurlTransport(CurlTransportOptions options,
                                                              CredentialSource* credentials,
                                                              const Clock* clock);
+
+// The same as a loop that runs, for a transport that hands calls over to it.
+absl::StatusOr<std::shared_ptr<CallLoop>> RunCurlLoop(CurlTransportOptions options,
+                                                      CredentialSource* credentials,
+                                                      const Clock* clock);
 
 }  // namespace capstan::kube
 

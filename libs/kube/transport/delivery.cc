@@ -123,11 +123,13 @@ bool Delivery::Resume() {
   return true;
 }
 
-void Delivery::Cancel() {
+bool Delivery::Cancel() {
   absl::MutexLock lock(&mutex_);
   cancelled_ = true;
-  if (running_ && thread_ == std::this_thread::get_id()) return;
-  mutex_.Await(absl::Condition(+[](bool* running) { return !*running; }, &running_));
+  if (!running_ || thread_ != std::this_thread::get_id()) {
+    mutex_.Await(absl::Condition(+[](bool* running) { return !*running; }, &running_));
+  }
+  return !ended_;
 }
 
 }  // namespace capstan::kube

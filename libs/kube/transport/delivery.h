@@ -43,7 +43,9 @@ class Delivery {
   // From any thread. True: call Drain on the transport's.
   bool Resume();
   // No method of the handler runs once it has returned, unless it is the handler who calls it.
-  void Cancel();
+  // False: the end had been told or was being told, after which the transport drops the call by
+  // itself.
+  bool Cancel();
 
  private:
   // False: the handler is not to be called.

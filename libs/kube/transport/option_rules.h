@@ -1,0 +1,24 @@
+#ifndef CAPSTAN_LIBS_KUBE_TRANSPORT_OPTION_RULES_H_
+#define CAPSTAN_LIBS_KUBE_TRANSPORT_OPTION_RULES_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libs/kube/transport/curl_options.h"
+#include "libs/kube/transport/endpoint.h"
+
+namespace capstan::kube {
+
+// The server of `options`. INVALID_ARGUMENT if any of them is wrong.
+absl::StatusOr<Endpoint> CheckOptions(const CurlTransportOptions& options);
+
+// Whether they ask for what only the transport over libcurl has: http://, a proxy, gzip.
+bool NeedsLibcurl(const CurlTransportOptions& options, const Endpoint& endpoint);
+
+// What the server is called in requests: host and port, less the port that is usual for https.
+std::string HostHeader(const Endpoint& endpoint);
+
+}  // namespace capstan::kube
+
+#endif  // CAPSTAN_LIBS_KUBE_TRANSPORT_OPTION_RULES_H_

@@ -365,9 +365,11 @@ void H2Loop::ServeConnections() {
     Bury(connection, forsaken);
   };
   do {
+    pools_.TakeClosed(bury);
     pools_.Dispatch();
+    // A stream that is reset leaves its place to who waits.
     pools_.ForEach([](H2Connection& connection) { connection.Flush(); });
-  } while (pools_.TakeClosed(bury));
+  } while (pools_.Due());
 }
 
 void H2Loop::EndAll() {

@@ -81,9 +81,8 @@ void H2Pools::Dispatch(H2Pool& pool) {
   }
 }
 
-bool H2Pools::TakeClosed(
+void H2Pools::TakeClosed(
     const std::function<void(const H2Connection&, const std::vector<uint64_t>& forsaken)>& bury) {
-  bool any = false;
   for (const auto& pool : pools_) {
     auto& all = pool->connections;
     const auto closed = std::stable_partition(
@@ -93,7 +92,6 @@ bool H2Pools::TakeClosed(
                                                           std::make_move_iterator(all.end()));
     all.erase(closed, all.end());
     for (const auto& connection : gone) {
-      any = true;
       std::vector<uint64_t> forsaken;
       if (!connection->opened()) {
         pool->next_dial = setup_->now + kRedial;
@@ -106,7 +104,16 @@ bool H2Pools::TakeClosed(
       bury(*connection, forsaken);
     }
   }
-  return any;
+}
+
+bool H2Pools::Due() const {
+  return std::any_of(pools_.begin(), pools_.end(), [](const std::unique_ptr<H2Pool>& pool) {
+    return std::any_of(pool->connections.begin(), pool->connections.end(),
+                       [&pool](const std::unique_ptr<H2Connection>& connection) {
+                         return connection->closed() ||
+                                (!pool->waiting.empty() && connection->HasPlace());
+                       });
+  });
 }
 
 std::vector<uint64_t> H2Pools::TakeWaiting() {

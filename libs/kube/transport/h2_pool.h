@@ -45,9 +45,12 @@ class H2Pools {
   // Gives places away, and dials for who gets none.
   void Dispatch();
   // Takes out the connections that have closed and hands each to `bury`, with the calls that waited
-  // for nothing else, if it was never open: they are in no queue any more. False: there were none.
-  bool TakeClosed(
+  // for nothing else, if it was never open: they are in no queue any more. Before Dispatch, which
+  // would dial anew for those.
+  void TakeClosed(
       const std::function<void(const H2Connection&, const std::vector<uint64_t>& forsaken)>& bury);
+  // Whether there is anything to do for these two.
+  bool Due() const;
   // All that wait; they are in no queue any more.
   std::vector<uint64_t> TakeWaiting();
   // When Dispatch wants to be called again, if nothing happens before.

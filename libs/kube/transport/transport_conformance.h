@@ -23,6 +23,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "libs/kube/transport/testing/one_exchange.h"
 #include "libs/kube/transport/testing/recording_handler.h"
 #include "libs/kube/transport/testing/scripted_exchange.h"
 #include "libs/kube/transport/transport.h"
@@ -38,35 +39,6 @@ inline std::string NumberedBytes(size_t size) {
   bytes.resize(size);
   return bytes;
 }
-
-inline HttpRequest RequestOf(std::string target) {
-  HttpRequest request;
-  request.target = std::move(target);
-  request.timeout = absl::Minutes(1);
-  return request;
-}
-
-// Hands the requests of a test over to it, one at a time.
-class OneExchange {
- public:
-  Script script() {
-    return [this](std::shared_ptr<ScriptedExchange> exchange) {
-      absl::MutexLock lock(&mutex_);
-      exchange_ = std::move(exchange);
-    };
-  }
-  std::shared_ptr<ScriptedExchange> Await() {
-    absl::MutexLock lock(&mutex_);
-    const auto come = [this]()
-                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return exchange_ != nullptr; };
-    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&come), absl::Seconds(20)));
-    return std::move(exchange_);
-  }
-
- private:
-  absl::Mutex mutex_;
-  std::shared_ptr<ScriptedExchange> exchange_ ABSL_GUARDED_BY(mutex_);
-};
 
 // Resumes a call each time its handler has wanted no more, to its end. The hooks are its own.
 class SlowHandler {

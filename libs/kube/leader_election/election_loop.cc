@@ -110,16 +110,17 @@ class ElectionLoop::State : public std::enable_shared_from_this<State> {
   }
 
   void Log(const LeaseStep& step) {
-    const bool is_new = !step.failure.ok() &&
-                        (step.failure.code() != failure_.code() ||
-                         status::Reason(step.failure) != status::Reason(failure_));
+    const bool is_new =
+        !step.failure.ok() && (step.failure.code() != failure_.code() ||
+                               status::Reason(step.failure) != status::Reason(failure_));
     if (!step.failure.ok()) failure_ = step.failure;
     if (step.started.has_value()) failure_ = absl::OkStatus();
     if (!log_.has_value()) return;
     if (step.stopped.has_value()) {
       log_->Warning("leads no more", {{"lease", name_}, {"why", *step.stopped}});
     }
-    if (is_new) log_->Warning("leader election failed", {{"lease", name_}, {"error", step.failure}});
+    if (is_new)
+      log_->Warning("leader election failed", {{"lease", name_}, {"error", step.failure}});
     if (step.new_leader.has_value()) {
       log_->Info("new leader", {{"lease", name_}, {"leader", *step.new_leader}});
     }

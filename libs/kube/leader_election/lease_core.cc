@@ -173,9 +173,9 @@ void LeaseCore::Observe(std::shared_ptr<const Lease> lease, BootTime now, LeaseS
   const std::string& holder = lease_->spec().holder_identity();
   if (!IsOwn()) may_hold_ = false;
   if (leading() && !IsOwn()) {
-    EndBelief(holder.empty() ? "the Lease was released"
-                             : absl::StrCat("the Lease is held by ", holder),
-              step);
+    EndBelief(
+        holder.empty() ? "the Lease was released" : absl::StrCat("the Lease is held by ", holder),
+        step);
   }
   if (holder != reported_leader_) {
     reported_leader_ = holder;
@@ -246,7 +246,8 @@ void LeaseCore::RetryLater(const absl::optional<Flight>& flight, BootTime now) {
     const BootTime sent = flight.has_value() ? flight->sent : now;
     next_try_ = std::max(now, sent + options_.retry_period);
   } else {
-    next_try_ = now + random_->Between(options_.retry_period, options_.retry_period * (1 + kJitter));
+    next_try_ =
+        now + random_->Between(options_.retry_period, options_.retry_period * (1 + kJitter));
   }
 }
 

@@ -35,8 +35,8 @@ class LeaseCoreTest : public ::testing::Test {
   LeaseStep Answer(Lease lease, absl::Duration since) {
     if (lease.metadata().uid().empty()) lease.mutable_metadata()->set_uid("uid-1");
     lease.mutable_metadata()->set_resource_version(std::to_string(++version_));
-    return Take(core_->OnAnswer(call_.attempt, std::make_shared<const Lease>(std::move(lease)),
-                               At(since)));
+    return Take(
+        core_->OnAnswer(call_.attempt, std::make_shared<const Lease>(std::move(lease)), At(since)));
   }
   LeaseStep Fail(absl::StatusCode code, absl::string_view reason, absl::Duration since) {
     return Take(core_->OnAnswer(call_.attempt, status::Error(code, reason, "x"), At(since)));

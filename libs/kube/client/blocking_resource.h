@@ -11,6 +11,7 @@
 #include "libs/kube/client/request.h"
 #include "libs/kube/client/typed_client.h"
 #include "libs/kube/objects/codec.h"
+#include "libs/kube/objects/resources.h"
 
 namespace capstan::kube {
 
@@ -58,12 +59,34 @@ class BlockingResource {
       return resource_.DeleteCollection(ns, list, options, std::move(done));
     });
   }
+  absl::StatusOr<ObjectPtr<autoscaling_v1::Scale>> GetScale(absl::string_view ns,
+                                                            absl::string_view name) const {
+    return AwaitScale([&](auto done) { return resource_.GetScale(ns, name, std::move(done)); });
+  }
+  absl::StatusOr<ObjectPtr<autoscaling_v1::Scale>> UpdateScale(
+      const autoscaling_v1::Scale& scale, const WriteOptions& options = {}) const {
+    return AwaitScale(
+        [&](auto done) { return resource_.UpdateScale(scale, options, std::move(done)); });
+  }
+  absl::StatusOr<ObjectPtr<autoscaling_v1::Scale>> PatchScale(absl::string_view ns,
+                                                              absl::string_view name,
+                                                              PatchType patch_type,
+                                                              const std::string& patch,
+                                                              const PatchOptions& options) const {
+    return AwaitScale([&](auto done) {
+      return resource_.PatchScale(ns, name, patch_type, patch, options, std::move(done));
+    });
+  }
 
  private:
   Strand* strand() const { return resource_.client()->strand(); }
   template <typename Start>
   absl::StatusOr<ObjectPtr<T>> AwaitObject(Start start) const {
     return Await<ObjectPtr<T>>(strand(), std::move(start));
+  }
+  template <typename Start>
+  absl::StatusOr<ObjectPtr<autoscaling_v1::Scale>> AwaitScale(Start start) const {
+    return Await<ObjectPtr<autoscaling_v1::Scale>>(strand(), std::move(start));
   }
   template <typename Start>
   absl::StatusOr<ListPage<T>> AwaitPage(Start start) const {

@@ -23,6 +23,7 @@
 #include "libs/kube/objects/protobuf_codec.h"
 #include "libs/kube/objects/resource_type.h"
 #include "libs/kube/objects/resources.h"
+#include "libs/kube/objects/scale_codec.h"
 
 namespace capstan::kube {
 
@@ -150,27 +151,51 @@ class Resource {
                           std::move(done));
   }
 
-  // Only of built-in types.
+  // Of what has the subresource, also custom resources. Errors: those of Get and Update, and for a
+  // custom resource that does not say how many it wants, kServerFailed of a read.
   std::unique_ptr<PendingCall> GetScale(absl::string_view ns, absl::string_view name,
                                         DoneWith<ObjectPtr<autoscaling_v1::Scale>> done) const {
+    const ScaleCodec codec = MakeScaleCodec();
     return StartObject<autoscaling_v1::Scale>(
-        client_, GetRequest(type_, ns, name, Encoding::kProtobuf, "scale"),
-        MakeCodec<autoscaling_v1::Scale>(kScales.type()), std::move(done));
+        client_, GetRequest(type_, ns, name, codec->encoding(), "scale"), codec, std::move(done));
   }
   std::unique_ptr<PendingCall> UpdateScale(const autoscaling_v1::Scale& scale,
                                            const WriteOptions& options,
                                            DoneWith<ObjectPtr<autoscaling_v1::Scale>> done) const {
     using Traits = ObjectTraits<autoscaling_v1::Scale>;
-    auto codec = MakeCodec<autoscaling_v1::Scale>(kScales.type());
-    ApiRequest request = UpdateRequest(
-        type_, Traits::Namespace(scale), Traits::Name(scale), "scale", codec->Write(scale),
-        !Traits::ResourceVersion(scale).empty(), options, Encoding::kProtobuf);
-    return StartObject<autoscaling_v1::Scale>(client_, std::move(request), std::move(codec),
-                                              std::move(done));
+    const ScaleCodec codec = MakeScaleCodec();
+    return StartObject<autoscaling_v1::Scale>(
+        client_,
+        UpdateRequest(type_, Traits::Namespace(scale), Traits::Name(scale), "scale",
+                      codec->Write(scale), !Traits::ResourceVersion(scale).empty(), options,
+                      codec->encoding()),
+        codec, std::move(done));
+  }
+  // As Patch, of a Scale: `{"spec":{"replicas":3}}`.
+  std::unique_ptr<PendingCall> PatchScale(absl::string_view ns, absl::string_view name,
+                                          PatchType patch_type, std::string patch,
+                                          const PatchOptions& options,
+                                          DoneWith<ObjectPtr<autoscaling_v1::Scale>> done) const {
+    const ScaleCodec codec = MakeScaleCodec();
+    return StartObject<autoscaling_v1::Scale>(
+        client_,
+        PatchRequest(type_, ns, name, "scale", patch_type, std::move(patch), options,
+                     codec->encoding()),
+        codec, std::move(done));
   }
 
  private:
+  using ScaleCodec = std::shared_ptr<const Codec<autoscaling_v1::Scale>>;
+
   Encoding encoding() const { return codec_->encoding(); }
+  // In the encoding of the objects.
+  static ScaleCodec MakeScaleCodec() {
+    if constexpr (std::is_same_v<T, DynamicObject>) {
+      return std::make_shared<const ScaleJsonCodec>();
+    } else {
+      return MakeCodec<autoscaling_v1::Scale>(kScales.type());
+    }
+  }
 
   Client* client_;
   ResourceType type_;

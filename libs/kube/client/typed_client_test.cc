@@ -263,6 +263,42 @@ TEST_F(TypedClientTest, Scales) {
             "/apis/apps/v1/namespaces/d/deployments/web/scale?fieldValidation=Strict");
 }
 
+TEST_F(TypedClientTest, ScalesCustomResourcesByJson) {
+  constexpr char kScale[] =
+      R"({"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"w","namespace":"d",
+          "resourceVersion":"7"},"spec":{"replicas":3},"status":{"replicas":2,"selector":"a=b"}})";
+  server_ = [&](const HttpRequest& request) {
+    EXPECT_EQ(FindHeader(request.headers, "Accept"), "application/json");
+    return ScriptedReply{200, request.method == "PUT" ? request.body : kScale};
+  };
+  absl::optional<absl::StatusOr<ObjectPtr<autoscaling_v1::Scale>>> result;
+  auto call = widgets_.GetScale("d", "w", Into(&result));
+  Run();
+  ASSERT_TRUE(result->ok()) << result->status();
+  EXPECT_EQ((**result)->spec().replicas(), 3);
+  EXPECT_EQ((**result)->status().replicas(), 2);
+  EXPECT_EQ((**result)->status().selector(), "a=b");
+  autoscaling_v1::Scale scale = ***result;
+  scale.mutable_spec()->set_replicas(0);
+  call = widgets_.UpdateScale(scale, {}, Into(&result));
+  Run();
+  ASSERT_TRUE(result->ok()) << result->status();
+  EXPECT_EQ(FindHeader(last().headers, "Content-Type"), "application/json");
+  EXPECT_NE(last().body.find(R"("resourceVersion":"7")"), std::string::npos) << last().body;
+  EXPECT_NE(last().body.find(R"("replicas":0)"), std::string::npos) << last().body;
+  call = widgets_.PatchScale("d", "w", PatchType::kMerge, R"({"spec":{"replicas":4}})", {},
+                             Into(&result));
+  Run();
+  ASSERT_TRUE(result->ok()) << result->status();
+  EXPECT_EQ(last().method, "PATCH");
+  EXPECT_NE(last().target.find("/w/scale"), std::string::npos);
+  // What is no Scale.
+  server_ = [](const HttpRequest&) { return ScriptedReply{200, R"({"kind":"Widget"})"}; };
+  call = widgets_.GetScale("d", "w", Into(&result));
+  Run();
+  EXPECT_EQ(status::Reason(result->status()), "OBJECT_MALFORMED");
+}
+
 TEST_F(TypedClientTest, BindsAndEvictsPods) {
   server_ = [&](const HttpRequest&) { return ScriptedReply{201, ""}; };
   absl::optional<absl::StatusOr<ApiResponse>> result;

@@ -172,6 +172,8 @@ class Run {
       case 'c':
         watches_.erase(first);
         return;
+      case 's':
+        return Served(first);
       case 'u':
         return Until(first, second);
       default:
@@ -204,6 +206,18 @@ class Run {
     if (!found->second->WaitForEnd(target_.limit) || !found->second->end().ok()) {
       Fail(absl::StrCat("the end is ", found->second->end().ToString()));
     }
+  }
+
+  // A definition is served some time after it was made, and nothing says when.
+  void Served(const std::string& path) {
+    constexpr int kTries = 10000;
+    for (int i = 0; i < kTries && failures_.empty(); ++i) {
+      HttpRequest get;
+      get.target = path;
+      Exchange(std::move(get));
+      if (code_ != 404) return;
+    }
+    Fail("is not served");
   }
 
   // Looks anew after each event of the object.
@@ -243,7 +257,7 @@ class Run {
 std::vector<ConformanceCase> ConformanceCases() {
   std::vector<ConformanceCase> all;
   for (const auto& part : {ObjectCases(), DeletionCases(), ListCases(), WatchCases(), PatchCases(),
-                           ApplyCases(), SubresourceCases()}) {
+                           ApplyCases(), SubresourceCases(), ScaleCases()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

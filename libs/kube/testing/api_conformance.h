@@ -53,6 +53,7 @@ std::vector<ConformanceCase> ConformanceCases();
 //                                                asked for; checks then are of the event's object
 //   x NAME                                       ends well, after bookmarks at most
 //   c NAME                                       is closed by the client
+//   s PATH                                       waits until a list of PATH is served
 //   u CODE PATH                                  waits until a GET of an object has that code;
 //                                                checks then are of its answer
 std::vector<std::string> RunConformanceCase(const ConformanceCase& one,

@@ -15,6 +15,7 @@ std::vector<ConformanceCase> WatchCases();
 std::vector<ConformanceCase> PatchCases();
 std::vector<ConformanceCase> ApplyCases();
 std::vector<ConformanceCase> SubresourceCases();
+std::vector<ConformanceCase> ScaleCases();
 
 }  // namespace capstan::kube::testing
 

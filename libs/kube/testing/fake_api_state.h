@@ -125,6 +125,8 @@ class FakeApiState {
                         const DeleteOptions& options = {});
 
   // autoscaling/v1 Scale.
+  // The Scale of an object that has one, if only of 0.
+  Json ScaleOf(const FakeType& type, const Json& object) const;
   ApiOr<Json> GetScale(const FakeType& type, absl::string_view ns, absl::string_view name) const;
   ApiOr<Json> UpdateScale(const FakeType& type, absl::string_view ns, absl::string_view name,
                           const Json& scale, const WriteOptions& options = {});
@@ -160,7 +162,6 @@ class FakeApiState {
   void Put(const FakeType& type, const StoreKey& key, Json object);
   Json Remove(const StoreKey& key);
   void RefreshTypes();
-  Json ScaleOf(const FakeType& type, const Json& object) const;
 
   bool CollectOnce();
   bool EndNamespaces();

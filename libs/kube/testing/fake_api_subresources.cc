@@ -67,6 +67,10 @@ Json FakeApiState::ScaleOf(const FakeType& type, const Json& object) const {
 ApiOr<Json> FakeApiState::GetScale(const FakeType& type, absl::string_view ns,
                                    absl::string_view name) const {
   CAPSTAN_API_ASSIGN_OR_RETURN(const Json object, Get(type, ns, name));
+  if (!type.builtin && At(object, type.spec_replicas_path).is_null()) {
+    return Plain(500, absl::StrCat("Internal error occurred: the spec replicas field \"",
+                                   type.spec_replicas_path, "\" does not exist"));
+  }
   return ScaleOf(type, object);
 }
 
@@ -84,6 +88,11 @@ ApiOr<Json> FakeApiState::UpdateScale(const FakeType& type, absl::string_view ns
     return Modified(type.resource, name);
   }
   const int64_t replicas = Number(Find(scale, {"spec", "replicas"}));
+  if (replicas < 0 && !type.builtin) {
+    return Invalid(type.resource, name,
+                   {InvalidValue(type.spec_replicas_path, absl::StrCat(replicas),
+                                 "should be a non-negative integer")});
+  }
   if (replicas < 0) {
     return Invalid("Scale", "autoscaling", name,
                    {InvalidValue("spec.replicas", absl::StrCat(replicas),

@@ -11,6 +11,7 @@
 #include "libs/kube/testing/api_body.h"
 #include "libs/kube/testing/fake_api_http.h"
 #include "libs/kube/testing/list_query.h"
+#include "libs/kube/testing/patch.h"
 
 namespace capstan::kube::testing {
 namespace {
@@ -142,13 +143,17 @@ ApiOr<HttpReply> FakeApiHttp::ServeSubresource(const Route& route, const Context
                                  ReadWriteOptions(context, "UpdateOptions", false));
     CAPSTAN_API_ASSIGN_OR_RETURN(Json body, ReadBody(*context.request, converter_));
     if (method == "PATCH") {
-      // Of the patches, merge alone is worth its while here.
-      if (FindHeader(context.request->headers, "Content-Type") != "application/merge-patch+json") {
-        return UnsupportedMediaType("application/merge-patch+json");
+      CAPSTAN_API_ASSIGN_OR_RETURN(const Json object, state_->Get(type, route.ns, route.name));
+      const Json scale = state_->ScaleOf(type, object);
+      const absl::optional<PatchKind> kind =
+          KindOf(FindHeader(context.request->headers, "Content-Type").value_or(""));
+      // A Scale has no lists, so the strategic one is as the other. No one applies Scales here.
+      const bool merges =
+          kind == PatchKind::kMerge || (kind == PatchKind::kStrategic && type.builtin);
+      if (!merges && kind != PatchKind::kJson) {
+        return UnsupportedMediaType("application/json-patch+json, application/merge-patch+json");
       }
-      CAPSTAN_API_ASSIGN_OR_RETURN(Json scale, state_->GetScale(type, route.ns, route.name));
-      scale.merge_patch(body);
-      body = std::move(scale);
+      CAPSTAN_API_ASSIGN_OR_RETURN(body, merges ? MergePatch(scale, body) : JsonPatch(scale, body));
     } else if (method != "PUT") {
       return NotAllowed();
     }

@@ -18,6 +18,8 @@
 #include "libs/kube/client/await.h"
 #include "libs/kube/client/review_calls.h"
 #include "libs/kube/client/server_error.h"
+#include "libs/kube/events/event_core.h"
+#include "libs/kube/events/event_recorder.h"
 #include "libs/kube/informer/informer.h"
 #include "libs/kube/objects/json_conversion.h"
 #include "libs/status/error.h"
@@ -354,6 +356,74 @@ TEST_F(RealClientTest, ARefusalSaysOfWhichFlowTheCallWas) {
     ASSERT_LT(absl::Now(), deadline) << refused;
   }
   EXPECT_EQ(said(refused, "priority_level_uid"), (*level)["metadata"]["uid"].get<std::string>());
+}
+
+TEST_F(RealClientTest, ScalesACustomResource) {
+  ASSERT_TRUE(ServeWidgets(client_.get()).ok());
+  const auto widgets = client_->Of(WidgetType());
+  ASSERT_TRUE(widgets
+                  .Create(ObjectOf({{"apiVersion", "test.capstan.dev/v1"},
+                                    {"kind", "Widget"},
+                                    {"metadata", {{"name", "a"}, {"namespace", ns_}}},
+                                    {"spec", {{"replicas", 1}, {"other", "x"}}}}))
+                  .ok());
+  const auto scale = widgets.GetScale(ns_, "a");
+  ASSERT_TRUE(scale.ok()) << scale.status();
+  EXPECT_EQ((*scale)->spec().replicas(), 1);
+  autoscaling_v1::Scale wanted = **scale;
+  wanted.mutable_spec()->set_replicas(3);
+  const auto updated = widgets.UpdateScale(wanted);
+  ASSERT_TRUE(updated.ok()) << updated.status();
+  EXPECT_EQ((*updated)->spec().replicas(), 3);
+  // The version is that of before.
+  EXPECT_TRUE(IsConflict(widgets.UpdateScale(wanted).status()));
+  const auto patched =
+      widgets.PatchScale(ns_, "a", PatchType::kMerge, R"({"spec":{"replicas":0}})", {});
+  ASSERT_TRUE(patched.ok()) << patched.status();
+  const auto widget = widgets.Get(ns_, "a");
+  ASSERT_TRUE(widget.ok()) << widget.status();
+  EXPECT_EQ((*widget)->ToJson()["spec"], (nlohmann::json{{"replicas", 0}, {"other", "x"}}));
+}
+
+TEST_F(RealClientTest, EventsAreCountedInSeries) {
+  core_v1::ConfigMap map;
+  map.mutable_metadata()->set_name("about");
+  map.mutable_metadata()->set_namespace_(ns_);
+  const auto made = client_->Of(kConfigMaps).Create(map);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EventOptions options;
+  options.reporting_controller = "test.capstan.dev/events";
+  options.reporting_instance = "one";
+  EventRecorder recorder(options, {client_->client(), 1, {}});
+  EventRecord record;
+  record.regarding = ReferenceTo(kConfigMaps, **made);
+  record.type = EventType::kWarning;
+  record.reason = "Broke";
+  record.action = "Test";
+  record.note = "it broke";
+  EXPECT_TRUE(recorder.Record(record));
+  const absl::Time deadline = absl::Now() + kLong;
+  while (recorder.stats().written < 1) ASSERT_LT(absl::Now(), deadline);
+  EXPECT_TRUE(recorder.Record(record));
+  EXPECT_TRUE(recorder.Record(record));
+  // The server refuses what is no proper Event.
+  record.reason = "";
+  EXPECT_TRUE(recorder.Record(record));
+  recorder.Stop(kLong);
+  EXPECT_EQ(recorder.stats(), (EventStats{4, 0, 3, 1}));
+  const auto events = client_->Of(kEvents).List(ns_, {});
+  ASSERT_TRUE(events.ok()) << events.status();
+  int about = 0;
+  for (const auto& event : events->items) {
+    if (event->regarding().name() != "about") continue;
+    ++about;
+    EXPECT_EQ(event->regarding().uid(), (*made)->metadata().uid());
+    EXPECT_EQ(event->series().count(), 3);
+    EXPECT_EQ(event->note(), "it broke");
+    EXPECT_EQ(event->type(), "Warning");
+    EXPECT_EQ(event->reporting_instance(), "one");
+  }
+  EXPECT_EQ(about, 1);
 }
 
 }  // namespace

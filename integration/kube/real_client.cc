@@ -56,7 +56,10 @@ absl::Status ServeWidgets(RealClient* client) {
       "names": {"plural": "widgets", "singular": "widget", "kind": "Widget"},
       "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
         "type": "object", "properties": {
-          "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}}]}})");
+          "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+          "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}},
+        "subresources": {"scale": {"specReplicasPath": ".spec.replicas",
+                                   "statusReplicasPath": ".status.replicas"}}}]}})");
   const auto made = client->Of(crds).Create(ObjectOf(crd));
   if (!made.ok() && !absl::IsAlreadyExists(made.status())) return made.status();
   const absl::Time deadline = absl::Now() + absl::Minutes(1);

@@ -60,7 +60,8 @@ class RealClient {
   std::unique_ptr<Client> client_;
 };
 
-// Of custom resources of the group `test.capstan.dev`: namespaced, with `spec` of any fields.
+// Of custom resources of the group `test.capstan.dev`: namespaced, with `spec` of any fields, and
+// a scale of spec.replicas.
 ResourceType WidgetType();
 // Makes that type, and waits until it is served.
 absl::Status ServeWidgets(RealClient* client);

@@ -8,9 +8,12 @@
 //	    follows Pods until a handler has seen COUNT of them with the annotation round=ROUND
 //	client_go await KUBECONFIG NAMESPACE NAME
 //	    follows Pods until a handler sees NAME
+//	client_go lead KUBECONFIG NAMESPACE NAME IDENTITY LEASE DEADLINE RETRY
+//	    competes for a Lease, which //integration/kube sets against our leader election
 //
-// Prints one line of JSON: seconds of wall and CPU time, and its resident memory in bytes; the last
-// two print {"synced":true} before, and await the second of the wall clock at which it saw it.
+// All but the last print one line of JSON: seconds of wall and CPU time, and its resident memory in
+// bytes; events and await print {"synced":true} before, and await the second of the wall clock at
+// which it saw it.
 package main
 
 import (
@@ -240,7 +243,7 @@ func await(client kubernetes.Interface, args []string) (map[string]float64, erro
 
 func run() error {
 	if len(os.Args) < 3 {
-		return fmt.Errorf("usage: client_go informer|bind|events|await KUBECONFIG …")
+		return fmt.Errorf("usage: client_go informer|bind|events|await|lead KUBECONFIG …")
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", os.Args[2])
 	if err != nil {
@@ -252,6 +255,9 @@ func run() error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
+	}
+	if os.Args[1] == "lead" && len(os.Args) == 9 {
+		return lead(client, os.Args[3:])
 	}
 	var told map[string]float64
 	switch {

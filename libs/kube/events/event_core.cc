@@ -184,8 +184,8 @@ events_v1::Event EventCore::MakeEvent(const EventRecord& record, Now now) {
 
 std::string EventCore::NameOf(const EventRecord& record, absl::Time now) {
   // Two of one moment have two names.
-  last_nanos_ = std::max(last_nanos_ + 1, absl::ToUnixNanos(now));
-  std::string name = absl::StrFormat("%s.%x", record.regarding.name(), last_nanos_);
+  last_stamp_ = std::max(last_stamp_ + 1, absl::ToUnixNanos(now));
+  std::string name = absl::StrFormat("%s.%x", record.regarding.name(), last_stamp_);
   return IsDnsSubdomain(name) ? name : random_->Uuid4();
 }
 

@@ -144,7 +144,8 @@ class EventCore {
   std::set<std::pair<BootTime, uint64_t>> resting_;
   size_t calls_ = 0;
   uint64_t last_series_ = 0;
-  int64_t last_nanos_ = 0;
+  // Of names.
+  int64_t last_stamp_ = 0;
   bool flushing_ = false;
   EventStats stats_;
 };

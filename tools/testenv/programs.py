@@ -36,6 +36,7 @@ GO = {
     "client_go": (".", "k8s.io/client-go"),
     "go_spiffe": (".", "github.com/spiffe/go-spiffe/v2"),
     "otel_collector": (".", "go.opentelemetry.io/collector/otelcol"),
+    "stand_in_kubelet": (".", "k8s.io/cri-streaming"),
 }
 # The control plane: several programs of one module, which bears the version of Kubernetes. In the
 # order in which `build kubernetes` makes them, the longest first.

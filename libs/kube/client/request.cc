@@ -122,7 +122,10 @@ ApiRequest DeleteWithBody(std::string target, const DeleteOptions& options, Enco
 }  // namespace
 
 void Query::Add(absl::string_view name, absl::string_view value) {
-  if (value.empty()) return;
+  if (!value.empty()) AddAny(name, value);
+}
+
+void Query::AddAny(absl::string_view name, absl::string_view value) {
   absl::StrAppend(&text_, text_.empty() ? "?" : "&", name, "=", Escaped(value));
 }
 

@@ -31,6 +31,8 @@ struct ApiRequest {
 class Query {
  public:
   void Add(absl::string_view name, absl::string_view value);
+  // An empty value too: a command's argument may be one.
+  void AddAny(absl::string_view name, absl::string_view value);
   const std::string& text() const { return text_; }
 
  private:

@@ -53,11 +53,10 @@ PortForwardCore::Received PortForwardCore::Receive(absl::string_view message) {
   if (frame->channel == 0) {
     received.bytes = bytes;
   } else {
-    received.error =
-        status::Error(absl::StatusCode::kUnavailable, kForwardFailed,
-                      absl::StrCat("the kubelet cannot forward port ", port_, ": ",
-                                   ToUtf8(bytes.substr(0, kMaxReason))),
-                      {{"port", absl::StrCat(port_)}});
+    received.error = status::Error(absl::StatusCode::kUnavailable, kForwardFailed,
+                                   absl::StrCat("the kubelet cannot forward port ", port_, ": ",
+                                                ToUtf8(bytes.substr(0, kMaxReason))),
+                                   {{"port", absl::StrCat(port_)}});
   }
   return received;
 }

@@ -51,7 +51,7 @@ absl::optional<std::string> RemoteCommandCore::NextFrame() {
     return frame;
   }
   if (!stdin_.empty()) return stdin_.Pop();
-  if (stdin_state_ != Stdin::kClosing) return absl::nullopt;
+  if (stdin_state_ != Stdin::kClosing || protocol_ != Protocol::kV5) return absl::nullopt;
   stdin_state_ = Stdin::kClosed;
   return CloseFrame(kStdinChannel);
 }

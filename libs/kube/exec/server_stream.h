@@ -62,10 +62,9 @@ class ServerStream {
   void async_write_some(const Buffers& buffers, Handler&& handler) {
     const size_t size = boost::beast::buffer_bytes(buffers);
     if (write_error_) {
-      boost::asio::post(get_executor(),
-                        [handler = std::forward<Handler>(handler), size]() mutable {
-                          handler(boost::beast::error_code(), size);
-                        });
+      boost::asio::post(get_executor(), [handler = std::forward<Handler>(handler), size]() mutable {
+        handler(boost::beast::error_code(), size);
+      });
       return;
     }
     auto told = [this, size, handler = std::forward<Handler>(handler)](

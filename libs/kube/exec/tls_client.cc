@@ -61,10 +61,9 @@ absl::StatusOr<std::unique_ptr<ssl::context>> MakeTlsContext(const CurlTransport
 absl::Status SetServerName(const std::string& name, SSL* ssl) {
   X509_VERIFY_PARAM* const parameters = SSL_get0_param(ssl);
   const bool set =
-      IsAddress(name)
-          ? X509_VERIFY_PARAM_set1_ip_asc(parameters, name.c_str()) == 1
-          : SSL_set_tlsext_host_name(ssl, name.c_str()) == 1 &&
-                X509_VERIFY_PARAM_set1_host(parameters, name.c_str(), name.size()) == 1;
+      IsAddress(name) ? X509_VERIFY_PARAM_set1_ip_asc(parameters, name.c_str()) == 1
+                      : SSL_set_tlsext_host_name(ssl, name.c_str()) == 1 &&
+                            X509_VERIFY_PARAM_set1_host(parameters, name.c_str(), name.size()) == 1;
   if (set) return absl::OkStatus();
   return status::Error(absl::StatusCode::kFailedPrecondition, kTlsFailed,
                        "OpenSSL does not take the API server's name");

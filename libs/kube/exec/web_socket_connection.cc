@@ -173,9 +173,9 @@ void WebSocketConnection::AskProxy() {
   http::async_write(tcp, proxy_request_, [self = shared_from_this()](ErrorCode error, size_t) {
     if (self->ended_) return;
     if (error) return self->NotSent("the proxy hung up", error);
-    http::async_read_header(
-        self->stream_.next_layer().next_layer(), self->buffer_, self->proxy_answer_,
-        [self](ErrorCode read, size_t) { self->OnProxyAnswer(read); });
+    http::async_read_header(self->stream_.next_layer().next_layer(), self->buffer_,
+                            self->proxy_answer_,
+                            [self](ErrorCode read, size_t) { self->OnProxyAnswer(read); });
   });
 }
 
@@ -197,15 +197,15 @@ void WebSocketConnection::ShakeHands() {
   ServerStream& stream = stream_.next_layer();
   stream.StartTls(std::move(tls_context_));
   const std::string& given = setup_->options.server.tls_server_name;
-  const absl::Status named = SetServerName(given.empty() ? setup_->endpoint.host : given,
-                                           stream.tls()->native_handle());
+  const absl::Status named =
+      SetServerName(given.empty() ? setup_->endpoint.host : given, stream.tls()->native_handle());
   if (!named.ok()) return End(named);
-  stream.tls()->async_handshake(
-      asio::ssl::stream_base::client, [self = shared_from_this()](ErrorCode error) {
-        if (self->ended_) return;
-        if (!error) return self->Upgrade();
-        self->EndOfTls(error);
-      });
+  stream.tls()->async_handshake(asio::ssl::stream_base::client,
+                                [self = shared_from_this()](ErrorCode error) {
+                                  if (self->ended_) return;
+                                  if (!error) return self->Upgrade();
+                                  self->EndOfTls(error);
+                                });
 }
 
 void WebSocketConnection::EndOfTls(const ErrorCode& error) {
@@ -244,12 +244,10 @@ void WebSocketConnection::Upgrade() {
   // Else each message would go out in pieces of 4 KiB, and as a record of TLS each.
   stream_.auto_fragment(false);
   stream_.write_buffer_bytes(kWriteBuffer);
-  stream_.control_callback([this](websocket::frame_type frame, beast::string_view) {
-    OnControl(frame);
-  });
+  stream_.control_callback(
+      [this](websocket::frame_type frame, beast::string_view) { OnControl(frame); });
   stream_.async_handshake(
-      answer_, setup_->endpoint.Authority(),
-      absl::StrCat(setup_->endpoint.prefix, request_.target),
+      answer_, setup_->endpoint.Authority(), absl::StrCat(setup_->endpoint.prefix, request_.target),
       [self = shared_from_this()](ErrorCode error) { self->OnUpgraded(error); });
 }
 
@@ -267,8 +265,8 @@ void WebSocketConnection::OnUpgraded(ErrorCode error) {
     }
     std::vector<HttpHeader> headers;
     for (const auto& field : answer_) {
-      headers.push_back({std::string(ToAbsl(field.name_string())),
-                         std::string(ToAbsl(field.value()))});
+      headers.push_back(
+          {std::string(ToAbsl(field.name_string())), std::string(ToAbsl(field.value()))});
     }
     return End(ServerError(result, headers, answer_.body()));
   }
@@ -287,9 +285,8 @@ void WebSocketConnection::OnUpgraded(ErrorCode error) {
 void WebSocketConnection::Read() {
   if (ended_ || reading_) return;
   reading_ = true;
-  stream_.async_read(buffer_, [self = shared_from_this()](ErrorCode error, size_t) {
-    self->OnRead(error);
-  });
+  stream_.async_read(buffer_,
+                     [self = shared_from_this()](ErrorCode error, size_t) { self->OnRead(error); });
 }
 
 void WebSocketConnection::OnRead(ErrorCode error) {
@@ -299,8 +296,8 @@ void WebSocketConnection::OnRead(ErrorCode error) {
   if (!error) {
     Heard();
     const auto bytes = buffer_.cdata();
-    const bool more = handler_->Message(
-        absl::string_view(static_cast<const char*>(bytes.data()), bytes.size()));
+    const bool more =
+        handler_->Message(absl::string_view(static_cast<const char*>(bytes.data()), bytes.size()));
     buffer_.consume(buffer_.size());
     if (more) Read();
     return;
@@ -309,13 +306,12 @@ void WebSocketConnection::OnRead(ErrorCode error) {
     FinishInOrder();
     return Abandon();
   }
-  if (error == websocket::error::message_too_big ||
-      error == websocket::error::buffer_overflow) {
-    return End(status::Error(
-        absl::StatusCode::kResourceExhausted, kMessageTooLarge,
-        absl::StrCat("the API server sent a message of more than ",
-                     setup_->options.max_message_bytes, " bytes"),
-        {{"max_message_bytes", absl::StrCat(setup_->options.max_message_bytes)}}));
+  if (error == websocket::error::message_too_big || error == websocket::error::buffer_overflow) {
+    return End(
+        status::Error(absl::StatusCode::kResourceExhausted, kMessageTooLarge,
+                      absl::StrCat("the API server sent a message of more than ",
+                                   setup_->options.max_message_bytes, " bytes"),
+                      {{"max_message_bytes", absl::StrCat(setup_->options.max_message_bytes)}}));
   }
   const ErrorCode& write_error = stream_.next_layer().write_error();
   End(Broken((write_error ? write_error : error).message()));
@@ -332,11 +328,12 @@ void WebSocketConnection::Send(std::string message) {
   if (ended_ || !open_) return;
   sent_ = true;
   outgoing_ = std::move(message);
-  stream_.async_write(asio::buffer(outgoing_), [self = shared_from_this()](ErrorCode error, size_t) {
-    // Else reading tells what has become of the connection.
-    const bool whole = !error && !self->stream_.next_layer().write_error();
-    if (!self->ended_ && whole) self->handler_->Sent();
-  });
+  stream_.async_write(asio::buffer(outgoing_),
+                      [self = shared_from_this()](ErrorCode error, size_t) {
+                        // Else reading tells what has become of the connection.
+                        const bool whole = !error && !self->stream_.next_layer().write_error();
+                        if (!self->ended_ && whole) self->handler_->Sent();
+                      });
 }
 
 void WebSocketConnection::Resume() {
@@ -373,9 +370,8 @@ void WebSocketConnection::Tick() {
 }
 
 void WebSocketConnection::NotSent(absl::string_view what, const ErrorCode& error) {
-  End(status::Error(
-      absl::StatusCode::kUnavailable, kNotSent,
-      absl::StrCat("the API server was not reached: ", what, ": ", error.message())));
+  End(status::Error(absl::StatusCode::kUnavailable, kNotSent,
+                    absl::StrCat("the API server was not reached: ", what, ": ", error.message())));
 }
 
 void WebSocketConnection::FinishInOrder() {

@@ -96,8 +96,8 @@ class BeastWebSocketDialer final : public WebSocketDialer {
     }
     const absl::Status refusal = CheckRequest(checked);
     auto gate = std::make_shared<HandlerGate>(handler);
-    auto connection = std::make_shared<WebSocketConnection>(&context_, loop_, &setup_,
-                                                            std::move(request), gate);
+    auto connection =
+        std::make_shared<WebSocketConnection>(&context_, loop_, &setup_, std::move(request), gate);
     auto socket = std::make_unique<BeastWebSocket>(loop_, connection, std::move(gate));
     {
       absl::MutexLock lock(&mutex_);

@@ -137,7 +137,7 @@ TEST_F(RemoteCommandTest, AsksForWhatItIsTold) {
   const auto second = AttachToPod(dialer(), "a", "web", options, &attach);
   EXPECT_EQ(attach.AwaitEnd()->code, 0);
   EXPECT_EQ(seen,
-            "/api/v1/namespaces/a/pods/b%2Fc/exec?container=main&command=sh&command=-c&"
+            "/api/v1/namespaces/a/pods/b%2fc/exec?container=main&command=sh&command=-c&"
             "command=echo%20a%26b&command=&stdin=true&stdout=true&stderr=true&tty=false\n"
             "/api/v1/namespaces/a/pods/web/attach?container=main&stdin=true&stdout=true&"
             "stderr=false&tty=true\n");
@@ -162,7 +162,7 @@ TEST_F(RemoteCommandTest, TellsOutputInItsOrderAndTheExitCode) {
 
 TEST_F(RemoteCommandTest, TellsWhatWentWrong) {
   Serve([](ServedWebSocket* served) {
-    const std::string pod = served->target().substr(27, 1);
+    const std::string pod = served->target().substr(26, 1);
     if (pod == "r") {
       return served->Refuse(403, R"({"kind":"Status","status":"Failure","reason":"Forbidden"})");
     }

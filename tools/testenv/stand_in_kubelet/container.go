@@ -21,7 +21,6 @@ type container struct {
 	changed  *sync.Cond
 	written  int64
 	ended    bool
-	exit     error
 	attached map[*attachment]bool
 }
 
@@ -73,15 +72,16 @@ func (c *container) start(folder string) error {
 		return err
 	}
 	go func() {
-		exit := exitError(c.process.Wait())
+		_ = c.process.Wait()
 		c.mutex.Lock()
 		defer c.mutex.Unlock()
-		c.ended, c.exit = true, exit
+		c.ended = true
 		c.changed.Broadcast()
 	}()
 	return nil
 }
 
+// Until the process ends, of whose exit code runtimes say nothing here.
 func (c *container) attach(in io.Reader, out, errors io.Writer) error {
 	if in != nil {
 		go func() {
@@ -97,7 +97,7 @@ func (c *container) attach(in io.Reader, out, errors io.Writer) error {
 		c.changed.Wait()
 	}
 	delete(c.attached, one)
-	return c.exit
+	return nil
 }
 
 func (c *container) serveLog(w http.ResponseWriter, follow bool) {

@@ -25,8 +25,7 @@ absl::StatusOr<ScaleJsonCodec::Ref> ScaleJsonCodec::ParseObject(absl::string_vie
   return Ref(std::move(scale));
 }
 
-absl::StatusOr<ListPage<autoscaling_v1::Scale>> ScaleJsonCodec::ParseList(
-    absl::string_view /*body*/) const {
+absl::StatusOr<EncodedList> ScaleJsonCodec::SplitList(absl::string_view /*body*/) const {
   return ObjectMalformed("there are no lists of autoscaling/v1 Scale");
 }
 

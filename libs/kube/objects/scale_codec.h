@@ -24,7 +24,7 @@ class ScaleJsonCodec final : public Codec<autoscaling_v1::Scale> {
   absl::StatusOr<Ref> ParseObject(absl::string_view object) const override;
   absl::StatusOr<Ref> ParseBody(absl::string_view body) const override { return ParseObject(body); }
   // An error: there are none.
-  absl::StatusOr<ListPage<autoscaling_v1::Scale>> ParseList(absl::string_view body) const override;
+  absl::StatusOr<EncodedList> SplitList(absl::string_view body) const override;
   std::string Write(const autoscaling_v1::Scale& object) const override;
 };
 

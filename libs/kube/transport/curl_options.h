@@ -9,6 +9,7 @@
 
 namespace capstan::kube {
 
+// Of both transports.
 struct CurlTransportOptions {
   // `https://host[:port][/prefix]`.
   std::string server;
@@ -47,8 +48,10 @@ struct CurlTransportOptions {
   int max_streams = 100;
   // Calls that have been started and have not ended; more end with kNotSent at once.
   int max_calls = 4096;
-  // Response bytes that are held for a handler that wants no more. See MakeCurlTransport.
+  // Response bytes that are held for a handler that wants no more, of each call; over HTTP/2
+  // without libcurl at most 4 MiB, whatever is said here.
   size_t max_held_bytes = size_t{8} << 20;
+  // See MakeCurlTransport.
   absl::Duration longest_stall = absl::Seconds(5);
 };
 

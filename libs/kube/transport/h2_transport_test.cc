@@ -19,26 +19,22 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "libs/kube/transport/credential_source.h"
-#include "libs/kube/transport/make_transport.h"
+#include "libs/kube/transport/curl_options.h"
 #include "libs/kube/transport/testing/http_test_server.h"
 #include "libs/kube/transport/testing/one_exchange.h"
 #include "libs/kube/transport/testing/recording_handler.h"
 #include "libs/kube/transport/testing/scripted_exchange.h"
 #include "libs/kube/transport/testing/transport_fixture.h"
+#include "libs/kube/transport/transport.h"
 #include "libs/kube/transport/transport_conformance.h"
 #include "libs/kube/transport/transport_error.h"
 #include "libs/rpc/testing/test_authority.h"
-#include "libs/rpc/x509.h"
 #include "libs/status/error.h"
-#include "libs/time/system_clock.h"
 
 namespace capstan::kube {
 namespace {
 
-// The second has no HTTP/2, so that libcurl takes over; to the third it goes at once.
-using Harnesses = testing::Types<ServerHarness<&MakeH2Transport, Protocol::kHttp2>,
-                                 ServerHarness<&MakeTransport, Protocol::kHttp1>,
-                                 ServerHarness<&MakeTransport, Protocol::kPlain>>;
+using Harnesses = testing::Types<ServerHarness<&MakeH2Transport, Protocol::kHttp2>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(H2, TransportConformance, Harnesses);
 
 class H2TransportTest : public TransportFixture<testing::Test> {
@@ -257,26 +253,6 @@ TEST_F(H2TransportTest, BoundsTheTimeOfAHandshake) {
   options.connect_timeout = absl::Milliseconds(100);
   Connect(options);
   EXPECT_EQ(ReasonOf("POST"), kNotSent);
-}
-
-TEST(MakeH2TransportTest, TakesOnlyWhatItHas) {
-  const SystemClock clock;
-  const CurlTransportOptions good = ClientOptions(Protocol::kHttp2, 1);
-  std::vector<CurlTransportOptions> bad(4, good);
-  bad[0].server = "http://127.0.0.1:1";
-  bad[0].allow_plaintext = true;
-  bad[1].proxy = "http://127.0.0.1:2";
-  bad[2].gzip = true;
-  bad[3].ca_pem = "no certificate";
-  for (size_t i = 0; i < bad.size(); ++i) {
-    EXPECT_EQ(MakeH2Transport(bad[i], nullptr, &clock).status().code(),
-              absl::StatusCode::kInvalidArgument)
-        << i;
-    EXPECT_EQ(MakeTransport(bad[i], nullptr, &clock).ok(), i < 3) << i;
-  }
-  CurlTransportOptions bypassed = bad[1];
-  bypassed.no_proxy = "127.0.0.1";
-  EXPECT_TRUE(MakeH2Transport(bypassed, nullptr, &clock).ok());
 }
 
 }  // namespace

@@ -228,8 +228,8 @@ TYPED_TEST_P(TransportConformance, CallsNoMethodAfterTheHandlerDestroyedItsCall)
 }
 
 TYPED_TEST_P(TransportConformance, WaitsForARunningHandlerWhenACallIsDestroyed) {
-  this->harness_.Serve(
-      [](std::shared_ptr<ScriptedExchange> exchange) { exchange->Reply(200, "x"); });
+  OneExchange one;
+  this->harness_.Serve(one.script());
   RecordingHandler handler;
   absl::Notification entered;
   absl::Notification destroying;
@@ -241,11 +241,20 @@ TYPED_TEST_P(TransportConformance, WaitsForARunningHandlerWhenACallIsDestroyed) 
     return true;
   };
   auto call = this->harness_.transport().Start(RequestOf("/"), &handler);
+  const auto exchange = one.Await();
+  exchange->Head(200, {});
+  exchange->Bytes("x");
   ASSERT_TRUE(entered.WaitForNotificationWithTimeout(absl::Seconds(20)));
   std::thread release([&destroying] { destroying.Notify(); });
   call.reset();
   EXPECT_TRUE(left);
   release.join();
+  // Its end would come before another call's.
+  exchange->End();
+  RecordingHandler other;
+  const auto second = this->harness_.transport().Start(RequestOf("/"), &other);
+  one.Await()->Reply(200, "");
+  EXPECT_EQ(other.AwaitEnd(), absl::OkStatus());
   EXPECT_FALSE(handler.ended());
 }
 

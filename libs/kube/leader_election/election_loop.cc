@@ -48,11 +48,11 @@ class ElectionLoop::State : public std::enable_shared_from_this<State> {
  private:
   Now ReadClock() const { return strand_->clock().Read(); }
 
-  void CarryOut(LeaseStep step) {
+  void CarryOut(const LeaseStep& step) {
     // A callback may destroy the loop.
     const std::shared_ptr<State> self = shared_from_this();
     // The call first: its belief counts from the time that the core was told.
-    if (step.call.has_value()) Send(std::move(*step.call));
+    if (step.call.has_value()) Send(*step.call);
     if (step.finished) call_.reset();
     belief_->SetTerm(core_.leader_until(), core_.term());
     if (step.new_leader.has_value()) belief_->SetLeader(*step.new_leader);
@@ -83,7 +83,7 @@ class ElectionLoop::State : public std::enable_shared_from_this<State> {
     return GetRequest(kLeases.type(), ns_, name_, codec_->encoding());
   }
 
-  void Send(LeaseCall call) {
+  void Send(const LeaseCall& call) {
     ApiRequest request = RequestOf(call);
     request.timeout = call.timeout;
     call_ = StartObject<coordination_v1::Lease>(

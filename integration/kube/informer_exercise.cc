@@ -1,6 +1,9 @@
 #include "integration/kube/informer_exercise.h"
 
+#include <algorithm>
 #include <atomic>
+#include <functional>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <set>
@@ -11,24 +14,24 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
+#include "integration/kube/exercise_reconcilers.h"
+#include "integration/kube/followed.h"
+#include "integration/kube/numbered_object.h"
 #include "integration/kube/real_client.h"
 #include "integration/kube/real_cluster.h"
-#include "libs/kube/client/server_error.h"
 #include "libs/kube/client/typed_client.h"
 #include "libs/kube/informer/cache.h"
 #include "libs/kube/informer/informer.h"
 #include "libs/kube/informer/informer_set.h"
 #include "libs/kube/informer/object_key.h"
 #include "libs/kube/objects/dynamic_object.h"
+#include "libs/kube/objects/object_traits.h"
 #include "libs/kube/objects/resources.h"
-#include "libs/kube/reconciler/ownership.h"
 #include "libs/kube/reconciler/reconciler.h"
 #include "libs/random/random.h"
 #include "libs/strand/thread_strand.h"
@@ -40,268 +43,48 @@ namespace {
 using Part = testenv::KubernetesCluster::Part;
 
 constexpr absl::Duration kLong = absl::Minutes(2);
-constexpr int kNames = 6;
+constexpr int kWriters = 4;
+constexpr int kNodesEach = 10;
+// Of each namespace. With what the reconcilers make, 10,000 objects in all.
+constexpr int kMaps = 900;
+constexpr int kPodsEach = 50;
+constexpr int kWidgetsEach = 50;
+constexpr int kOwners = 15;
+constexpr int kMostItems = 4;
+// At least, between two faults.
+constexpr int kWrites = 400;
 
-// Every write has a number that is higher than that of all before it, in this annotation.
-constexpr char kNumber[] = "number";
+std::string MapName(uint64_t i) { return absl::StrCat("m-", i); }
+std::string PodName(uint64_t i) { return absl::StrCat("p-", i); }
+std::string WidgetName(uint64_t i) { return absl::StrCat("w-", i); }
+std::string NodeName(uint64_t i) { return absl::StrCat("n-", i); }
+Labels ShardOf(uint64_t i) { return {{"shard", absl::StrCat(i % 5)}}; }
 
-template <typename T>
-int64_t NumberOf(const T& object) {
-  std::string text;
-  if constexpr (std::is_same_v<T, DynamicObject>) {
-    text = object.ToJson().value("/metadata/annotations/number"_json_pointer, "");
-  } else {
-    const auto& annotations = object.metadata().annotations();
-    const auto found = annotations.find(kNumber);
-    if (found != annotations.end()) text = found->second;
-  }
-  int64_t number = 0;
-  return absl::SimpleAtoi(text, &number) ? number : 0;
+void InParallel(int threads, const std::function<void(int thread)>& run) {
+  std::vector<std::thread> all;
+  for (int i = 0; i < threads; ++i) all.emplace_back(run, i);
+  for (std::thread& thread : all) thread.join();
 }
 
-template <typename T>
-T Numbered(const T& object, int64_t number) {
-  if constexpr (std::is_same_v<T, DynamicObject>) {
-    nlohmann::json json = object.ToJson();
-    json["metadata"]["annotations"][kNumber] = absl::StrCat(number);
-    return ObjectOf(json);
-  } else {
-    T changed = object;
-    (*changed.mutable_metadata()->mutable_annotations())[kNumber] = absl::StrCat(number);
-    return changed;
-  }
+// The namespaces of all exercises on a cluster, whose objects stay from one to the next.
+const std::vector<std::string>& Namespaces(testenv::KubernetesCluster* cluster) {
+  static auto* const namespaces = [cluster] {
+    auto* const made = new std::vector<std::string>();
+    for (int i = 0; i < 10; ++i) made->push_back(cluster->CreateNamespace().value());
+    return made;
+  }();
+  return *namespaces;
 }
-
-bool SameObject(const DynamicObject& a, const DynamicObject& b) { return a.ToJson() == b.ToJson(); }
-template <typename T>
-bool SameObject(const T& a, const T& b) {
-  return google::protobuf::util::MessageDifferencer::Equals(a, b);
-}
-
-template <typename T>
-T NewObject(const std::string& ns, const std::string& name) {
-  if constexpr (std::is_same_v<T, DynamicObject>) {
-    return ObjectOf({{"apiVersion", "test.capstan.dev/v1"},
-                     {"kind", "Widget"},
-                     {"metadata", {{"namespace", ns}, {"name", name}}},
-                     {"spec", {{"copies", 0}}}});
-  } else {
-    T object;
-    object.mutable_metadata()->set_name(name);
-    if (!std::is_same_v<T, core_v1::Node>) object.mutable_metadata()->set_namespace_(ns);
-    if constexpr (std::is_same_v<T, core_v1::Pod>) {
-      auto* const container = object.mutable_spec()->add_containers();
-      container->set_name("c");
-      container->set_image("none");
-      // No node has it, so that the Pod stays where it is and is gone when it is deleted.
-      object.mutable_spec()->set_scheduler_name("nobody");
-    }
-    return object;
-  }
-}
-
-// One resource: what it is written by, an informer of it, and what a handler of that is told.
-template <typename T>
-class Followed {
- public:
-  Followed(BlockingResource<T> resource, Informer<T>* informer, std::string ns, Strand* strand)
-      : resource_(std::move(resource)), informer_(informer), ns_(std::move(ns)) {
-    Handler<T> handler;
-    handler.on_change = [this](const CacheChange<T>& change, bool) { OnChange(change); };
-    subscription_ = informer_->AddHandler(strand, std::move(handler));
-  }
-
-  // One write of the object, which is this thread's alone; false if it failed.
-  bool Write(const std::string& name, int64_t number, Random* random) {
-    const auto now = resource_.Get(ns_, name);
-    if (!now.ok() && !absl::IsNotFound(now.status())) return false;
-    if (now.ok() && random->OneIn(5)) return Delete(**now);
-    WriteOptions options;
-    const auto written = now.ok()
-                             ? resource_.Update(Numbered(**now, number), options)
-                             : resource_.Create(Numbered(NewObject<T>(ns_, name), number), options);
-    if (!written.ok()) return false;
-    informer_->Expect(*written);
-    const auto read = informer_->Get(ns_, name);
-    EXPECT_TRUE(read != nullptr && NumberOf(*read) == number)
-        << ToString(informer_->scope()) << " " << name << ": wrote " << number << ", read "
-        << (read == nullptr ? -1 : NumberOf(*read));
-    return true;
-  }
-
-  // Waits until cache and handler have what the server has.
-  void ExpectTruth() {
-    const absl::Time deadline = absl::Now() + kLong;
-    std::string difference;
-    while (absl::Now() < deadline) {
-      const auto truth = resource_.ListAll(ns_, {});
-      difference = truth.ok() ? Difference(truth->items) : truth.status().ToString();
-      if (difference.empty()) return;
-      absl::SleepFor(absl::Milliseconds(100));
-    }
-    ADD_FAILURE() << ToString(informer_->scope()) << ": " << difference << "; last failure "
-                  << informer_->stats().failure;
-  }
-
-  InformerStats stats() const { return informer_->stats(); }
-
- private:
-  bool Delete(const T& object) {
-    DeleteOptions options;
-    options.uid = std::string(ObjectTraits<T>::Uid(object));
-    options.grace_period = absl::ZeroDuration();
-    const ObjectKey key = KeyOf(object);
-    const auto gone = resource_.Delete(ns_, key.name, options);
-    if (!gone.ok()) return false;
-    // A Pod's last state is no sign that it is gone.
-    if (*gone != nullptr) return true;
-    informer_->ExpectGone(key, options.uid);
-    EXPECT_EQ(informer_->Get(ns_, key.name), nullptr)
-        << ToString(informer_->scope()) << " " << key.name;
-    return true;
-  }
-
-  void OnChange(const CacheChange<T>& change) {
-    const absl::MutexLock lock(&mutex_);
-    const T& object = change.after != nullptr ? *change.after : *change.last_known;
-    const ObjectKey key = KeyOf(object);
-    Told& told = told_[key];
-    const int64_t number = NumberOf(object);
-    EXPECT_GE(number, told.number) << ToString(informer_->scope()) << " " << key.ToString();
-    told.number = number;
-    told.object = change.after;
-    if (change.after == nullptr) return;
-    EXPECT_TRUE(told.versions.insert(std::string(ObjectTraits<T>::ResourceVersion(object))).second)
-        << ToString(informer_->scope()) << " " << key.ToString() << " twice";
-  }
-
-  std::string Difference(const std::vector<std::shared_ptr<const T>>& truth) {
-    std::map<ObjectKey, std::shared_ptr<const T>> cached;
-    for (auto& object : informer_->List()) cached[KeyOf(*object)] = object;
-    if (cached.size() != truth.size()) {
-      return absl::StrCat(cached.size(), " in the cache, ", truth.size(), " on the server");
-    }
-    const absl::MutexLock lock(&mutex_);
-    size_t told = 0;
-    for (const auto& [key, last] : told_) told += last.object != nullptr ? 1 : 0;
-    if (told != truth.size()) return absl::StrCat(told, " told, ", truth.size(), " on the server");
-    for (const auto& object : truth) {
-      const ObjectKey key = KeyOf(*object);
-      const auto found = cached.find(key);
-      if (found == cached.end() || !SameObject(*found->second, *object)) {
-        return absl::StrCat(key.ToString(), " is another in the cache");
-      }
-      const auto& last = told_[key].object;
-      if (last == nullptr || !SameObject(*last, *object)) {
-        return absl::StrCat(key.ToString(), " was told as another");
-      }
-    }
-    return "";
-  }
-
-  struct Told {
-    int64_t number = 0;
-    std::shared_ptr<const T> object;
-    std::set<std::string> versions;
-  };
-
-  const BlockingResource<T> resource_;
-  Informer<T>* const informer_;
-  const std::string ns_;
-  absl::Mutex mutex_;
-  std::map<ObjectKey, Told> told_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<Subscription<T>> subscription_;
-};
-
-std::vector<OwnerReference> OwnersOf(const core_v1::ConfigMap& map) {
-  std::vector<OwnerReference> owners;
-  for (const auto& owner : map.metadata().owner_references()) {
-    owners.push_back({owner.api_version(), owner.kind(), owner.name(), owner.uid(),
-                      owner.controller(), owner.block_owner_deletion()});
-  }
-  return owners;
-}
-
-int CopiesOf(const DynamicObject& widget) {
-  return widget.ToJson().value("/spec/copies"_json_pointer, 0);
-}
-
-std::string CopyName(const std::string& widget, int i) { return absl::StrCat(widget, "-copy-", i); }
-
-// Keeps `spec.copies` ConfigMaps for each Widget.
-class Copies {
- public:
-  Copies(BlockingResource<core_v1::ConfigMap> resource, Informer<DynamicObject>* widgets,
-         Informer<core_v1::ConfigMap>* maps)
-      : resource_(std::move(resource)), widgets_(widgets), maps_(maps) {}
-
-  absl::StatusOr<ReconcileResult> Reconcile(const ObjectKey& key) {
-    const auto widget = widgets_->Get(key.ns, key.name);
-    if (widget == nullptr) return ReconcileResult{};
-    const int wanted = CopiesOf(*widget);
-    for (int i = 0; i < kNames; ++i) {
-      const std::string name = CopyName(key.name, i);
-      const auto map = maps_->Get(key.ns, name);
-      absl::Status status;
-      if (map == nullptr && i < wanted) status = Make(*widget, name);
-      if (map != nullptr && i >= wanted) status = Drop(*map);
-      if (!status.ok()) return status;
-    }
-    return ReconcileResult{};
-  }
-
- private:
-  absl::Status Make(const DynamicObject& widget, const std::string& name) {
-    core_v1::ConfigMap map = NewObject<core_v1::ConfigMap>(widget.ns(), name);
-    auto* const owner = map.mutable_metadata()->add_owner_references();
-    owner->set_api_version("test.capstan.dev/v1");
-    owner->set_kind("Widget");
-    owner->set_name(widget.name());
-    owner->set_uid(widget.uid());
-    owner->set_controller(true);
-    const auto made = resource_.Create(map);
-    Count(name, made.status(), absl::IsAlreadyExists(made.status()));
-    if (made.ok()) maps_->Expect(*made);
-    return made.status();
-  }
-
-  absl::Status Drop(const core_v1::ConfigMap& map) {
-    DeleteOptions options;
-    options.uid = map.metadata().uid();
-    const ObjectKey key = KeyOf(map);
-    const auto gone = resource_.Delete(key.ns, key.name, options);
-    // The client makes this call again by itself, and may then find that it had been done.
-    if (gone.ok()) maps_->ExpectGone(key, options.uid);
-    Count(key.name, gone.status(), false);
-    return absl::IsNotFound(gone.status()) ? absl::OkStatus() : gone.status();
-  }
-
-  // That a write was made twice is an error unless the server's answer to the first was lost.
-  void Count(const std::string& name, const absl::Status& status, bool twice) {
-    const absl::MutexLock lock(&mutex_);
-    EXPECT_TRUE(!twice || unsure_.contains(name)) << name << ": " << status;
-    if (status.ok() || twice || HttpStatusOf(status) == 404) {
-      unsure_.erase(name);
-    } else {
-      unsure_.insert(name);
-    }
-  }
-
-  const BlockingResource<core_v1::ConfigMap> resource_;
-  Informer<DynamicObject>* const widgets_;
-  Informer<core_v1::ConfigMap>* const maps_;
-  absl::Mutex mutex_;
-  std::set<std::string> unsure_ ABSL_GUARDED_BY(mutex_);
-};
 
 class Exercise {
  public:
   Exercise(testenv::KubernetesCluster* cluster, uint64_t seed)
       : cluster_(cluster),
+        seed_(absl::StrCat(seed)),
         random_(seed),
         config_(AdminConfig(*cluster).value()),
         client_(config_),
-        ns_(cluster->CreateNamespace().value()),
+        namespaces_(Namespaces(cluster)),
         watcher_(MakeTransport(config_).value()),
         strand_("kube", &watcher_->clock),
         handlers_("handlers", &watcher_->clock),
@@ -310,130 +93,212 @@ class Exercise {
   void Run() {
     const absl::Status served = ServeWidgets(&client_);
     ASSERT_TRUE(served.ok()) << served;
-    const auto nodes = Follow<core_v1::Node>(client_.Of(kNodes), kNodes.type(), "");
-    const auto pods = Follow<core_v1::Pod>(client_.Of(kPods), kPods.type(), ns_);
-    const auto maps = Follow<core_v1::ConfigMap>(client_.Of(kConfigMaps), kConfigMaps.type(), ns_);
-    const auto widgets = Follow<DynamicObject>(client_.Of(WidgetType()), WidgetType(), ns_);
-
-    Informer<DynamicObject>* const widget_informer = InformerOf<DynamicObject>(WidgetType(), ns_);
-    Informer<core_v1::ConfigMap>* const map_informer =
-        InformerOf<core_v1::ConfigMap>(kConfigMaps.type(), ns_);
-    Copies copies(client_.Of(kConfigMaps), widget_informer, map_informer);
-    Reconciler reconciler({.name = "copies", .workers = 2},
-                          [&](const ObjectKey& key) { return copies.Reconcile(key); },
-                          {&handlers_, absl::nullopt, nullptr});
-    reconciler.WatchOwn<DynamicObject>(widget_informer);
-    reconciler.WatchOwned<core_v1::ConfigMap>(map_informer, OwnersOf, "test.capstan.dev", "Widget");
-    reconciler.Start();
+    const absl::Status filled = Fill();
+    ASSERT_TRUE(filled.ok()) << filled;
+    FollowAll();
+    ASSERT_EQ(informers_.informers().size(), 50u);
+    AddReconcilers();
+    ASSERT_EQ(reconcilers_.size(), 20u);
+    for (const auto& reconciler : reconcilers_) reconciler->Start();
     informers_.Start();
     const absl::Status synced = informers_.AwaitSynced(kLong);
     ASSERT_TRUE(synced.ok()) << synced;
 
     std::vector<std::thread> writers;
-    for (int i = 0; i < 2; ++i) {
-      writers.emplace_back([&, i, random = Random(random_.Next())]() mutable {
-        while (!stop_) {
-          const uint64_t which = random.Below(kNames);
-          const auto name = [&](const char* kind) { return absl::StrCat(kind, i, "-", which); };
-          const int64_t number = ++number_;
-          bool ok = false;
-          switch (random.Below(4)) {
-            case 0:
-              ok = nodes->Write(absl::StrCat(ns_, "-", name("n")), number, &random);
-              break;
-            case 1:
-              ok = pods->Write(name("p"), number, &random);
-              break;
-            case 2:
-              ok = maps->Write(name("c"), number, &random);
-              break;
-            default:
-              ok = widgets->Write(name("w"), number, &random);
-          }
-          Wrote(ok);
-        }
+    for (int i = 0; i < kWriters; ++i) {
+      writers.emplace_back([this, i, random = Random(random_.Next())]() mutable {
+        while (!stop_) Wrote(WriteOne(i, &random));
       });
     }
-    writers.emplace_back([&, random = Random(random_.Next())]() mutable {
-      while (!stop_)
-        Wrote(SetCopies(absl::StrCat("owner-", random.Below(3)), random.Below(kNames)));
-    });
-
-    // Each of the faults once, in an order of the seed's, and some of them again.
-    std::vector<int> faults = {0, 1, 2, 3};
+    // Each of the faults once, in an order of the seed's.
+    std::vector<int> faults = {0, 1, 2, 3, 4};
     for (size_t i = faults.size(); i > 1; --i) std::swap(faults[i - 1], faults[random_.Below(i)]);
     for (const int fault : faults) {
-      AwaitWrites(100);
+      AwaitWrites(kWrites);
       Break(fault);
     }
-    AwaitWrites(100);
+    AwaitWrites(kWrites);
     stop_ = true;
     for (std::thread& writer : writers) writer.join();
 
-    ExpectCopies();
-    reconciler.Stop();
-    nodes->ExpectTruth();
-    pods->ExpectTruth();
-    maps->ExpectTruth();
-    widgets->ExpectTruth();
-    for (AnyInformer* const informer : informers_.informers()) {
-      const InformerStats stats = informer->stats();
-      std::cout << ToString(informer->scope()) << ": " << stats.events << " events, " << stats.lists
-                << " lists, " << stats.watches << " watches, " << stats.failures << " failures\n";
-      // After the API server was killed.
-      EXPECT_GE(stats.lists + stats.watches, 2u);
-    }
+    Settle();
+    for (const auto& reconciler : reconcilers_) reconciler->Stop();
+    Report();
     informers_.Stop();
+    CleanUp();
   }
 
  private:
   template <typename T>
-  Informer<T>* InformerOf(const ResourceType& type, const std::string& ns) {
+  Informer<T>* InformerOf(ObjectScope scope,
+                          std::map<std::string, typename Cache<T>::IndexFunction> indexes = {}) {
     InformerOptions<T> options;
-    options.scope.type = type;
-    options.scope.ns = ns;
+    codecs_.push_back(MakeCodec<T>(scope.type));
+    options.scope = std::move(scope);
+    options.indexes = std::move(indexes);
     // A fault lasts for seconds.
     options.list_watch.reflector.max_backoff = absl::Seconds(2);
-    codecs_.push_back(MakeCodec<T>(type));
     return informers_.Get<T>(options, static_cast<const Codec<T>*>(codecs_.back().get())).value();
   }
-  template <typename T>
-  std::unique_ptr<Followed<T>> Follow(BlockingResource<T> resource, const ResourceType& type,
-                                      const std::string& ns) {
-    return std::make_unique<Followed<T>>(std::move(resource), InformerOf<T>(type, ns), ns,
-                                         &handlers_);
-  }
 
-  bool SetCopies(const std::string& name, uint64_t copies) {
-    const auto widgets = client_.Of(WidgetType());
-    const auto now = widgets.Get(ns_, name);
-    if (!now.ok() && !absl::IsNotFound(now.status())) return false;
-    nlohmann::json json = (now.ok() ? **now : NewObject<DynamicObject>(ns_, name)).ToJson();
-    json["spec"]["copies"] = copies;
-    const DynamicObject widget = Numbered(ObjectOf(json), ++number_);
-    return (now.ok() ? widgets.Update(widget) : widgets.Create(widget)).ok();
-  }
-
-  // Waits until there are as many copies as the Widgets say.
-  void ExpectCopies() {
-    const absl::Time deadline = absl::Now() + kLong;
-    std::string difference;
-    while (absl::Now() < deadline) {
-      difference.clear();
-      for (int i = 0; i < 3; ++i) {
-        const std::string name = absl::StrCat("owner-", i);
-        const auto widget = client_.Of(WidgetType()).Get(ns_, name);
-        if (absl::IsNotFound(widget.status())) continue;
-        for (int copy = 0; copy < kNames; ++copy) {
-          const auto map = client_.Of(kConfigMaps).Get(ns_, CopyName(name, copy));
-          const bool wanted = widget.ok() && copy < CopiesOf(**widget);
-          if (map.ok() != wanted) absl::StrAppend(&difference, CopyName(name, copy), " ");
+  // What was deleted by another exercise is made again.
+  absl::Status Fill() {
+    absl::Status status;
+    const auto maps = Truth(client_.Of(kConfigMaps), &status);
+    const auto pods = Truth(client_.Of(kPods), &status);
+    const auto widgets = Truth(client_.Of(WidgetType()), &status);
+    if (!status.ok()) return status;
+    std::vector<absl::Status> statuses(8);
+    std::atomic<size_t> next{0};
+    InParallel(8, [&](int thread) {
+      absl::Status& mine = statuses[thread];
+      const auto make = [&](const auto& there, const auto& resource, const auto& object) {
+        if (mine.ok() && !there.contains(KeyOf(object))) {
+          mine = resource.Create(Numbered(object, ++number_)).status();
+        }
+      };
+      for (size_t i; (i = next++) < namespaces_.size() * kMaps;) {
+        const std::string& ns = namespaces_[i / kMaps];
+        const size_t which = i % kMaps;
+        make(maps, client_.Of(kConfigMaps),
+             NewObject<core_v1::ConfigMap>(ns, MapName(which), ShardOf(which)));
+        if (which < kPodsEach) {
+          make(pods, client_.Of(kPods), NewObject<core_v1::Pod>(ns, PodName(which)));
+        }
+        if (which < kWidgetsEach) {
+          make(widgets, client_.Of(WidgetType()), NewObject<DynamicObject>(ns, WidgetName(which)));
+        }
+        if (which < kOwners) {
+          make(widgets, client_.Of(WidgetType()),
+               NewObject<DynamicObject>(ns, OwnerName(which), {{"seed", seed_}}));
         }
       }
-      if (difference.empty()) return;
-      absl::SleepFor(absl::Milliseconds(100));
+    });
+    for (const absl::Status& one : statuses) status.Update(one);
+    return status;
+  }
+  std::string OwnerName(uint64_t i) const { return absl::StrCat("s", seed_, "-owner-", i); }
+
+  // 50 informers: 40 of a namespace, 10 of all.
+  void FollowAll() {
+    const ResourceType maps = kConfigMaps.type();
+    const ResourceType widgets = WidgetType();
+    for (const std::string& ns : namespaces_) {
+      Follow<core_v1::ConfigMap>(&maps_, {maps, ns, "", ""}, {{kItemOf, &ItemOf}});
+      Follow<core_v1::ConfigMap>(&selected_maps_, {maps, ns, "colour=even", ""});
+      Follow<core_v1::Pod>(&pods_, {kPods.type(), ns, "", ""});
+      Follow<DynamicObject>(&widgets_, {widgets, ns, "", ""});
     }
-    ADD_FAILURE() << "wrong: " << difference;
+    Follow<core_v1::ConfigMap>(&selected_maps_, {maps, "", "", ""});
+    for (const char* selector : {"colour=even", "colour=odd", "shard=0", "shard=1"}) {
+      Follow<core_v1::ConfigMap>(&selected_maps_, {maps, "", selector, ""});
+    }
+    Follow<core_v1::ConfigMap>(&selected_maps_,
+                               {maps, "", "", "metadata.namespace=" + namespaces_[0]});
+    Follow<core_v1::Pod>(&all_pods_, {kPods.type(), "", "", ""});
+    Follow<DynamicObject>(&all_widgets_, {widgets, "", "", ""});
+    Follow<DynamicObject>(&all_widgets_, {widgets, "", "colour=odd", ""});
+    Follow<core_v1::Node>(&nodes_, {kNodes.type(), "", "", ""});
+  }
+  template <typename T>
+  void Follow(std::vector<std::unique_ptr<Followed<T>>>* all, ObjectScope scope,
+              std::map<std::string, typename Cache<T>::IndexFunction> indexes = {}) {
+    all->push_back(std::make_unique<Followed<T>>(
+        InformerOf<T>(std::move(scope), std::move(indexes)), &handlers_));
+  }
+
+  // 20 reconcilers: two of each namespace.
+  void AddReconcilers() {
+    for (size_t i = 0; i < namespaces_.size(); ++i) {
+      Informer<DynamicObject>* const widgets = widgets_[i]->informer();
+      Informer<core_v1::ConfigMap>* const maps = maps_[i]->informer();
+      copies_.push_back(std::make_unique<Copies>(client_.Of(kConfigMaps), widgets, maps, seed_));
+      items_.push_back(std::make_unique<Items>(client_.Of(kConfigMaps), widgets, maps, seed_));
+      const auto add = [&](const char* name, ReconcileFunction function) {
+        ReconcilerOptions options;
+        options.name = absl::StrCat(name, "-", i);
+        options.queue.max_backoff = absl::Seconds(2);
+        reconcilers_.push_back(std::make_unique<Reconciler>(
+            options, std::move(function),
+            ReconcilerDependencies{&handlers_, absl::nullopt, nullptr}));
+        reconcilers_.back()->WatchOwn<DynamicObject>(widgets);
+        reconcilers_.back()->WatchOwned<core_v1::ConfigMap>(maps, OwnersOf, "test.capstan.dev",
+                                                            "Widget");
+      };
+      add("copies",
+          [mine = copies_.back().get()](const auto& key) { return mine->Reconcile(key); });
+      add("items", [mine = items_.back().get()](const auto& key) { return mine->Reconcile(key); });
+    }
+  }
+
+  // A namespace has one writer, so that it knows what it wrote last.
+  bool WriteOne(int writer, Random* random) {
+    const size_t mine = (namespaces_.size() - writer - 1) / kWriters + 1;
+    const size_t ns = writer + kWriters * random->Below(mine);
+    switch (random->Below(10)) {
+      case 0:
+        return Write(client_.Of(kNodes), nodes_[0]->informer(), "",
+                     NodeName(kNodesEach * writer + random->Below(kNodesEach)), {}, random);
+      case 1:
+        return Write(client_.Of(kPods), pods_[ns]->informer(), namespaces_[ns],
+                     PodName(random->Below(kPodsEach)), {}, random);
+      case 2:
+        return Write(client_.Of(WidgetType()), widgets_[ns]->informer(), namespaces_[ns],
+                     WidgetName(random->Below(kWidgetsEach)), {}, random);
+      case 3:
+      case 4:
+        return SetWanted(ns, random);
+      default: {
+        const uint64_t which = random->Below(kMaps);
+        return Write(client_.Of(kConfigMaps), maps_[ns]->informer(), namespaces_[ns],
+                     MapName(which), ShardOf(which), random);
+      }
+    }
+  }
+
+  // One write of an object, which is this thread's alone; false if it failed.
+  template <typename T>
+  bool Write(const BlockingResource<T>& resource, Informer<T>* informer, const std::string& ns,
+             const std::string& name, const Labels& labels, Random* random) {
+    const auto now = resource.Get(ns, name);
+    if (!now.ok() && !absl::IsNotFound(now.status())) return false;
+    if (now.ok() && random->OneIn(5)) return Delete(resource, informer, **now);
+    const int64_t number = ++number_;
+    const auto written = now.ok()
+                             ? resource.Update(Numbered(**now, number))
+                             : resource.Create(Numbered(NewObject<T>(ns, name, labels), number));
+    if (!written.ok()) return false;
+    informer->Expect(*written);
+    const auto read = informer->Get(ns, name);
+    EXPECT_TRUE(read != nullptr && NumberOf(*read) == number)
+        << ToString(informer->scope()) << " " << name << ": wrote " << number << ", read "
+        << (read == nullptr ? -1 : NumberOf(*read));
+    return true;
+  }
+  template <typename T>
+  bool Delete(const BlockingResource<T>& resource, Informer<T>* informer, const T& object) {
+    DeleteOptions options;
+    options.uid = std::string(ObjectTraits<T>::Uid(object));
+    options.grace_period = absl::ZeroDuration();
+    const ObjectKey key = KeyOf(object);
+    const auto gone = resource.Delete(key.ns, key.name, options);
+    if (!gone.ok()) return false;
+    // A Pod's last state is no sign that it is gone.
+    if (*gone != nullptr) return true;
+    informer->ExpectGone(key, options.uid);
+    EXPECT_EQ(informer->Get(key.ns, key.name), nullptr)
+        << ToString(informer->scope()) << " " << key.ToString();
+    return true;
+  }
+  bool SetWanted(size_t ns, Random* random) {
+    const auto widgets = client_.Of(WidgetType());
+    const auto now = widgets.Get(namespaces_[ns], OwnerName(random->Below(kOwners)));
+    if (!now.ok()) return false;
+    nlohmann::json json = (*now)->ToJson();
+    json["spec"]["copies"] = random->Below(kMostCopies);
+    // Items are never taken away.
+    json["spec"]["items"] = std::min(ItemsOf(**now) + 1, kMostItems);
+    return widgets.Update(Numbered(ObjectOf(json), ++number_)).ok();
   }
 
   void Wrote(bool ok) {
@@ -450,42 +315,162 @@ class Exercise {
   }
 
   void Break(int fault) {
+    const auto kill = [this](Part part) {
+      cluster_->Kill(part);
+      const absl::Status restarted = cluster_->Restart(part);
+      EXPECT_TRUE(restarted.ok()) << restarted;
+    };
+    const auto stop = [this](Part part) {
+      cluster_->Stop(part);
+      absl::SleepFor(absl::Milliseconds(1000 + random_.Below(4000)));
+      cluster_->Continue(part);
+    };
     switch (fault) {
-      case 0: {
-        cluster_->Kill(Part::kApiServer);
-        const absl::Status restarted = cluster_->Restart(Part::kApiServer);
-        ASSERT_TRUE(restarted.ok()) << restarted;
-        return;
-      }
+      case 0:
+        return kill(Part::kApiServer);
       case 1:
-        cluster_->Stop(Part::kEtcd);
-        absl::SleepFor(absl::Seconds(3));
-        cluster_->Continue(Part::kEtcd);
-        return;
-      case 2: {
+        return kill(Part::kEtcd);
+      case 2:
+        return stop(Part::kApiServer);
+      case 3:
+        return stop(Part::kEtcd);
+      default: {
         const auto compacted = cluster_->CompactEtcd();
         EXPECT_TRUE(compacted.ok()) << compacted.status();
-        return;
       }
-      default:
-        cluster_->Stop(Part::kApiServer);
-        absl::SleepFor(absl::Seconds(3));
-        cluster_->Continue(Part::kApiServer);
     }
   }
 
+  // Waits until what the Widgets want is there, and all caches and handlers have what the server
+  // has.
+  void Settle() {
+    const absl::Time deadline = absl::Now() + kLong;
+    std::string wrong;
+    do {
+      absl::SleepFor(absl::Milliseconds(200));
+      absl::Status status;
+      const auto maps = Truth(client_.Of(kConfigMaps), &status);
+      const auto pods = Truth(client_.Of(kPods), &status);
+      const auto widgets = Truth(client_.Of(WidgetType()), &status);
+      const auto nodes = Truth(client_.Of(kNodes), &status);
+      if (!status.ok()) {
+        wrong = status.ToString();
+        continue;
+      }
+      objects_ = maps.size() + pods.size() + widgets.size() + nodes.size();
+      wrong = WrongMaps(widgets, maps);
+      Compare(maps_, maps, &wrong);
+      Compare(selected_maps_, maps, &wrong);
+      Compare(pods_, pods, &wrong);
+      Compare(all_pods_, pods, &wrong);
+      Compare(widgets_, widgets, &wrong);
+      Compare(all_widgets_, widgets, &wrong);
+      Compare(nodes_, nodes, &wrong);
+    } while (!wrong.empty() && absl::Now() < deadline);
+    EXPECT_EQ(wrong, "");
+    EXPECT_GE(objects_, 10'000u);
+  }
+  template <typename T>
+  static void Compare(const std::vector<std::unique_ptr<Followed<T>>>& all,
+                      const typename Followed<T>::Objects& truth, std::string* wrong) {
+    for (const auto& followed : all) {
+      if (!wrong->empty()) return;
+      const ObjectScope& scope = followed->informer()->scope();
+      typename Followed<T>::Objects mine;
+      for (const auto& [key, object] : truth) {
+        if (InScope(*object, scope)) mine[key] = object;
+      }
+      *wrong = followed->Difference(mine);
+      if (!wrong->empty()) {
+        absl::StrAppend(wrong, ": ", ToString(scope), ", last failure ",
+                        followed->informer()->stats().failure.ToString());
+      }
+    }
+  }
+  // Of copies and items.
+  std::string WrongMaps(const Followed<DynamicObject>::Objects& widgets,
+                        const Followed<core_v1::ConfigMap>::Objects& maps) {
+    std::map<ObjectKey, std::vector<const core_v1::ConfigMap*>> items;
+    for (const auto& [key, map] : maps) {
+      for (const std::string& owner : ItemOf(*map)) items[{key.ns, owner}].push_back(map.get());
+    }
+    for (size_t ns = 0; ns < namespaces_.size(); ++ns) {
+      for (int i = 0; i < kOwners; ++i) {
+        const ObjectKey owner = {namespaces_[ns], OwnerName(i)};
+        const auto widget = widgets.find(owner);
+        if (widget == widgets.end()) return absl::StrCat(owner.ToString(), " is missing");
+        for (int copy = 0; copy < kMostCopies; ++copy) {
+          const ObjectKey key = {owner.ns, CopyName(owner.name, copy)};
+          if (maps.contains(key) != (copy < CopiesOf(*widget->second))) {
+            return absl::StrCat(key.ToString(), " is not as wanted");
+          }
+        }
+        const std::string wrong = items_[ns]->Wrong(items[owner], ItemsOf(*widget->second));
+        if (!wrong.empty()) return absl::StrCat("items of ", owner.ToString(), ": ", wrong);
+      }
+    }
+    return "";
+  }
+
+  void Report() {
+    InformerStats sum;
+    for (AnyInformer* const informer : informers_.informers()) {
+      const InformerStats stats = informer->stats();
+      // After the API server was killed.
+      EXPECT_GE(stats.lists + stats.watches, 2u) << ToString(informer->scope());
+      sum.objects += stats.objects;
+      sum.events += stats.events;
+      sum.lists += stats.lists;
+      sum.watches += stats.watches;
+      sum.failures += stats.failures;
+    }
+    const absl::MutexLock lock(&mutex_);
+    std::cout << "seed " << seed_ << ": " << objects_ << " objects, " << sum.objects
+              << " in caches, " << writes_ << " writes, " << sum.events << " events, " << sum.lists
+              << " lists, " << sum.watches << " watches, " << sum.failures << " failures\n";
+  }
+
+  // The next exercise has owners of its own.
+  void CleanUp() {
+    ListOptions mine;
+    mine.label_selector = absl::StrCat("seed=", seed_);
+    InParallel(kWriters, [&](int thread) {
+      for (size_t i = thread; i < namespaces_.size(); i += kWriters) {
+        const std::string& ns = namespaces_[i];
+        const auto widgets = client_.Of(WidgetType()).DeleteCollection(ns, mine);
+        EXPECT_TRUE(widgets.ok()) << widgets.status();
+        const auto maps = client_.Of(kConfigMaps).DeleteCollection(ns, mine);
+        EXPECT_TRUE(maps.ok()) << maps.status();
+      }
+    });
+  }
+
   testenv::KubernetesCluster* const cluster_;
+  const std::string seed_;
   Random random_;
   const ClientConfig config_;
   RealClient client_;
-  const std::string ns_;
+  const std::vector<std::string> namespaces_;
   const std::unique_ptr<RealTransport> watcher_;
   std::vector<std::shared_ptr<const void>> codecs_;
   ThreadStrand strand_;
   ThreadStrand handlers_;
   InformerSet informers_;
+  // By namespace.
+  std::vector<std::unique_ptr<Followed<core_v1::ConfigMap>>> maps_;
+  std::vector<std::unique_ptr<Followed<core_v1::Pod>>> pods_;
+  std::vector<std::unique_ptr<Followed<DynamicObject>>> widgets_;
+  // The others.
+  std::vector<std::unique_ptr<Followed<core_v1::ConfigMap>>> selected_maps_;
+  std::vector<std::unique_ptr<Followed<core_v1::Pod>>> all_pods_;
+  std::vector<std::unique_ptr<Followed<DynamicObject>>> all_widgets_;
+  std::vector<std::unique_ptr<Followed<core_v1::Node>>> nodes_;
+  std::vector<std::unique_ptr<Copies>> copies_;
+  std::vector<std::unique_ptr<Items>> items_;
+  std::vector<std::unique_ptr<Reconciler>> reconcilers_;
   std::atomic<bool> stop_{false};
   std::atomic<int64_t> number_{0};
+  size_t objects_ = 0;
   absl::Mutex mutex_;
   int writes_ ABSL_GUARDED_BY(mutex_) = 0;
 };

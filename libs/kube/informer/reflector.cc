@@ -32,7 +32,7 @@ ReflectorStep Reflector::OnPage(uint64_t attempt, absl::string_view resource_ver
   first_page_ = false;
   if (!continue_token.empty()) {
     step.objects = first ? Objects::kStageFirst : Objects::kStage;
-    step.effects.push_back(
+    step.effects.emplace_back(
         ListPageRequest{++attempt_, options_.page_limit, std::string(continue_token)});
     return step;
   }
@@ -129,7 +129,7 @@ void Reflector::Watch(bool initial_events, BootTime now, ReflectorStep* step) {
   begun_ = now;
   const absl::Duration timeout =
       random_->Between(options_.min_watch_timeout, options_.min_watch_timeout * 2);
-  step->effects.push_back(WatchRequest{
+  step->effects.emplace_back(WatchRequest{
       ++attempt_, initial_events ? std::string() : resource_version_, initial_events, timeout});
   last_event_ = now;
   deadline_ = now + timeout + options_.grace;

@@ -21,6 +21,7 @@ class KubeApiServer : public ::testing::TestWithParam<ConformanceCase> {
   static void SetUpTestSuite() {
     const auto cluster = testenv::KubernetesCluster::Shared();
     ASSERT_TRUE(cluster.ok()) << cluster.status();
+    cluster_ = *cluster;
     const auto config = AdminConfig(**cluster);
     ASSERT_TRUE(config.ok()) << config.status();
     auto made = MakeTransport(*config);
@@ -32,15 +33,30 @@ class KubeApiServer : public ::testing::TestWithParam<ConformanceCase> {
     transport_ = nullptr;
   }
 
+  // Its own memory of past states goes too.
+  static void RestartApiServer() {
+    cluster_->Kill(testenv::KubernetesCluster::Part::kApiServer);
+    const absl::Status restarted = cluster_->Restart(testenv::KubernetesCluster::Part::kApiServer);
+    ASSERT_TRUE(restarted.ok()) << restarted;
+  }
+
+  static testenv::KubernetesCluster* cluster_;
   static RealTransport* transport_;
 };
 
+testenv::KubernetesCluster* KubeApiServer::cluster_ = nullptr;
 RealTransport* KubeApiServer::transport_ = nullptr;
 
 TEST_P(KubeApiServer, Conforms) {
   ASSERT_NE(transport_, nullptr);
   ConformanceTarget target;
   target.transport = transport_->transport.get();
+  target.restart = [] { RestartApiServer(); };
+  target.compact = [] {
+    const auto compacted = cluster_->CompactEtcd();
+    ASSERT_TRUE(compacted.ok()) << compacted.status();
+    RestartApiServer();
+  };
   const auto failures = RunConformanceCase(GetParam(), target);
   EXPECT_TRUE(failures.empty()) << absl::StrJoin(failures, "\n");
 }

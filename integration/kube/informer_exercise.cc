@@ -52,7 +52,7 @@ constexpr int kWidgetsEach = 50;
 constexpr int kOwners = 15;
 constexpr int kMostItems = 4;
 // At least, between two faults.
-constexpr int kWrites = 400;
+constexpr int kWrites = 250;
 
 std::string MapName(uint64_t i) { return absl::StrCat("m-", i); }
 std::string PodName(uint64_t i) { return absl::StrCat("p-", i); }
@@ -95,6 +95,7 @@ class Exercise {
     ASSERT_TRUE(served.ok()) << served;
     const absl::Status filled = Fill();
     ASSERT_TRUE(filled.ok()) << filled;
+    Passed("filled");
     FollowAll();
     ASSERT_EQ(informers_.informers().size(), 50u);
     AddReconcilers();
@@ -103,6 +104,7 @@ class Exercise {
     informers_.Start();
     const absl::Status synced = informers_.AwaitSynced(kLong);
     ASSERT_TRUE(synced.ok()) << synced;
+    Passed("synced");
 
     std::vector<std::thread> writers;
     for (int i = 0; i < kWriters; ++i) {
@@ -116,16 +118,21 @@ class Exercise {
     for (const int fault : faults) {
       AwaitWrites(kWrites);
       Break(fault);
+      Passed(absl::StrCat("fault ", fault));
     }
     AwaitWrites(kWrites);
     stop_ = true;
     for (std::thread& writer : writers) writer.join();
 
+    Passed("written");
     Settle();
+    Passed("settled");
     for (const auto& reconciler : reconcilers_) reconciler->Stop();
     Report();
     informers_.Stop();
     CleanUp();
+    Passed("cleaned up");
+    std::cout << "seed " << seed_ << ": " << passed_ << "\n";
   }
 
  private:
@@ -412,6 +419,13 @@ class Exercise {
     return "";
   }
 
+  // Where the time went.
+  void Passed(const std::string& what) {
+    const absl::Time now = absl::Now();
+    absl::StrAppend(&passed_, passed_.empty() ? "" : ", ", what, " ",
+                    absl::ToInt64Milliseconds(now - std::exchange(last_, now)), " ms");
+  }
+
   void Report() {
     InformerStats sum;
     for (AnyInformer* const informer : informers_.informers()) {
@@ -434,14 +448,11 @@ class Exercise {
   void CleanUp() {
     ListOptions mine;
     mine.label_selector = absl::StrCat("seed=", seed_);
-    InParallel(kWriters, [&](int thread) {
-      for (size_t i = thread; i < namespaces_.size(); i += kWriters) {
-        const std::string& ns = namespaces_[i];
-        const auto widgets = client_.Of(WidgetType()).DeleteCollection(ns, mine);
-        EXPECT_TRUE(widgets.ok()) << widgets.status();
-        const auto maps = client_.Of(kConfigMaps).DeleteCollection(ns, mine);
-        EXPECT_TRUE(maps.ok()) << maps.status();
-      }
+    InParallel(static_cast<int>(namespaces_.size()), [&](int i) {
+      const auto widgets = client_.Of(WidgetType()).DeleteCollection(namespaces_[i], mine);
+      EXPECT_TRUE(widgets.ok()) << widgets.status();
+      const auto maps = client_.Of(kConfigMaps).DeleteCollection(namespaces_[i], mine);
+      EXPECT_TRUE(maps.ok()) << maps.status();
     });
   }
 
@@ -471,6 +482,8 @@ class Exercise {
   std::atomic<bool> stop_{false};
   std::atomic<int64_t> number_{0};
   size_t objects_ = 0;
+  absl::Time last_ = absl::Now();
+  std::string passed_;
   absl::Mutex mutex_;
   int writes_ ABSL_GUARDED_BY(mutex_) = 0;
 };

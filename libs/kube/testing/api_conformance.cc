@@ -174,6 +174,12 @@ class Run {
         return;
       case 's':
         return Served(first);
+      case 'b':
+        return Broken(first);
+      case 'k': {
+        const auto& fault = first == "compact" ? target_.compact : target_.restart;
+        return fault ? fault() : Fail("the target does not offer it");
+      }
       case 'u':
         return Until(first, second);
       default:
@@ -219,6 +225,11 @@ class Run {
     }
     Fail("is not served");
   }
+  void Broken(const std::string& watch) {
+    const auto found = watches_.find(watch);
+    if (found == watches_.end()) return Fail("there is no such watch");
+    if (!found->second->WaitForEnd(target_.limit)) Fail("it goes on");
+  }
 
   // Looks anew after each event of the object.
   void Until(const std::string& code, const std::string& path) {
@@ -257,7 +268,8 @@ class Run {
 std::vector<ConformanceCase> ConformanceCases() {
   std::vector<ConformanceCase> all;
   for (const auto& part : {ObjectCases(), DeletionCases(), ListCases(), WatchCases(), PatchCases(),
-                           ApplyCases(), SubresourceCases(), ScaleCases()}) {
+                           ApplyCases(), SubresourceCases(), ConflictCases(), OwnershipCases(),
+                           DryRunCases(), RevisionCases(), ScaleCases()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -21,6 +21,11 @@ struct ConformanceTarget {
   // Of a simulated server: does the next thing, and returns false if there is nothing to do. Empty:
   // the transport has threads of its own.
   std::function<bool()> pump;
+  // The server forgets all that led to its present state, as after a compaction of etcd; calls may
+  // break.
+  std::function<void()> compact;
+  // The server ends and begins anew with what was written; calls break.
+  std::function<void()> restart;
   // For one answer or event.
   absl::Duration limit = absl::Seconds(30);
 };
@@ -54,6 +59,8 @@ std::vector<ConformanceCase> ConformanceCases();
 //   x NAME                                       ends well, after bookmarks at most
 //   c NAME                                       is closed by the client
 //   s PATH                                       waits until a list of PATH is served
+//   b NAME                                       breaks, or ends
+//   k compact|restart                            what the target offers of this name
 //   u CODE PATH                                  waits until a GET of an object has that code;
 //                                                checks then are of its answer
 std::vector<std::string> RunConformanceCase(const ConformanceCase& one,

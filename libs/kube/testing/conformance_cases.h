@@ -16,6 +16,10 @@ std::vector<ConformanceCase> PatchCases();
 std::vector<ConformanceCase> ApplyCases();
 std::vector<ConformanceCase> SubresourceCases();
 std::vector<ConformanceCase> ScaleCases();
+std::vector<ConformanceCase> ConflictCases();
+std::vector<ConformanceCase> OwnershipCases();
+std::vector<ConformanceCase> DryRunCases();
+std::vector<ConformanceCase> RevisionCases();
 
 }  // namespace capstan::kube::testing
 

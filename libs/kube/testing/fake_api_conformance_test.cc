@@ -34,6 +34,8 @@ TEST_P(FakeApiConformance, Simulated) {
     // Bookmarks go on for ever.
     return ++steps < 10000 && strand.RunNext();
   };
+  target.compact = [&] { server.CompactNow(); };
+  target.restart = [&] { server.Restart(); };
   const auto failures = RunConformanceCase(GetParam(), target);
   EXPECT_TRUE(failures.empty()) << absl::StrJoin(failures, "\n");
 }
@@ -47,6 +49,8 @@ TEST(FakeApiConformanceWithAThread, AFewCases) {
   const std::unique_ptr<Transport> transport = server.NewTransport();
   ConformanceTarget target;
   target.transport = transport.get();
+  target.compact = [&] { server.CompactNow(); };
+  target.restart = [&] { server.Restart(); };
   int i = 0;
   for (const ConformanceCase& one : ConformanceCases()) {
     if (++i % 5 != 0 || one.name == "FutureVersionTimesOut") continue;

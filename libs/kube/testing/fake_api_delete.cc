@@ -57,6 +57,15 @@ void Raise(Json* object) {
   }
 }
 
+// Whether the child has an owner that is there besides the one of that uid.
+bool HasOtherOwner(const Json& child, const Json& owner_uid, const std::set<std::string>& uids) {
+  for (const Json& owner : Find(child, {"metadata", "ownerReferences"})) {
+    const Json& uid = Member(owner, "uid");
+    if (uid != owner_uid && uids.contains(Text(uid))) return true;
+  }
+  return false;
+}
+
 DeleteOptions WithPropagation(const char* propagation) {
   DeleteOptions options;
   options.propagation = propagation;
@@ -133,6 +142,10 @@ ApiOr<Deleted> FakeApiState::Delete(const FakeType& type, absl::string_view ns,
   out.gone = gone;
   if (!gone && options.takes_dependents) out.code = 202;
   if (gone) {
+    // What ends a grace under way early is written before the object goes.
+    if (!old_deletion.is_null() && after != before && !options.dry_run) {
+      Put(type, key, std::move(after));
+    }
     Json last = options.dry_run ? before : Remove(key);
     out.body = type.returns_deleted ? std::move(last) : DeletedStatus(type, before);
     return out;
@@ -190,6 +203,19 @@ bool FakeApiState::DropUnservedObjects() {
   return !unserved.empty();
 }
 
+bool FakeApiState::Disown(const FakeType& type, const StoreKey& key, const Json& child,
+                          const Json& owner_uid) {
+  Json freed = child;
+  Json kept = Json::array();
+  for (const Json& owner : Find(child, {"metadata", "ownerReferences"})) {
+    if (Member(owner, "uid") != owner_uid) kept.push_back(owner);
+  }
+  freed["metadata"]["ownerReferences"] = std::move(kept);
+  return Replace(type, key, child, std::move(freed), "",
+                 {.field_manager = "kube-controller-manager"}, /*apply=*/false)
+      .ok();
+}
+
 bool FakeApiState::CollectOnce() {
   std::set<std::string> uids;
   for (const auto& [key, object] : store_.all()) {
@@ -237,18 +263,16 @@ bool FakeApiState::CollectOnce() {
       const FakeType* const child_type = TypeOfStore(dependent.key.resource);
       if (child == nullptr || child_type == nullptr) continue;
       if (Has(finalizers, kOrphan)) {
-        Json freed = *child;
-        Json kept = Json::array();
-        for (const Json& owner : Find(*child, {"metadata", "ownerReferences"})) {
-          if (Member(owner, "uid") != Find(*object, {"metadata", "uid"})) kept.push_back(owner);
-        }
-        freed["metadata"]["ownerReferences"] = std::move(kept);
-        (void)Replace(*child_type, dependent.key, *child, std::move(freed), "",
-                      {.field_manager = "kube-controller-manager"}, /*apply=*/false);
+        (void)Disown(*child_type, dependent.key, *child, Find(*object, {"metadata", "uid"}));
         continue;
       }
       if (!Find(*child, {"metadata", "deletionTimestamp"}).is_null()) {
         blocked = blocked || dependent.blocks;
+        continue;
+      }
+      if (HasOtherOwner(*child, Find(*object, {"metadata", "uid"}), uids)) {
+        changed = Disown(*child_type, dependent.key, *child, Find(*object, {"metadata", "uid"})) ||
+                  changed;
         continue;
       }
       const ApiOr<Deleted> deleted =

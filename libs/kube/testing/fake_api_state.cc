@@ -10,6 +10,7 @@
 #include "libs/kube/testing/field_ownership.h"
 #include "libs/kube/testing/object_rules.h"
 #include "libs/kube/testing/patch.h"
+#include "libs/kube/testing/type_rules.h"
 
 namespace capstan::kube::testing {
 namespace {
@@ -130,14 +131,22 @@ absl::optional<ApiError> FakeApiState::CheckBody(const FakeType& type, absl::str
   } else if (!own.empty()) {
     return BadRequest("namespace may not be set for a resource that has none");
   }
-  if (options.strict && hooks_.unknown_fields) {
-    const std::vector<std::string> fields = hooks_.unknown_fields(type, *object);
-    if (!fields.empty()) {
-      return BadRequest(absl::StrCat("strict decoding error: unknown field \"",
-                                     absl::StrJoin(fields, "\", unknown field \""), "\""));
+  return DropUnknown(type, object, options);
+}
+
+absl::optional<ApiError> FakeApiState::DropUnknown(const FakeType& type, Json* object,
+                                                   const WriteOptions& options) const {
+  std::vector<std::string> fields = UnknownMembers(type, *object);
+  for (const std::string& field : fields) object->erase(field);
+  if (!options.strict) return absl::nullopt;
+  if (hooks_.unknown_fields) {
+    for (std::string& field : hooks_.unknown_fields(type, *object)) {
+      fields.push_back(std::move(field));
     }
   }
-  return absl::nullopt;
+  if (fields.empty()) return absl::nullopt;
+  return BadRequest(absl::StrCat("strict decoding error: unknown field \"",
+                                 absl::StrJoin(fields, "\", unknown field \""), "\""));
 }
 
 ApiOr<Json> FakeApiState::Create(const FakeType& type, absl::string_view ns, Json object,
@@ -203,7 +212,13 @@ ApiOr<Json> FakeApiState::Insert(const FakeType& type, absl::string_view ns, Jso
     if (auto error = hooks_.admit(type, nullptr, object); error.has_value()) return *error;
   }
   if (auto error = ValidateNew(type, object); error.has_value()) return *error;
-  if (store_.Get(key) != nullptr) return AlreadyExists(type.resource, key.name);
+  if (const ObjectRef there = store_.Get(key); there != nullptr) {
+    ApiError error = AlreadyExists(type.resource, key.name);
+    if (!Find(*there, {"metadata", "deletionTimestamp"}).is_null()) {
+      error.message = absl::StrCat("object is being deleted: ", error.message);
+    }
+    return error;
+  }
   if (type.resource.kind == "CustomResourceDefinition") {
     // What the API server's own controllers find a moment later.
     const Json names = Find(object, {"spec", "names"});
@@ -290,6 +305,7 @@ ApiOr<Written> FakeApiState::Patch(const FakeType& type, absl::string_view ns,
                         absl::StrCat("uid mismatch: the provided object specified uid ", uid,
                                      ", and no existing object was found"));
       }
+      config["metadata"].erase("resourceVersion");
       CAPSTAN_API_ASSIGN_OR_RETURN(Json fresh, Apply(nullptr, config, manager, options.force));
       CAPSTAN_API_ASSIGN_OR_RETURN(Json created,
                                    Insert(type, ns, std::move(fresh), options, /*apply=*/true));
@@ -319,13 +335,7 @@ ApiOr<Written> FakeApiState::Patch(const FakeType& type, absl::string_view ns,
   if (!version.empty() && version != Text(Find(*before, {"metadata", "resourceVersion"}))) {
     return Modified(type.resource, name);
   }
-  if (options.strict && hooks_.unknown_fields) {
-    const std::vector<std::string> fields = hooks_.unknown_fields(type, *patched);
-    if (!fields.empty()) {
-      return BadRequest(absl::StrCat("strict decoding error: unknown field \"",
-                                     absl::StrJoin(fields, "\", unknown field \""), "\""));
-    }
-  }
+  if (auto error = DropUnknown(type, &*patched, options); error.has_value()) return *error;
   return Replace(type, key, *before, std::move(*patched), subresource, options, /*apply=*/false);
 }
 

@@ -151,6 +151,9 @@ class FakeApiState {
                                           absl::string_view name) const;
   absl::optional<ApiError> CheckBody(const FakeType& type, absl::string_view ns, Json* object,
                                      const WriteOptions& options) const;
+  // Of fields that the type has not: refused where the write is strict, else left out.
+  absl::optional<ApiError> DropUnknown(const FakeType& type, Json* object,
+                                       const WriteOptions& options) const;
   ApiOr<Json> Insert(const FakeType& type, absl::string_view ns, Json object,
                      const WriteOptions& options, bool apply);
   // Validates `after`, which has passed Admissible, and stores it.
@@ -163,6 +166,8 @@ class FakeApiState {
   Json Remove(const StoreKey& key);
   void RefreshTypes();
 
+  // Takes an owner out of what it owns.
+  bool Disown(const FakeType& type, const StoreKey& key, const Json& child, const Json& owner_uid);
   bool CollectOnce();
   bool EndNamespaces();
   bool DropUnservedObjects();

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "libs/kube/objects/resource_type.h"
@@ -339,6 +340,13 @@ ApiOr<HttpReply> FakeApiHttp::List(const Route& route, const Context& context) {
 
 ApiOr<HttpReply> FakeApiHttp::Watch(const Route& route, const Context& context) {
   const FakeType& type = *route.type;
+  const std::string from = context.target.Parameter("resourceVersion");
+  if (int64_t number = 0; !from.empty() && !absl::SimpleAtoi(from, &number)) {
+    // Of a list it is a bad request; here no one makes it one.
+    return Plain(
+        500, absl::StrCat("resourceVersion: Invalid value: ", WriteJson(from),
+                          ": strconv.ParseUint: parsing ", WriteJson(from), ": invalid syntax"));
+  }
   CAPSTAN_API_ASSIGN_OR_RETURN(const ListQuery query, ParseListQuery(context.target));
   WatchPlan plan;
   plan.type = &type;

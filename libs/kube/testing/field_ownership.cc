@@ -225,6 +225,12 @@ ApiOr<Json> Apply(const Json& live, const Json& config, const FieldManager& mana
   const Json wanted = OwnablePart(config);
   const FieldSet claimed = FieldsOf(wanted, manager.builtin);
 
+  // What was there before anyone applied, and is no one's, belongs to this one.
+  if (!live.is_null() && entries.empty()) {
+    entries.push_back({"before-first-apply", "Update", manager.api_version, "", "",
+                       FieldsOf(OwnablePart(live), manager.builtin)});
+  }
+
   Json merged = live.is_null() ? config : live;
   if (!live.is_null()) MergeInto(&merged, wanted, {}, manager.builtin);
 

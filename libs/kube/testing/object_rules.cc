@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "libs/kube/testing/type_rules.h"
 
 namespace capstan::kube::testing {
 namespace {
@@ -50,6 +51,19 @@ bool IsDnsSubdomain(absl::string_view name) {
     }
   }
   return true;
+}
+
+// Of a label's key: `prefix/name`, or `name`.
+bool IsQualifiedName(absl::string_view key) {
+  const size_t slash = key.find('/');
+  if (slash != absl::string_view::npos) {
+    if (!IsDnsSubdomain(key.substr(0, slash))) return false;
+    key.remove_prefix(slash + 1);
+  }
+  const auto is_alnum = [](char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)); };
+  return !key.empty() && key.size() <= 63 && is_alnum(key.front()) && is_alnum(key.back()) &&
+         std::all_of(key.begin(), key.end(),
+                     [&](char c) { return is_alnum(c) || c == '-' || c == '_' || c == '.'; });
 }
 
 void Default(Json* object, const char* name, Json value) {
@@ -269,25 +283,20 @@ absl::optional<ApiError> ValidateNew(const FakeType& type, const Json& object) {
     }
   }
   const Json& labels = Member(metadata, "labels");
-  for (const Json& value : labels) {
+  for (const auto& [key, value] : labels.items()) {
+    if (!IsQualifiedName(key)) {
+      causes.push_back(InvalidValue(
+          "metadata.labels", WriteJson(key),
+          "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and "
+          "end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex "
+          "used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"));
+    }
     if (Text(value).size() > 63) {
       causes.push_back(
           InvalidValue("metadata.labels", WriteJson(value), "must be no more than 63 bytes"));
     }
   }
-  if (type.resource.kind == "Pod") {
-    const Json& containers = Find(object, {"spec", "containers"});
-    if (!containers.is_array() || containers.empty()) {
-      causes.push_back(Required("spec.containers", ""));
-    }
-    for (size_t i = 0; containers.is_array() && i < containers.size(); ++i) {
-      const std::string at = absl::StrCat("spec.containers[", i, "].");
-      if (Text(Member(containers[i], "name")).empty()) causes.push_back(Required(at + "name", ""));
-      if (Text(Member(containers[i], "image")).empty()) {
-        causes.push_back(Required(at + "image", ""));
-      }
-    }
-  }
+  for (Cause& cause : TypeCauses(type, object)) causes.push_back(std::move(cause));
   if (causes.empty()) return absl::nullopt;
   return Invalid(type.resource, name, causes);
 }

@@ -1,5 +1,10 @@
 // What of the client needs a real API server to be known, beyond api_conformance.h.
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+
 #include <atomic>
+#include <cstdint>
+#include <cstdio>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -8,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -65,6 +71,28 @@ class RealClientTest : public ::testing::Test {
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
+  }
+
+  // Of a ServiceAccount.
+  std::string Token(const std::string& account) {
+    authentication_v1::TokenRequestSpec spec;
+    spec.set_expiration_seconds(600);
+    const auto made =
+        Await<ObjectPtr<authentication_v1::TokenRequest>>(client_->strand(), [&](auto done) {
+          return RequestToken(client_->client(), ns_, account, spec, std::move(done));
+        });
+    EXPECT_TRUE(made.ok()) << made.status();
+    return made.ok() ? (*made)->status().token() : "";
+  }
+
+  static void WriteToken(const std::string& path, const std::string& text) {
+    std::ofstream(path + ".new") << text;
+    EXPECT_EQ(rename((path + ".new").c_str(), path.c_str()), 0);
+  }
+
+  static absl::StatusOr<nlohmann::json> WhoAmI(RealClient* client) {
+    return client->Json("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+                        R"({"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"})");
   }
 
   testenv::KubernetesCluster* cluster_ = nullptr;
@@ -261,36 +289,19 @@ TEST_F(RealClientTest, AVersionThatEtcdHasCompactedIsExpired) {
 }
 
 TEST_F(RealClientTest, ATokenIsReplacedUnderCallsAndADeletedAccountIsRefused) {
-  const auto token = [&](const std::string& account) {
-    authentication_v1::TokenRequestSpec spec;
-    spec.set_expiration_seconds(600);
-    const auto made =
-        Await<ObjectPtr<authentication_v1::TokenRequest>>(client_->strand(), [&](auto done) {
-          return RequestToken(client_->client(), ns_, account, spec, std::move(done));
-        });
-    EXPECT_TRUE(made.ok()) << made.status();
-    return made.ok() ? (*made)->status().token() : "";
-  };
   const std::string path = absl::StrCat(::testing::TempDir(), "/", ns_, ".token");
-  const auto write = [&](const std::string& text) {
-    std::ofstream(path + ".new") << text;
-    EXPECT_EQ(rename((path + ".new").c_str(), path.c_str()), 0);
-  };
   core_v1::ServiceAccount account;
   account.mutable_metadata()->set_name("robot");
   account.mutable_metadata()->set_namespace_(ns_);
   ASSERT_TRUE(client_->Of(kServiceAccounts).Create(account).ok());
-  write(token("robot"));
+  WriteToken(path, Token("robot"));
 
   ClientConfig config = config_;
   GivenCredential given;
   given.token.path = path;
   config.credential = given;
   RealClient robot(config);
-  const auto who = [&] {
-    return robot.Json("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews",
-                      R"({"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"})");
-  };
+  const auto who = [&] { return WhoAmI(&robot); };
   std::atomic<bool> stop{false};
   std::thread caller([&] {
     while (!stop) {
@@ -302,7 +313,7 @@ TEST_F(RealClientTest, ATokenIsReplacedUnderCallsAndADeletedAccountIsRefused) {
       }
     }
   });
-  for (int i = 0; i < 5; ++i) write(token("robot"));
+  for (int i = 0; i < 5; ++i) WriteToken(path, Token("robot"));
   stop = true;
   caller.join();
 
@@ -317,45 +328,75 @@ TEST_F(RealClientTest, ATokenIsReplacedUnderCallsAndADeletedAccountIsRefused) {
 
   // The same name, another uid: a new token, which is read since the old one was rejected.
   ASSERT_TRUE(client_->Of(kServiceAccounts).Create(account).ok());
-  write(token("robot"));
+  WriteToken(path, Token("robot"));
   const auto again = who();
   EXPECT_TRUE(again.ok()) << again.status();
 }
 
-TEST_F(RealClientTest, ARefusalSaysOfWhichFlowTheCallWas) {
-  const std::string api = "/apis/flowcontrol.apiserver.k8s.io/v1/";
-  const auto level = client_->Json(
-      "POST", api + "prioritylevelconfigurations",
-      absl::StrCat(R"({"metadata":{"name":")", ns_,
-                   R"("},"spec":{"type":"Limited","limited":{"nominalConcurrencyShares":1,
-                   "lendablePercent":0,"borrowingLimitPercent":0,
-                   "limitResponse":{"type":"Reject"}}}})"));
-  ASSERT_TRUE(level.ok()) << level.status();
-  const auto schema = client_->Json(
-      "POST", api + "flowschemas",
-      absl::StrCat(R"({"metadata":{"name":")", ns_,
-                   R"("},"spec":{"matchingPrecedence":2,"priorityLevelConfiguration":{"name":")",
-                   ns_, R"("},"rules":[{"subjects":[{"kind":"User","user":{"name":")", ns_,
-                   R"("}}],"resourceRules":[{"verbs":["*"],"apiGroups":["*"],"resources":["*"],
-                   "namespaces":["*"],"clusterScope":true}]}]}})"));
-  ASSERT_TRUE(schema.ok()) << schema.status();
+// Signed by the key of the server's own accounts, as a token that it gave an hour ago would be now.
+std::string ExpiredToken(const testenv::KubernetesCluster& cluster, const std::string& ns,
+                         const std::string& account, const std::string& uid) {
+  const std::string folder = cluster.ca_file().substr(0, cluster.ca_file().rfind('/'));
+  std::FILE* const file = std::fopen((folder + "/sa.key").c_str(), "r");
+  EXPECT_NE(file, nullptr);
+  if (file == nullptr) return "";
+  EVP_PKEY* const key = PEM_read_PrivateKey(file, nullptr, nullptr, nullptr);
+  std::fclose(file);
+  EXPECT_NE(key, nullptr);
+  const int64_t now = absl::ToUnixSeconds(absl::Now());
+  const nlohmann::json claims = {
+      {"iss", cluster.url()},
+      {"aud", {cluster.url()}},
+      {"sub", absl::StrCat("system:serviceaccount:", ns, ":", account)},
+      {"iat", now - 7200},
+      {"nbf", now - 7200},
+      {"exp", now - 3600},
+      {"kubernetes.io",
+       {{"namespace", ns}, {"serviceaccount", {{"name", account}, {"uid", uid}}}}}};
+  std::string text;
+  absl::WebSafeBase64Escape(R"({"alg":"RS256","typ":"JWT"})", &text);
+  std::string payload;
+  absl::WebSafeBase64Escape(claims.dump(), &payload);
+  absl::StrAppend(&text, ".", payload);
+  EVP_MD_CTX* const context = EVP_MD_CTX_new();
+  EXPECT_EQ(EVP_DigestSignInit(context, nullptr, EVP_sha256(), nullptr, key), 1);
+  size_t size = 0;
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(text.data());
+  EXPECT_EQ(EVP_DigestSign(context, nullptr, &size, bytes, text.size()), 1);
+  std::string signature(size, '\0');
+  EXPECT_EQ(EVP_DigestSign(context, reinterpret_cast<unsigned char*>(signature.data()), &size,
+                           bytes, text.size()),
+            1);
+  signature.resize(size);
+  EVP_MD_CTX_free(context);
+  EVP_PKEY_free(key);
+  std::string encoded;
+  absl::WebSafeBase64Escape(signature, &encoded);
+  return absl::StrCat(text, ".", encoded);
+}
+
+TEST_F(RealClientTest, AnExpiredTokenIsRefusedUntilAFreshOneLiesThere) {
+  core_v1::ServiceAccount account;
+  account.mutable_metadata()->set_name("robot");
+  account.mutable_metadata()->set_namespace_(ns_);
+  const auto made = client_->Of(kServiceAccounts).Create(account);
+  ASSERT_TRUE(made.ok()) << made.status();
+  const std::string path = absl::StrCat(::testing::TempDir(), "/", ns_, ".token");
+  WriteToken(path, ExpiredToken(*cluster_, ns_, "robot", (*made)->metadata().uid()));
   ClientConfig config = config_;
-  config.impersonation.user = ns_;
-  ClientOptions options;
-  options.retry.max_attempts = 1;
-  RealClient shed(config, options);
-  const absl::Time deadline = absl::Now() + kLong;
-  const std::string flow = (*schema)["metadata"]["uid"];
-  const auto said = [](const absl::Status& status, const std::string& name) {
-    const auto info = status::GetErrorInfo(status);
-    return info.has_value() && info->metadata.count(name) > 0 ? info->metadata.at(name) : "";
-  };
-  absl::Status refused;
-  // It takes a while until the server knows of the flow. The user has no rights at all.
-  while (said(refused = shed.Of(kConfigMaps).List(ns_, {}).status(), "flow_schema_uid") != flow) {
-    ASSERT_LT(absl::Now(), deadline) << refused;
-  }
-  EXPECT_EQ(said(refused, "priority_level_uid"), (*level)["metadata"]["uid"].get<std::string>());
+  GivenCredential given;
+  given.token.path = path;
+  config.credential = given;
+  RealClient robot(config);
+  const auto refused = WhoAmI(&robot);
+  EXPECT_EQ(HttpStatusOf(refused.status()), 401) << refused.status();
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kUnauthenticated);
+  // Read anew since the one before was refused.
+  WriteToken(path, Token("robot"));
+  const auto said = WhoAmI(&robot);
+  ASSERT_TRUE(said.ok()) << said.status();
+  EXPECT_EQ((*said)["status"]["userInfo"]["username"],
+            absl::StrCat("system:serviceaccount:", ns_, ":robot"));
 }
 
 TEST_F(RealClientTest, ScalesACustomResource) {

@@ -145,6 +145,8 @@ class Exercise {
     options.indexes = std::move(indexes);
     // A fault lasts for seconds.
     options.list_watch.reflector.max_backoff = absl::Seconds(2);
+    // Longer than a server takes to come back on a machine that has no time for it.
+    options.own_writes.max_age = kLong;
     return informers_.Get<T>(options, static_cast<const Codec<T>*>(codecs_.back().get())).value();
   }
 

@@ -32,10 +32,16 @@
 #include "integration/kube/stand_in_kubelet.h"
 #include "libs/kube/client/client.h"
 #include "libs/kube/client/pod_calls.h"
+#include "libs/kube/client/request.h"
 #include "libs/kube/client/server_error.h"
+#include "libs/kube/config/client_config.h"
+#include "libs/kube/exec/channel_frames.h"
 #include "libs/kube/exec/port_forward.h"
+#include "libs/kube/exec/port_forward_core.h"
 #include "libs/kube/exec/remote_command.h"
+#include "libs/kube/exec/remote_command_core.h"
 #include "libs/kube/exec/run_in_pod.h"
+#include "libs/kube/exec/web_socket.h"
 #include "libs/kube/exec/web_socket_dialer.h"
 #include "libs/status/error.h"
 #include "tools/testenv/kubernetes_cluster.h"
@@ -60,10 +66,7 @@ std::string BytesAt(size_t place, size_t count) {
 }
 
 bool IsRow(absl::string_view bytes, size_t place) {
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    if (bytes[i] != ByteAt(place + i)) return false;
-  }
-  return true;
+  return bytes == BytesAt(place, bytes.size());
 }
 
 // Of this process, at most so far.

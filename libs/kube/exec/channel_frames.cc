@@ -9,7 +9,6 @@
 #include "google/protobuf/util/json_util.h"
 #include "libs/kube/client/server_error.h"
 #include "libs/kube/objects/proto/meta_v1.pb.h"
-#include "libs/status/error.h"
 
 namespace capstan::kube {
 namespace {

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <utility>
 
@@ -68,6 +69,7 @@ WebSocketConnection::WebSocketConnection(asio::io_context* context, std::shared_
       resolver_(*context),
       stream_(*context),
       deadline_(*context),
+      opening_(*context),
       timer_(*context) {}
 
 void WebSocketConnection::Begin(absl::Status refusal) {
@@ -77,11 +79,11 @@ void WebSocketConnection::Begin(absl::Status refusal) {
   deadline_.async_wait([self = shared_from_this()](ErrorCode error) {
     if (!error) self->End(TimedOut("the stream has not ended", self->request_.timeout));
   });
-  timer_.expires_after(Nanoseconds(request_.open_timeout));
-  timer_.async_wait([self = shared_from_this()](ErrorCode error) {
-    if (!error) self->End(TimedOut("no credential was had", self->request_.open_timeout));
+  opening_.expires_after(Nanoseconds(request_.open_timeout));
+  opening_.async_wait([self = shared_from_this()](ErrorCode error) {
+    if (error || self->open_) return;
+    self->End(TimedOut("the API server has not answered", self->request_.open_timeout));
   });
-  opening_until_ = std::chrono::steady_clock::now() + Nanoseconds(request_.open_timeout);
   if (setup_->credentials == nullptr) return Dial(Credential());
   setup_->credentials->Get(
       [loop = loop_, weak = weak_from_this()](absl::StatusOr<Credential> credential) {
@@ -110,10 +112,9 @@ void WebSocketConnection::Dial(absl::StatusOr<Credential> credential) {
     tls_context_ = *std::move(context);
   }
   const absl::Duration connect = setup_->options.server.connect_timeout;
-  const TimePoint connected_by = std::chrono::steady_clock::now() + Nanoseconds(connect);
-  timer_.expires_at(std::min(opening_until_, connected_by));
+  timer_.expires_after(Nanoseconds(connect));
   timer_.async_wait([self = shared_from_this(), connect](ErrorCode error) {
-    if (error || self->ended_) return;
+    if (error || self->connected_) return;
     self->End(status::Error(
         absl::StatusCode::kUnavailable, kNotSent,
         absl::StrCat("the API server was not reached within ", absl::FormatDuration(connect))));
@@ -222,11 +223,8 @@ void WebSocketConnection::EndOfTls(const ErrorCode& error) {
 }
 
 void WebSocketConnection::Upgrade() {
-  timer_.expires_at(opening_until_);
-  timer_.async_wait([self = shared_from_this()](ErrorCode error) {
-    if (error || self->ended_ || self->open_) return;
-    self->End(TimedOut("the API server has not answered", self->request_.open_timeout));
-  });
+  connected_ = true;
+  timer_.cancel();
   stream_.set_option(websocket::stream_base::decorator(
       [self = weak_from_this()](websocket::request_type& request) {
         const auto connection = self.lock();
@@ -274,6 +272,7 @@ void WebSocketConnection::OnUpgraded(ErrorCode error) {
   if (error.category() == asio::error::get_ssl_category()) return EndOfTls(error);
   if (error) return End(Broken(error.message()));
   open_ = true;
+  opening_.cancel();
   Heard();
   const std::string chosen(ToAbsl(answer_[http::field::sec_websocket_protocol]));
   answer_ = {};
@@ -343,27 +342,28 @@ void WebSocketConnection::Resume() {
 }
 
 void WebSocketConnection::Heard() {
-  heard_ = std::chrono::steady_clock::now();
+  heard_ = true;
   sent_ = false;
-  pinged_ = false;
 }
 
 void WebSocketConnection::Tick() {
   if (ended_) return;
-  const std::chrono::nanoseconds idle = Nanoseconds(setup_->options.server.keepalive_idle);
-  const std::chrono::nanoseconds patience = Nanoseconds(setup_->options.server.keepalive_timeout);
-  const TimePoint now = std::chrono::steady_clock::now();
+  const CurlTransportOptions& options = setup_->options.server;
+  absl::Duration next = options.keepalive_idle;
   // Who does not read hears no answer.
-  if (!reading_) heard_ = now;
-  if (pinged_ && !sent_ && reading_ && now >= heard_ + idle + patience) {
+  if (std::exchange(heard_, false) || !reading_) {
+    waited_ = false;
+  } else if (!waited_) {
+    waited_ = true;
+    next = options.keepalive_timeout;
+    // The last one may still wait behind a message that the server does not take.
+    if (!std::exchange(pinging_, true)) {
+      stream_.async_ping({}, [self = shared_from_this()](ErrorCode) { self->pinging_ = false; });
+    }
+  } else if (!sent_) {
     return End(Broken("it answers no pings"));
   }
-  if (!pinged_ && now >= heard_ + idle) {
-    pinged_ = true;
-    stream_.async_ping({}, [self = shared_from_this()](ErrorCode) {});
-  }
-  timer_.expires_at(pinged_ && now < heard_ + idle + patience ? heard_ + idle + patience
-                                                              : now + idle);
+  timer_.expires_after(Nanoseconds(next));
   timer_.async_wait([self = shared_from_this()](ErrorCode error) {
     if (!error) self->Tick();
   });
@@ -394,6 +394,7 @@ void WebSocketConnection::Leave() {
 void WebSocketConnection::Linger(bool orderly) {
   ended_ = true;
   deadline_.cancel();
+  opening_.cancel();
   timer_.cancel();
   resolver_.cancel();
   if (!open_ || !orderly || stream_.next_layer().write_error()) return Abandon();

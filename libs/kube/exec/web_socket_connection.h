@@ -2,7 +2,6 @@
 #ifndef CAPSTAN_LIBS_KUBE_EXEC_WEB_SOCKET_CONNECTION_H_
 #define CAPSTAN_LIBS_KUBE_EXEC_WEB_SOCKET_CONNECTION_H_
 
-#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -90,7 +89,6 @@ class WebSocketConnection : public std::enable_shared_from_this<WebSocketConnect
 
  private:
   using ErrorCode = boost::beast::error_code;
-  using TimePoint = std::chrono::steady_clock::time_point;
 
   void Dial(absl::StatusOr<Credential> credential);
   void Connect(const boost::asio::ip::tcp::resolver::results_type& addresses);
@@ -124,11 +122,11 @@ class WebSocketConnection : public std::enable_shared_from_this<WebSocketConnect
 
   boost::asio::ip::tcp::resolver resolver_;
   boost::beast::websocket::stream<ServerStream> stream_;
-  // Of the whole; of opening it, of its keep-alive and of its close.
+  // Of the whole; until it is open; of TLS's handshake, then of the keep-alive, then of the close.
   boost::asio::steady_timer deadline_;
+  boost::asio::steady_timer opening_;
   boost::asio::steady_timer timer_;
 
-  TimePoint opening_until_;
   Credential credential_;
   // Until hands are shaken.
   std::unique_ptr<boost::asio::ssl::context> tls_context_;
@@ -139,13 +137,17 @@ class WebSocketConnection : public std::enable_shared_from_this<WebSocketConnect
   std::string outgoing_;
 
   bool open_ = false;
+  bool connected_ = false;
   // The handler has been told, or wants to hear nothing.
   bool ended_ = false;
   bool reading_ = false;
-  TimePoint heard_;
+  // Since the last tick.
+  bool heard_ = false;
   // Since something came.
   bool sent_ = false;
-  bool pinged_ = false;
+  // For an answer to a ping, and a ping is not with the kernel yet.
+  bool waited_ = false;
+  bool pinging_ = false;
 };
 
 }  // namespace capstan::kube

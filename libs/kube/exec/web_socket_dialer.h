@@ -23,8 +23,8 @@ struct WebSocketDialerOptions {
 // One thread of its own for all its WebSockets. Each holds at most a message of the server, one
 // that it sends, and what TLS and the kernel buffer.
 //
-// Keep-alive: after `keepalive_idle` without anything from the server it is sent a ping, and if
-// then nothing comes for `keepalive_timeout` the connection has broken (kBroken). A server that
+// Keep-alive: a server of which nothing came for `keepalive_idle`, or up to twice that, is sent a
+// ping, and if then nothing comes for `keepalive_timeout` the connection has broken (kBroken). A server that
 // does not take what was sent does not answer pings either, so this only counts as long as nothing
 // has been sent since something came, and while the handler wants messages; else a dead server is
 // found by the kernel, some 15 minutes later, or by the request's `timeout`.

@@ -65,9 +65,7 @@ std::string BytesAt(size_t place, size_t count) {
   return bytes;
 }
 
-bool IsRow(absl::string_view bytes, size_t place) {
-  return bytes == BytesAt(place, bytes.size());
-}
+bool IsRow(absl::string_view bytes, size_t place) { return bytes == BytesAt(place, bytes.size()); }
 
 // Of this process, at most so far.
 size_t PeakMemory() {

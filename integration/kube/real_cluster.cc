@@ -5,7 +5,7 @@
 #include "libs/kube/config/environment.h"
 #include "libs/kube/config/load_client_config.h"
 #include "libs/kube/config/make_credential_source.h"
-#include "libs/kube/transport/curl_transport.h"
+#include "libs/kube/transport/make_transport.h"
 #include "libs/status/status_macros.h"
 
 namespace capstan::kube::testing {
@@ -24,7 +24,6 @@ CurlTransportOptions OptionsOf(const ClientConfig& config) {
   options.insecure_skip_verify = config.insecure_skip_tls_verify;
   options.proxy = config.proxy_url;
   options.impersonation = config.impersonation;
-  options.gzip = !config.disable_compression;
   return options;
 }
 
@@ -32,7 +31,8 @@ absl::StatusOr<std::unique_ptr<RealTransport>> MakeTransport(const ClientConfig&
   auto made = std::make_unique<RealTransport>();
   made->credentials = MakeCredentialSource(config, Environment(), &made->clock);
   CAPSTAN_ASSIGN_OR_RETURN(
-      made->transport, MakeCurlTransport(OptionsOf(config), made->credentials.get(), &made->clock));
+      made->transport,
+      kube::MakeTransport(OptionsOf(config), made->credentials.get(), &made->clock));
   return made;
 }
 

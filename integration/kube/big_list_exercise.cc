@@ -43,7 +43,7 @@ constexpr absl::Duration kLong = absl::Minutes(5);
 constexpr int kCreators = 16;
 constexpr int kPage = 1000;
 // What a small ConfigMap may cost the process, with the buffers that it came through.
-constexpr size_t kBytesEach = 8192;
+constexpr size_t kBytesEach = 4096;
 constexpr size_t kBytesBeside = size_t{64} << 20;
 // The namespace has one that is not ours.
 constexpr char kOurs[] = "metadata.name!=kube-root-ca.crt";

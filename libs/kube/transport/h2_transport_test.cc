@@ -46,7 +46,7 @@ TEST_F(H2TransportTest, StopsTheStreamOfAStuckHandlerAlone) {
   const std::string big = NumberedBytes(size_t{8} << 20);
   OneExchange one;
   Serve(ServerOptions(Protocol::kHttp2),
-        [&one, script = one.script()](std::shared_ptr<ScriptedExchange> exchange) {
+        [script = one.script()](std::shared_ptr<ScriptedExchange> exchange) {
           if (exchange->request().target == "/big") {
             script(std::move(exchange));
           } else {

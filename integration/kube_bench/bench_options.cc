@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <map>
 
 #include "absl/status/status.h"
@@ -76,6 +77,12 @@ absl::StatusOr<BenchOptions> ParseBenchOptions(const std::vector<std::string>& a
     }
   }
   return options;
+}
+
+std::string ClientGoOf(const std::string& program) {
+  const std::string place = "tools/testenv/bin/client_go";
+  std::string beside = absl::StrCat(program, ".runfiles/capstan/", place);
+  return std::filesystem::exists(beside) ? beside : std::filesystem::absolute(place).string();
 }
 
 }  // namespace capstan::kube::bench

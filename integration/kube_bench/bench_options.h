@@ -30,6 +30,10 @@ inline constexpr char kBenchUsage[] =
 // INVALID_ARGUMENT names the argument. Arguments without the program's name.
 absl::StatusOr<BenchOptions> ParseBenchOptions(const std::vector<std::string>& arguments);
 
+// Where Bazel has laid client_go for the program that was started as `program`: beside it, or in the
+// folder of the test that starts it.
+std::string ClientGoOf(const std::string& program);
+
 }  // namespace capstan::kube::bench
 
 #endif  // CAPSTAN_INTEGRATION_KUBE_BENCH_BENCH_OPTIONS_H_

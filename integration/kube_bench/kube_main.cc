@@ -41,10 +41,7 @@ int Main(const std::string& program, const std::vector<std::string>& arguments) 
   if (!Report(options.status())) return std::fputs(kBenchUsage, stderr), 2;
   ClusterLoad& cluster = options->cluster;
   cluster.self = absl::StrCat(std::filesystem::read_symlink("/proc/self/exe").string(), " client");
-  // What Bazel lays beside this program.
-  if (cluster.client_go.empty()) {
-    cluster.client_go = absl::StrCat(program, ".runfiles/capstan/tools/testenv/bin/client_go");
-  }
+  if (cluster.client_go.empty()) cluster.client_go = ClientGoOf(program);
   bool good = true;
   // First: it forks.
   if (options->Wants("webhook")) good &= Report(BenchWebhook(options->webhook));

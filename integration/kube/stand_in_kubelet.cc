@@ -31,6 +31,8 @@ absl::Status SetStatus(RealClient* client, const std::string& target,
                        const nlohmann::json& status) {
   CAPSTAN_ASSIGN_OR_RETURN(nlohmann::json object, client->Json("GET", target));
   object["status"].update(status);
+  // Controllers write it at the same time, and no field of these.
+  object["metadata"].erase("resourceVersion");
   return client->Json("PUT", target + "/status", object.dump()).status();
 }
 

@@ -14,7 +14,8 @@ namespace {
 // Of one call that makes an item.
 constexpr char kCall[] = "call";
 
-core_v1::ConfigMap OwnedBy(const DynamicObject& widget, const std::string& name, Labels labels) {
+core_v1::ConfigMap OwnedBy(const DynamicObject& widget, const std::string& name,
+                           const Labels& labels) {
   auto map = NewObject<core_v1::ConfigMap>(widget.ns(), name, labels);
   auto* const owner = map.mutable_metadata()->add_owner_references();
   owner->set_api_version("test.capstan.dev/v1");

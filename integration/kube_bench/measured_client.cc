@@ -6,7 +6,6 @@
 #include <memory>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -17,6 +16,7 @@
 #include "libs/kube/client/pod_calls.h"
 #include "libs/kube/connection/connection.h"
 #include "libs/kube/informer/cache.h"
+#include "libs/kube/informer/delivery.h"
 #include "libs/kube/objects/resources.h"
 #include "libs/status/status_macros.h"
 #include "libs/time/system_clock.h"
@@ -78,26 +78,34 @@ absl::StatusOr<nlohmann::json> BindAll(const std::vector<std::string>& arguments
   return told;
 }
 
-// Follows Pods, says so once it has them, and returns when `seen` has said that a Pod is the last.
+// Follows Pods, says so once a handler was told of them all, and returns when `seen` has said that a
+// Pod is the last.
 absl::Status FollowUntil(Connection* connection,
                          const std::function<bool(const core_v1::Pod&)>& seen,
                          const std::function<void()>& synced) {
   CAPSTAN_ASSIGN_OR_RETURN(auto* const pods, connection->Follow(kPods));
+  // Of both below.
   absl::Mutex mutex;
-  bool done ABSL_GUARDED_BY(mutex) = false;
-  const auto subscription = pods->AddHandler(connection->informer_strand(),
-                                             {[&](const CacheChange<core_v1::Pod>& change, bool) {
-                                                if (change.after == nullptr || !seen(*change.after))
-                                                  return;
-                                                absl::MutexLock lock(&mutex);
-                                                done = true;
-                                              },
-                                              nullptr});
+  bool told = false;
+  bool done = false;
+  Handler<core_v1::Pod> handler;
+  handler.on_change = [&](const CacheChange<core_v1::Pod>& change, bool) {
+    if (change.after == nullptr || !seen(*change.after)) return;
+    absl::MutexLock lock(&mutex);
+    done = true;
+  };
+  handler.on_synced = [&] {
+    absl::MutexLock lock(&mutex);
+    told = true;
+  };
+  const auto subscription = pods->AddHandler(connection->informer_strand(), std::move(handler));
   connection->informers()->Start();
-  CAPSTAN_RETURN_IF_ERROR(connection->informers()->AwaitSynced(absl::Minutes(5)));
+  absl::MutexLock lock(&mutex);
+  if (!mutex.AwaitWithTimeout(absl::Condition(&told), absl::Minutes(5))) {
+    return absl::DeadlineExceededError("no list has come in 5 min");
+  }
   synced();
   Say({{"synced", true}});
-  absl::MutexLock lock(&mutex);
   if (!mutex.AwaitWithTimeout(absl::Condition(&done), absl::Minutes(5))) {
     return absl::DeadlineExceededError("what it waits for has not come in 5 min");
   }

@@ -173,7 +173,7 @@ func bind(client kubernetes.Interface, args []string) (map[string]float64, error
 	return told, nil
 }
 
-// Follows Pods, says so once it has them, and returns when seen says that a Pod is the last.
+// Follows Pods, says so once a handler was told of them all, and returns when seen says that a Pod is the last.
 func followUntil(client kubernetes.Interface, seen func(*corev1.Pod) bool, synced func()) error {
 	done := make(chan struct{})
 	var once sync.Once
@@ -186,14 +186,15 @@ func followUntil(client kubernetes.Interface, seen func(*corev1.Pod) bool, synce
 	defer close(stop)
 	factory := informers.NewSharedInformerFactory(client, 0)
 	pods := factory.Core().V1().Pods().Informer()
-	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	registration, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    look,
 		UpdateFunc: func(_, object any) { look(object) },
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	factory.Start(stop)
-	factory.WaitForCacheSync(stop)
+	cache.WaitForCacheSync(stop, registration.HasSynced)
 	synced()
 	if err := json.NewEncoder(os.Stdout).Encode(map[string]bool{"synced": true}); err != nil {
 		return err

@@ -81,13 +81,17 @@ TEST(ThreadStrandTest, RunsTimersAndCancels) {
   SystemClock clock;
   ThreadStrand strand("test", &clock);
   absl::Notification done;
+  bool cancelled = false;
   bool cancelled_ran = false;
-  const Strand::TimerId timer =
-      strand.RunAfter(absl::Milliseconds(2), [&] { cancelled_ran = true; });
-  EXPECT_TRUE(strand.Cancel(timer));
-  strand.RunAfter(absl::Milliseconds(5), [&] { done.Notify(); });
+  // On the strand, so that the timer cannot be due before it is cancelled.
+  strand.Post([&] {
+    cancelled =
+        strand.Cancel(strand.RunAfter(absl::Milliseconds(2), [&] { cancelled_ran = true; }));
+    strand.RunAfter(absl::Milliseconds(5), [&] { done.Notify(); });
+  });
   done.WaitForNotification();
   strand.Stop();
+  EXPECT_TRUE(cancelled);
   EXPECT_FALSE(cancelled_ran);
 }
 

@@ -16,8 +16,8 @@ absl::StatusOr<ClientConfig> AdminConfig(const testenv::KubernetesCluster& clust
   return LoadClientConfig(environment, LoadOptions());
 }
 
-CurlTransportOptions OptionsOf(const ClientConfig& config) {
-  CurlTransportOptions options;
+TransportOptions OptionsOf(const ClientConfig& config) {
+  TransportOptions options;
   options.server = config.server;
   options.ca_pem = config.ca_pem;
   options.tls_server_name = config.tls_server_name;

@@ -10,6 +10,7 @@
 #include "absl/synchronization/notification.h"
 #include "libs/kube/client/client.h"
 #include "libs/status/error.h"
+#include "libs/strand/notify_when_gone.h"
 #include "libs/strand/strand.h"
 
 namespace capstan::kube {
@@ -32,12 +33,8 @@ absl::StatusOr<T> Await(
         "the Kubernetes client stopped before the call ended; the server may have acted");
     std::unique_ptr<PendingCall> call;
   };
-  // Ends the wait when the callback is destroyed, whether or not it has run.
-  struct Release {
-    void operator()(Waiting* waiting) const { waiting->done.Notify(); }
-  };
   const auto waiting = std::make_shared<Waiting>();
-  std::unique_ptr<Waiting, Release> release(waiting.get());
+  NotifyWhenGone release(&waiting->done);
   strand->Post([waiting, release = std::move(release), start = std::move(start)]() mutable {
     waiting->call =
         start([waiting, release = std::move(release)](absl::StatusOr<T> result) mutable {

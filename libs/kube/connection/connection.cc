@@ -28,8 +28,8 @@ ClientOptions WithWarnings(const ConnectionOptions& options) {
 
 }  // namespace
 
-CurlTransportOptions TransportOptions(const ClientConfig& config) {
-  CurlTransportOptions options;
+TransportOptions TransportOptionsOf(const ClientConfig& config) {
+  TransportOptions options;
   options.server = config.server;
   // The configuration has no credential for such a server.
   options.allow_plaintext = absl::StartsWith(config.server, "http://");
@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const Environment& 
   if (options.log.has_value()) {
     for (const std::string& warning : config.warnings) options.log->Warning(warning);
   }
-  CurlTransportOptions transport_options = TransportOptions(config);
+  TransportOptions transport_options = TransportOptionsOf(config);
   transport_options.user_agent = options.user_agent;
   std::unique_ptr<CredentialSource> credentials = MakeCredentialSource(config, environment, clock);
   CAPSTAN_ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport,

@@ -23,8 +23,8 @@
 #include "libs/kube/objects/codec.h"
 #include "libs/kube/objects/resources.h"
 #include "libs/kube/transport/credential_source.h"
-#include "libs/kube/transport/curl_options.h"
 #include "libs/kube/transport/transport.h"
+#include "libs/kube/transport/transport_options.h"
 #include "libs/log/log.h"
 #include "libs/metrics/registry.h"
 #include "libs/random/random.h"
@@ -117,7 +117,7 @@ class Connection {
 };
 
 // How a transport reaches what the configuration says.
-CurlTransportOptions TransportOptions(const ClientConfig& config);
+TransportOptions TransportOptionsOf(const ClientConfig& config);
 
 }  // namespace capstan::kube
 

@@ -13,7 +13,7 @@
 #include "libs/kube/objects/json_conversion.h"
 #include "libs/kube/objects/resources.h"
 #include "libs/kube/testing/fake_api_server.h"
-#include "libs/kube/transport/curl_options.h"
+#include "libs/kube/transport/transport_options.h"
 #include "libs/status/error.h"
 #include "libs/time/system_clock.h"
 
@@ -70,7 +70,7 @@ TEST(ConnectionTest, TheTransportReachesWhatTheConfigurationSays) {
   config.tls_server_name = "b";
   config.proxy_url = "http://p";
   config.impersonation.user = "ann";
-  const CurlTransportOptions options = TransportOptions(config);
+  const TransportOptions options = TransportOptionsOf(config);
   EXPECT_EQ(options.server, "https://a");
   EXPECT_EQ(options.ca_pem, "ca");
   EXPECT_EQ(options.tls_server_name, "b");
@@ -80,8 +80,8 @@ TEST(ConnectionTest, TheTransportReachesWhatTheConfigurationSays) {
   EXPECT_FALSE(options.insecure_skip_verify);
   config.server = "http://a";
   config.insecure_skip_tls_verify = true;
-  EXPECT_TRUE(TransportOptions(config).allow_plaintext);
-  EXPECT_TRUE(TransportOptions(config).insecure_skip_verify);
+  EXPECT_TRUE(TransportOptionsOf(config).allow_plaintext);
+  EXPECT_TRUE(TransportOptionsOf(config).insecure_skip_verify);
 }
 
 }  // namespace

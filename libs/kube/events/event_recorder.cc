@@ -14,20 +14,11 @@
 #include "libs/kube/client/typed_client.h"
 #include "libs/random/random.h"
 #include "libs/status/error.h"
+#include "libs/strand/notify_when_gone.h"
 #include "libs/strand/strand.h"
 #include "libs/time/clock.h"
 
 namespace capstan::kube {
-namespace {
-
-// Ends a wait when it is destroyed, whether or not what it was given to has run.
-struct Notify {
-  void operator()(absl::Notification* done) const { done->Notify(); }
-};
-using OnceGone = std::unique_ptr<absl::Notification, Notify>;
-
-}  // namespace
-
 class EventRecorder::State : public std::enable_shared_from_this<State> {
  public:
   State(EventOptions options, EventRecorderDependencies dependencies)
@@ -62,7 +53,7 @@ class EventRecorder::State : public std::enable_shared_from_this<State> {
       core_.Flush();
     }
     absl::Notification stopped;
-    OnceGone once_gone(&stopped);
+    NotifyWhenGone once_gone(&stopped);
     strand_->Post([self = shared_from_this(), flush, once_gone = std::move(once_gone)]() mutable {
       self->stopping_ = std::move(once_gone);
       if (flush > absl::ZeroDuration()) {
@@ -178,7 +169,7 @@ class EventRecorder::State : public std::enable_shared_from_this<State> {
   // The last that was given up; OK: things went well since.
   absl::Status failure_;
   bool ended_ = false;
-  OnceGone stopping_;
+  NotifyWhenGone stopping_;
 };
 
 EventRecorder::EventRecorder(EventOptions options, EventRecorderDependencies dependencies)

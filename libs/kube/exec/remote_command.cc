@@ -2,11 +2,9 @@
 
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/types/optional.h"
 #include "libs/kube/client/request.h"
+#include "libs/kube/exec/channel_session.h"
 #include "libs/kube/objects/resource_type.h"
 #include "libs/kube/objects/resources.h"
 #include "libs/kube/transport/transport_error.h"
@@ -16,98 +14,57 @@
 namespace capstan::kube {
 namespace {
 
-// Outlives its RemoteCommand while it is called.
-class Session final : public WebSocketHandler, public std::enable_shared_from_this<Session> {
+class Session final : public ChannelSession<RemoteCommandCore> {
  public:
   Session(const RemoteCommandOptions& options, RemoteCommandHandler* handler)
-      : has_stdin_(options.take_stdin), handler_(handler), core_(options.max_stdin_bytes) {}
-
-  void Dial(WebSocketDialer* dialer, WebSocketRequest request) {
-    // Held, so that who is called at once finds the WebSocket.
-    absl::MutexLock lock(&mutex_);
-    socket_ = dialer->Dial(std::move(request), this);
-  }
-
-  void Cancel() {
-    std::unique_ptr<WebSocket> socket;
-    {
-      absl::MutexLock lock(&mutex_);
-      over_ = true;
-      socket = std::move(socket_);
-    }
-  }
+      : ChannelSession(RemoteCommandCore(options.max_stdin_bytes)),
+        has_stdin_(options.take_stdin),
+        handler_(handler) {}
 
   size_t WriteStdin(absl::string_view bytes) {
-    absl::MutexLock lock(&mutex_);
-    if (!has_stdin_ || over_) return 0;
-    const size_t taken = core_.WriteStdin(bytes);
-    SendNext();
-    return taken;
+    if (!has_stdin_ || over()) return 0;
+    return Apply([&](RemoteCommandCore& core) { return core.WriteStdin(bytes); });
   }
 
   absl::Status CloseStdin() {
     if (!has_stdin_) return absl::FailedPreconditionError("the command has no stdin");
-    absl::MutexLock lock(&mutex_);
-    absl::Status closed = core_.CloseStdin();
-    SendNext();
-    return closed;
+    return Apply([](RemoteCommandCore& core) { return core.CloseStdin(); });
   }
 
   void Resize(TerminalSize size) {
-    absl::MutexLock lock(&mutex_);
-    core_.Resize(size);
-    SendNext();
-  }
-
-  void Resume() {
-    absl::MutexLock lock(&mutex_);
-    if (socket_ != nullptr) socket_->Resume();
+    Apply([size](RemoteCommandCore& core) {
+      core.Resize(size);
+      return true;
+    });
   }
 
   void OnOpen(absl::string_view subprotocol) override {
     const auto self = shared_from_this();
-    absl::Status opened;
-    {
-      absl::MutexLock lock(&mutex_);
-      opened = core_.Opened(subprotocol);
-    }
-    if (!opened.ok()) return End(std::move(opened));
+    absl::Status opened = Open(subprotocol);
+    if (!opened.ok()) return Finish(std::move(opened));
     handler_->OnStarted();
-    absl::MutexLock lock(&mutex_);
-    SendNext();
   }
 
   bool OnMessage(absl::string_view message) override {
     const auto self = shared_from_this();
-    RemoteCommandCore::Received received;
-    {
-      absl::MutexLock lock(&mutex_);
-      if (over_) return false;
-      received = core_.Receive(message);
-    }
-    if (received.end.has_value()) {
-      End(*std::move(received.end));
+    auto received = Receive(message);
+    if (!received.has_value()) return false;
+    if (received->end.has_value()) {
+      Finish(*std::move(received->end));
       return false;
     }
-    return received.output.empty() || handler_->OnOutput(received.stream, received.output);
+    return received->output.empty() || handler_->OnOutput(received->stream, received->output);
   }
 
   void OnSent() override {
     const auto self = shared_from_this();
-    bool room = false;
-    {
-      absl::MutexLock lock(&mutex_);
-      sending_ = false;
-      SendNext();
-      room = core_.TakeRoom();
-    }
-    if (room) handler_->OnStdinRoom();
+    if (Advance().room) handler_->OnStdinRoom();
   }
 
   void OnEnd(WebSocketEnd end) override {
     const auto self = shared_from_this();
-    if (!end.status.ok()) return End(std::move(end.status));
-    End(status::Error(
+    if (!end.status.ok()) return Finish(std::move(end.status));
+    Finish(status::Error(
         absl::StatusCode::kUnavailable, kBroken,
         absl::StrCat("the server ended the stream without saying how the command did (", end.code,
                      end.reason.empty() ? "" : " ", ToUtf8(end.reason), ")"),
@@ -115,39 +72,12 @@ class Session final : public WebSocketHandler, public std::enable_shared_from_th
   }
 
  private:
-  void SendNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (sending_ || over_ || socket_ == nullptr) return;
-    absl::optional<std::string> frame = core_.NextFrame();
-    if (!frame.has_value()) return;
-    sending_ = true;
-    socket_->Send(*std::move(frame));
-  }
-
-  // From the WebSocket's handler, which is this.
-  void End(absl::StatusOr<ExitStatus> end) {
-    std::unique_ptr<WebSocket> socket;
-    {
-      absl::MutexLock lock(&mutex_);
-      if (over_) return;
-      over_ = true;
-    }
-    handler_->OnEnd(std::move(end));
-    // Only now: until then who destroys the command waits for this call.
-    {
-      absl::MutexLock lock(&mutex_);
-      socket = std::move(socket_);
-    }
+  void Finish(absl::StatusOr<ExitStatus> end) {
+    End([&] { handler_->OnEnd(std::move(end)); });
   }
 
   const bool has_stdin_;
   RemoteCommandHandler* const handler_;
-  absl::Mutex mutex_;
-  RemoteCommandCore core_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<WebSocket> socket_ ABSL_GUARDED_BY(mutex_);
-  // A frame is with the WebSocket.
-  bool sending_ ABSL_GUARDED_BY(mutex_) = false;
-  // The handler was told the end, or wants to hear nothing.
-  bool over_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 class SessionCommand final : public RemoteCommand {

@@ -41,8 +41,10 @@ class ServerStream {
   const next_layer_type& next_layer() const noexcept { return tcp_; }
 
   // Before anything is read or written.
-  void StartTls(std::unique_ptr<boost::asio::ssl::context> context) {
-    context_ = std::move(context);
+  void StartTls(SSL_CTX* context) {
+    // Asio's own is to hold a share of it.
+    SSL_CTX_up_ref(context);
+    context_ = std::make_unique<boost::asio::ssl::context>(context);
     tls_ = std::make_unique<Tls>(tcp_, *context_);
   }
   // Null: none.

@@ -19,7 +19,6 @@
 #include "boost/asio/ssl/error.hpp"
 #include "boost/asio/ssl/stream_base.hpp"
 #include "libs/kube/client/server_error.h"
-#include "libs/kube/exec/tls_client.h"
 #include "libs/kube/transport/request_rules.h"
 #include "libs/kube/transport/transport_error.h"
 #include "libs/status/error.h"
@@ -96,21 +95,13 @@ void WebSocketConnection::Begin(absl::Status refusal) {
 
 void WebSocketConnection::Dial(absl::StatusOr<Credential> credential) {
   if (ended_) return;
-  if (credential.ok() && !IsToken68(credential->bearer_token)) {
-    credential = absl::InvalidArgumentError(
-        "the bearer token is not one word of printable ASCII; look where it comes from for line "
-        "ends and spaces");
-  }
   if (!credential.ok()) {
     return End(status::Error(absl::StatusCode::kUnauthenticated, kNoCredential,
                              credential.status().message()));
   }
+  absl::Status good = CheckBearerToken(credential->bearer_token);
+  if (!good.ok()) return End(std::move(good));
   credential_ = *std::move(credential);
-  if (setup_->endpoint.tls) {
-    auto context = MakeTlsContext(setup_->options.server, credential_);
-    if (!context.ok()) return End(context.status());
-    tls_context_ = *std::move(context);
-  }
   const absl::Duration connect = setup_->options.server.connect_timeout;
   timer_.expires_after(Nanoseconds(connect));
   timer_.async_wait([self = shared_from_this(), connect](ErrorCode error) {
@@ -142,7 +133,7 @@ void WebSocketConnection::Connect(const tcp::resolver::results_type& addresses) 
 }
 
 void WebSocketConnection::SetSocketOptions() {
-  const CurlTransportOptions& options = setup_->options.server;
+  const TransportOptions& options = setup_->options.server;
   const int fd = stream_.next_layer().next_layer().socket().native_handle();
   const auto seconds = [](absl::Duration duration) {
     return static_cast<int>(std::max<int64_t>(1, absl::ToInt64Seconds(duration)));
@@ -194,13 +185,13 @@ void WebSocketConnection::OnProxyAnswer(ErrorCode error) {
 }
 
 void WebSocketConnection::ShakeHands() {
-  if (tls_context_ == nullptr) return Upgrade();
+  if (setup_->tls == nullptr) return Upgrade();
   ServerStream& stream = stream_.next_layer();
-  stream.StartTls(std::move(tls_context_));
-  const std::string& given = setup_->options.server.tls_server_name;
-  const absl::Status named =
-      SetServerName(given.empty() ? setup_->endpoint.host : given, stream.tls()->native_handle());
-  if (!named.ok()) return End(named);
+  stream.StartTls(setup_->tls->get());
+  absl::Status good =
+      setup_->tls->SetUp(stream.tls()->native_handle(), credential_.certificate_chain_pem,
+                         credential_.private_key_pem);
+  if (!good.ok()) return End(std::move(good));
   stream.tls()->async_handshake(asio::ssl::stream_base::client,
                                 [self = shared_from_this()](ErrorCode error) {
                                   if (self->ended_) return;
@@ -216,10 +207,7 @@ void WebSocketConnection::EndOfTls(const ErrorCode& error) {
   ServerStream::Tls* const tls = stream_.next_layer().tls();
   const int64_t verified = SSL_get_verify_result(tls->native_handle());
   if (verified != X509_V_OK) absl::StrAppend(&why, ": ", X509_verify_cert_error_string(verified));
-  End(status::Error(absl::StatusCode::kFailedPrecondition, kTlsFailed,
-                    absl::StrCat("no TLS connection to the API server: ", why,
-                                 "; check its address, the certificate authority and the client "
-                                 "certificate")));
+  End(TlsFailed(why));
 }
 
 void WebSocketConnection::Upgrade() {
@@ -348,7 +336,7 @@ void WebSocketConnection::Heard() {
 
 void WebSocketConnection::Tick() {
   if (ended_) return;
-  const CurlTransportOptions& options = setup_->options.server;
+  const TransportOptions& options = setup_->options.server;
   absl::Duration next = options.keepalive_idle;
   // Who does not read hears no answer.
   if (std::exchange(heard_, false) || !reading_) {

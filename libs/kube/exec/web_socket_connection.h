@@ -16,7 +16,6 @@
 #include "boost/asio/io_context.hpp"
 #include "boost/asio/ip/tcp.hpp"
 #include "boost/asio/post.hpp"
-#include "boost/asio/ssl/context.hpp"
 #include "boost/asio/steady_timer.hpp"
 #include "boost/beast/core/error.hpp"
 #include "boost/beast/core/flat_buffer.hpp"
@@ -28,6 +27,7 @@
 #include "libs/kube/exec/web_socket_dialer.h"
 #include "libs/kube/transport/credential_source.h"
 #include "libs/kube/transport/endpoint.h"
+#include "libs/kube/transport/tls_context.h"
 #include "libs/kube/transport/transport.h"
 
 namespace capstan::kube {
@@ -64,6 +64,8 @@ class LoopGate {
 struct DialerSetup {
   WebSocketDialerOptions options;
   Endpoint endpoint;
+  // Null: no TLS.
+  std::unique_ptr<const TlsContext> tls;
   absl::optional<HttpProxy> proxy;
   // Impersonation and the user agent.
   std::vector<HttpHeader> headers;
@@ -129,7 +131,6 @@ class WebSocketConnection : public std::enable_shared_from_this<WebSocketConnect
 
   Credential credential_;
   // Until hands are shaken.
-  std::unique_ptr<boost::asio::ssl::context> tls_context_;
   boost::beast::http::request<boost::beast::http::empty_body> proxy_request_;
   boost::beast::http::response_parser<boost::beast::http::empty_body> proxy_answer_;
   boost::beast::websocket::response_type answer_;

@@ -20,10 +20,11 @@
 #include "boost/asio/executor_work_guard.hpp"
 #include "boost/asio/io_context.hpp"
 #include "libs/kube/exec/handler_gate.h"
-#include "libs/kube/exec/tls_client.h"
 #include "libs/kube/exec/web_socket_connection.h"
 #include "libs/kube/transport/endpoint.h"
+#include "libs/kube/transport/option_rules.h"
 #include "libs/kube/transport/request_rules.h"
+#include "libs/kube/transport/tls_context.h"
 #include "libs/kube/transport/transport.h"
 #include "libs/status/status_macros.h"
 
@@ -155,33 +156,20 @@ absl::StatusOr<HttpProxy> ParseProxy(absl::string_view url) {
   return proxy;
 }
 
-absl::Status CheckOptions(const WebSocketDialerOptions& options) {
-  const CurlTransportOptions& server = options.server;
-  if (server.user_agent.empty() || !IsHeaderValue(server.user_agent)) {
-    return absl::InvalidArgumentError("the user agent is empty or has a control character");
-  }
-  if (server.connect_timeout <= absl::ZeroDuration() ||
-      server.keepalive_idle <= absl::ZeroDuration() ||
-      server.keepalive_timeout <= absl::ZeroDuration() || options.max_message_bytes == 0) {
-    return absl::InvalidArgumentError("times and bounds of the dialer must be above 0");
-  }
-  return CheckImpersonation(server.impersonation);
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<WebSocketDialer>> MakeWebSocketDialer(
     WebSocketDialerOptions options, CredentialSource* credentials) {
-  CAPSTAN_RETURN_IF_ERROR(CheckOptions(options));
   DialerSetup setup;
-  CAPSTAN_ASSIGN_OR_RETURN(setup.endpoint, ParseEndpoint(options.server.server));
-  if (!setup.endpoint.tls && !options.server.allow_plaintext) {
-    return absl::InvalidArgumentError(
-        "the API server's URL begins with http://, which shows credentials to the network; use "
-        "https:// or allow plaintext");
+  const TransportOptions& server = options.server;
+  CAPSTAN_ASSIGN_OR_RETURN(setup.endpoint, CheckOptions(server));
+  if (options.max_message_bytes == 0) {
+    return absl::InvalidArgumentError("the bound of a message must be above 0");
   }
   if (setup.endpoint.tls) {
-    CAPSTAN_RETURN_IF_ERROR(MakeTlsContext(options.server, Credential()).status());
+    // Not HTTP/2, which has no upgrades.
+    CAPSTAN_ASSIGN_OR_RETURN(
+        setup.tls, TlsContext::Make(TlsSettingsOf(server, setup.endpoint, "\x08http/1.1")));
   }
   if (!options.server.proxy.empty() && !BypassesProxy(options.server.no_proxy, setup.endpoint)) {
     CAPSTAN_ASSIGN_OR_RETURN(setup.proxy, ParseProxy(options.server.proxy));

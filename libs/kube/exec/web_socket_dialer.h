@@ -8,14 +8,14 @@
 #include "absl/status/statusor.h"
 #include "libs/kube/exec/web_socket.h"
 #include "libs/kube/transport/credential_source.h"
-#include "libs/kube/transport/curl_options.h"
+#include "libs/kube/transport/transport_options.h"
 
 namespace capstan::kube {
 
 struct WebSocketDialerOptions {
   // Where the server is, whom it is trusted by and what it is shown, as for the other calls. Of its
   // bounds only connect_timeout and the keep-alives count. A proxy must be `http://`.
-  CurlTransportOptions server;
+  TransportOptions server;
   // Of the server. API servers and kubelets send 32 KiB at most.
   size_t max_message_bytes = size_t{1} << 20;
 };
@@ -31,7 +31,7 @@ struct WebSocketDialerOptions {
 //
 // `credentials` may be null: WebSockets then show none. It must outlive the dialer, and what Get
 // was given must be called or destroyed before `credentials` is. INVALID_ARGUMENT if an option is
-// wrong; FAILED_PRECONDITION (kTlsFailed) if the authorities cannot be used.
+// wrong, or no authority can be read.
 absl::StatusOr<std::unique_ptr<WebSocketDialer>> MakeWebSocketDialer(WebSocketDialerOptions options,
                                                                      CredentialSource* credentials);
 

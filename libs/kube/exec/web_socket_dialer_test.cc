@@ -236,7 +236,7 @@ TEST_F(WebSocketDialerTest, RefusesWrongOptionsAndRequests) {
   EXPECT_EQ(made(wrong), StatusCode::kInvalidArgument);
   wrong = options_;
   wrong.server.ca_pem = "no certificate";
-  EXPECT_EQ(made(wrong), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(made(wrong), StatusCode::kInvalidArgument);
   RecordingWebSocket handler;
   WebSocketRequest request;
   request.target = "/a b";

@@ -5,18 +5,15 @@
 #include "absl/memory/memory.h"
 #include "absl/synchronization/notification.h"
 #include "libs/status/status_macros.h"
+#include "libs/strand/notify_when_gone.h"
 #include "libs/strand/strand.h"
 
 namespace capstan::kube {
 namespace {
 
-// Ends a wait when it is destroyed, whether or not what it was given to has run.
-struct Notify {
-  void operator()(absl::Notification* done) const { done->Notify(); }
-};
 struct Stopping {
   // Goes last: what waits may take all away that the loop uses.
-  std::unique_ptr<absl::Notification, Notify> once_gone;
+  NotifyWhenGone once_gone;
   std::shared_ptr<ElectionLoop> loop;
 };
 

@@ -3,7 +3,10 @@
 #include <atomic>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "libs/kube/transport/request_rules.h"
+#include "libs/kube/transport/transport_error.h"
+#include "libs/status/error.h"
 
 namespace capstan::kube {
 namespace {
@@ -47,6 +50,22 @@ class LoopTransport final : public Transport {
 };
 
 }  // namespace
+
+absl::Status TooManyCalls(int bound) {
+  return status::Error(
+      absl::StatusCode::kUnavailable, kNotSent,
+      absl::StrCat("more than ", bound, " calls to one API server are under way; wait for some"));
+}
+
+absl::Status NoCredential(const absl::Status& why) {
+  return status::Error(absl::StatusCode::kUnauthenticated, kNoCredential,
+                       absl::StrCat("no credential for the API server: ", why.message()));
+}
+
+absl::Status LoopStopped() {
+  return status::Error(absl::StatusCode::kCancelled, kStopped,
+                       "the transport to the API server is being ended");
+}
 
 std::unique_ptr<Transport> MakeLoopTransport(std::shared_ptr<CallLoop> loop) {
   return std::make_unique<LoopTransport>(std::move(loop));

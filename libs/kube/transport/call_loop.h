@@ -28,6 +28,13 @@ class CallLoop {
   virtual void Stop() = 0;
 };
 
+// What every loop ends calls with. UNAVAILABLE (kNotSent): more than `bound` are under way.
+absl::Status TooManyCalls(int bound);
+// UNAUTHENTICATED (kNoCredential).
+absl::Status NoCredential(const absl::Status& why);
+// CANCELLED (kStopped).
+absl::Status LoopStopped();
+
 // Destroying it stops the loop.
 std::unique_ptr<Transport> MakeLoopTransport(std::shared_ptr<CallLoop> loop);
 

@@ -17,15 +17,13 @@
 #include "libs/kube/transport/request_rules.h"
 #include "libs/kube/transport/transport_error.h"
 #include "libs/status/error.h"
+#include "libs/status/status_macros.h"
 
 namespace capstan::kube {
 namespace {
 
-constexpr size_t kMostHeadBytes = size_t{256} << 10;
 // On a connection of its own a call needs no more than keeps it busy while its handler comes back.
 constexpr size_t kHeldBytesAlone = size_t{256} << 10;
-constexpr int kLowestStatus = 200;
-constexpr int kHighestStatus = 599;
 constexpr int kUnauthorized = 401;
 constexpr int kKeepaliveProbes = 3;
 
@@ -55,8 +53,7 @@ CurlExchange::CurlExchange(const CurlSetup* setup, uint64_t id, HttpRequest requ
       id_(id),
       request_(std::move(request)),
       delivery_(std::move(delivery)),
-      started_(started),
-      last_byte_(started) {}
+      deadline_(request_, started) {}
 
 CurlExchange::~CurlExchange() { FreeHandle(); }
 
@@ -74,11 +71,7 @@ void CurlExchange::FreeHandle() {
 
 absl::Status CurlExchange::Prepare(Credential credential) {
   credential_ = std::move(credential);
-  if (!IsToken68(credential_.bearer_token)) {
-    return status::Error(absl::StatusCode::kUnauthenticated, kNoCredential,
-                         "the bearer token is not one word of printable ASCII; look where it "
-                         "comes from for line ends and spaces");
-  }
+  CAPSTAN_RETURN_IF_ERROR(CheckBearerToken(credential_.bearer_token));
   easy_ = setup_->libcurl->easy_init();
   if (easy_ == nullptr) {
     return status::Error(absl::StatusCode::kUnavailable, kNotSent, "libcurl gives no handle");
@@ -115,7 +108,7 @@ absl::Status CurlExchange::Prepare(Credential credential) {
 }
 
 void CurlExchange::SetTls() {
-  const CurlTransportOptions& options = setup_->options;
+  const TransportOptions& options = setup_->options;
   Set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   Set(CURLOPT_SSL_VERIFYPEER, options.insecure_skip_verify ? 0L : 1L);
   Set(CURLOPT_SSL_VERIFYHOST, options.insecure_skip_verify ? 0L : 2L);
@@ -189,21 +182,6 @@ absl::Status CurlExchange::EndOf(CURLcode code) const {
   return StatusOf(outcome);
 }
 
-BootTime CurlExchange::Deadline() const {
-  const BootTime whole = started_ + request_.timeout;
-  if (delivery_->finished() || delivery_->paused()) return whole;
-  return std::min(whole, last_byte_ + request_.idle_timeout);
-}
-
-absl::Status CurlExchange::TimedOut() const {
-  const bool whole = setup_->now >= started_ + request_.timeout;
-  return status::Error(absl::StatusCode::kDeadlineExceeded, kTimedOut,
-                       whole ? absl::StrCat("the API server has not answered within ",
-                                            absl::FormatDuration(request_.timeout))
-                             : absl::StrCat("nothing came from the API server for ",
-                                            absl::FormatDuration(request_.idle_timeout)));
-}
-
 CURLcode CurlExchange::Unstall() {
   if (!stalled_) return CURLE_OK;
   stalled_ = false;
@@ -226,65 +204,57 @@ bool CurlExchange::TellHead() {
   long version = 0;
   setup_->libcurl->easy_getinfo(easy_, CURLINFO_HTTP_VERSION, &version);
   multiplexed_ = version == CURL_HTTP_VERSION_2_0;
-  if (head_.status < kLowestStatus || head_.status > kHighestStatus) {
-    failure_ = Broken(absl::StrCat("the API server answered with status ", head_.status));
-    return false;
-  }
-  if (head_.status == kUnauthorized && setup_->credentials != nullptr) {
+  HttpHead& head = head_.head();
+  if (head.status == kUnauthorized && setup_->credentials != nullptr) {
     setup_->credentials->Rejected(credential_);
   }
-  const absl::optional<absl::string_view> encoding = FindHeader(head_.headers, "Content-Encoding");
+  const absl::optional<absl::string_view> encoding = FindHeader(head.headers, "Content-Encoding");
   if (setup_->options.gzip && encoding.has_value()) {
     // They are those of the packed bytes.
     const auto packed = [](const HttpHeader& header) {
       return absl::EqualsIgnoreCase(header.name, "Content-Encoding") ||
              absl::EqualsIgnoreCase(header.name, "Content-Length");
     };
-    head_.headers.erase(std::remove_if(head_.headers.begin(), head_.headers.end(), packed),
-                        head_.headers.end());
+    head.headers.erase(std::remove_if(head.headers.begin(), head.headers.end(), packed),
+                       head.headers.end());
   }
-  delivery_->Head(std::move(head_));
+  delivery_->Head(std::move(head));
   return true;
 }
 
 bool CurlExchange::TakeHeaderLine(absl::string_view line) {
-  head_bytes_ += line.size();
-  if (head_bytes_ > kMostHeadBytes) {
-    failure_ = Broken("the head of the response has more than 256 KiB");
-    return false;
-  }
+  failure_ = head_.Count(line.size());
+  if (!failure_.ok()) return false;
   // Trailers are for no one.
   if (told_) return true;
   line = absl::StripSuffix(absl::StripSuffix(line, "\n"), "\r");
   if (absl::StartsWith(line, "HTTP/")) {
-    head_ = HttpHead();
     const size_t space = line.find(' ');
     const absl::string_view rest = space == absl::string_view::npos ? "" : line.substr(space + 1);
-    if (!absl::SimpleAtoi(rest.substr(0, 3), &head_.status)) head_.status = 0;
+    head_.Begin(rest.substr(0, 3));
     return true;
   }
   if (line.empty()) {
-    constexpr int kLowestInformational = 100;
-    const bool informational = head_.status >= kLowestInformational && head_.status < kLowestStatus;
-    return informational || TellHead();
+    const absl::StatusOr<bool> whole = head_.End();
+    failure_ = whole.status();
+    return whole.ok() && (!*whole || TellHead());
   }
   const size_t colon = line.find(':');
   if (colon == absl::string_view::npos) return true;
-  head_.headers.push_back({std::string(line.substr(0, colon)),
-                           std::string(absl::StripAsciiWhitespace(line.substr(colon + 1)))});
+  head_.Add(line.substr(0, colon), absl::StripAsciiWhitespace(line.substr(colon + 1)));
   return true;
 }
 
 size_t CurlExchange::HeaderCallback(char* data, size_t, size_t size, void* user) {
   CurlExchange& self = *static_cast<CurlExchange*>(user);
-  self.last_byte_ = self.setup_->now;
+  self.deadline_.Extend(self.setup_->now);
   return self.TakeHeaderLine(absl::string_view(data, size)) ? size : 0;
 }
 
 size_t CurlExchange::BodyCallback(char* data, size_t, size_t size, void* user) {
   CurlExchange& self = *static_cast<CurlExchange*>(user);
   Delivery& delivery = *self.delivery_;
-  self.last_byte_ = self.setup_->now;
+  self.deadline_.Extend(self.setup_->now);
   if (delivery.paused() && delivery.held() + size > self.HeldBound()) {
     self.stalled_ = true;
     self.stalled_since_ = self.setup_->now;
@@ -316,7 +286,7 @@ int CurlExchange::DebugCallback(CURL*, curl_infotype type, char* data, size_t si
 }
 
 curl_socket_t CurlExchange::SocketCallback(void* user, curlsocktype, curl_sockaddr* address) {
-  const CurlTransportOptions& options = static_cast<CurlExchange*>(user)->setup_->options;
+  const TransportOptions& options = static_cast<CurlExchange*>(user)->setup_->options;
   const int fd = ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
   if (fd < 0 || (address->family != AF_INET && address->family != AF_INET6)) return fd;
   const auto set = [fd](int level, int option, int value) {

@@ -11,11 +11,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "curl/curl.h"
+#include "libs/kube/transport/call_deadline.h"
 #include "libs/kube/transport/credential_source.h"
-#include "libs/kube/transport/curl_options.h"
 #include "libs/kube/transport/delivery.h"
 #include "libs/kube/transport/endpoint.h"
+#include "libs/kube/transport/response_head.h"
 #include "libs/kube/transport/transport.h"
+#include "libs/kube/transport/transport_options.h"
 #include "libs/libcurl/libcurl.h"
 #include "libs/time/clock.h"
 
@@ -23,7 +25,7 @@ namespace capstan::kube {
 
 // What all exchanges of a transport have in common. Not copied: libcurl keeps addresses in it.
 struct CurlSetup {
-  CurlTransportOptions options;
+  TransportOptions options;
   const Libcurl* libcurl = nullptr;
   CredentialSource* credentials = nullptr;
   Endpoint endpoint;
@@ -59,11 +61,11 @@ class CurlExchange {
   void CloseIfAlone();
   void FreeHandle();
 
-  // When it is late, if no byte comes: never before, and later if one has come meanwhile.
-  BootTime Deadline() const;
-  absl::Status TimedOut() const;
+  // As of CallDeadline.
+  BootTime Deadline() const { return deadline_.When(*delivery_); }
+  absl::Status TimedOut() const { return deadline_.Error(setup_->now); }
   // The handler wants bytes again.
-  void Resumed() { last_byte_ = setup_->now; }
+  void Resumed() { deadline_.Extend(setup_->now); }
 
   // libcurl was told to stop the connection, or the stream's part of it.
   bool stalled() const { return stalled_; }
@@ -82,9 +84,6 @@ class CurlExchange {
   CURL* easy() const { return easy_; }
   Delivery& delivery() const { return *delivery_; }
   const Credential& credential() const { return credential_; }
-  // The key under which the loop has put its timer.
-  BootTime timer() const { return timer_; }
-  void set_timer(BootTime timer) { timer_ = timer; }
 
  private:
   static size_t HeaderCallback(char* data, size_t, size_t size, void* user);
@@ -109,9 +108,7 @@ class CurlExchange {
   const uint64_t id_;
   HttpRequest request_;
   const std::shared_ptr<Delivery> delivery_;
-  const BootTime started_;
-  BootTime last_byte_;
-  BootTime timer_ = BootTime::InfiniteFuture();
+  CallDeadline deadline_;
   Credential credential_;
   CURL* easy_ = nullptr;
   curl_slist* lines_ = nullptr;
@@ -120,10 +117,9 @@ class CurlExchange {
 
   // Why we ended it; OK if libcurl did.
   absl::Status failure_;
-  HttpHead head_;
+  ResponseHead head_;
   bool told_ = false;
   bool ended_ = false;
-  size_t head_bytes_ = 0;
   bool multiplexed_ = false;
   bool stalled_ = false;
   BootTime stalled_since_;

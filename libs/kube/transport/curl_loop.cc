@@ -62,15 +62,12 @@ void CurlLoop::Start(uint64_t id, HttpRequest request, std::shared_ptr<Delivery>
                      absl::Status refusal) {
   const BootTime now = clock_->Read().boot;
   if (++calls_ > setup_.options.max_calls && refusal.ok()) {
-    refusal = status::Error(absl::StatusCode::kUnavailable, kNotSent,
-                            absl::StrCat("more than ", setup_.options.max_calls,
-                                         " calls to one API server are under way; wait for some"));
+    refusal = TooManyCalls(setup_.options.max_calls);
   }
   auto exchange = std::make_shared<std::unique_ptr<CurlExchange>>(
       std::make_unique<CurlExchange>(&setup_, id, std::move(request), std::move(delivery), now));
-  Post([this, id, exchange, refusal = std::move(refusal)] {
-    CurlExchange& added = **exchange;
-    exchanges_[id] = std::move(*exchange);
+  Post([this, exchange, refusal = std::move(refusal)] {
+    CurlExchange& added = exchanges_.Add(std::move(*exchange));
     if (refusal.ok()) {
       Begin(added);
     } else {
@@ -81,24 +78,19 @@ void CurlLoop::Start(uint64_t id, HttpRequest request, std::shared_ptr<Delivery>
 
 void CurlLoop::Resume(uint64_t id) {
   Post([this, id] {
-    if (CurlExchange* const exchange = Find(id)) LetGoOn(*exchange);
+    if (CurlExchange* const exchange = exchanges_.Find(id)) LetGoOn(*exchange);
   });
 }
 
 void CurlLoop::Forget(uint64_t id) {
   Post([this, id] {
-    CurlExchange* const exchange = Find(id);
+    CurlExchange* const exchange = exchanges_.Find(id);
     if (exchange != nullptr) Erase(*exchange);
   });
 }
 
-CurlExchange* CurlLoop::Find(uint64_t id) {
-  const auto it = exchanges_.find(id);
-  return it == exchanges_.end() ? nullptr : it->second.get();
-}
-
 void CurlLoop::Begin(CurlExchange& exchange) {
-  SetTimer(exchange);
+  exchanges_.SetTimer(exchange);
   const uint64_t id = exchange.id();
   if (setup_.credentials == nullptr) {
     Send(id, Credential());
@@ -114,12 +106,10 @@ void CurlLoop::Begin(CurlExchange& exchange) {
 }
 
 void CurlLoop::Send(uint64_t id, absl::StatusOr<Credential> credential) {
-  CurlExchange* const exchange = Find(id);
+  CurlExchange* const exchange = exchanges_.Find(id);
   if (exchange == nullptr) return;
   if (!credential.ok()) {
-    Finish(*exchange, status::Error(absl::StatusCode::kUnauthenticated, kNoCredential,
-                                    absl::StrCat("no credential for the API server: ",
-                                                 credential.status().message())));
+    Finish(*exchange, NoCredential(credential.status()));
     return;
   }
   absl::Status prepared = exchange->Prepare(*std::move(credential));
@@ -156,8 +146,7 @@ void CurlLoop::Detach(CurlExchange& exchange) {
 
 void CurlLoop::Erase(CurlExchange& exchange) {
   Detach(exchange);
-  timers_.erase({exchange.timer(), exchange.id()});
-  exchanges_.erase(exchange.id());
+  exchanges_.Erase(exchange);
   --calls_;
 }
 
@@ -167,7 +156,7 @@ void CurlLoop::Finish(CurlExchange& exchange, absl::Status status) {
   if (exchange.delivery().done()) {
     Erase(exchange);
   } else {
-    SetTimer(exchange);
+    exchanges_.SetTimer(exchange);
   }
 }
 
@@ -184,27 +173,12 @@ void CurlLoop::LetGoOn(CurlExchange& exchange) {
     Erase(exchange);
     return;
   }
-  SetTimer(exchange);
-}
-
-void CurlLoop::SetTimer(CurlExchange& exchange) {
-  const BootTime deadline = exchange.Deadline();
-  if (deadline == exchange.timer()) return;
-  timers_.erase({exchange.timer(), exchange.id()});
-  exchange.set_timer(deadline);
-  if (deadline != BootTime::InfiniteFuture()) timers_.insert({deadline, exchange.id()});
+  exchanges_.SetTimer(exchange);
 }
 
 void CurlLoop::FireTimers() {
-  while (!timers_.empty() && timers_.begin()->first <= setup_.now) {
-    CurlExchange& exchange = *Find(timers_.begin()->second);
-    if (exchange.Deadline() <= setup_.now) {
-      Abort(exchange, exchange.TimedOut());
-    } else {
-      // Bytes have come since it was set.
-      SetTimer(exchange);
-    }
-  }
+  exchanges_.FireTimers(setup_.now,
+                        [this](CurlExchange& exchange) { Abort(exchange, exchange.TimedOut()); });
 }
 
 void CurlLoop::ReadEnds() {
@@ -223,7 +197,7 @@ void CurlLoop::ReadEnds() {
 void CurlLoop::RelieveStalls() {
   const std::vector<uint64_t> ids(stalled_.begin(), stalled_.end());
   for (const uint64_t id : ids) {
-    CurlExchange* const exchange = Find(id);
+    CurlExchange* const exchange = exchanges_.Find(id);
     if (exchange == nullptr) continue;
     // Half, so that it does not stop again at the next byte.
     if (!exchange->delivery().paused() ||
@@ -253,22 +227,18 @@ void CurlLoop::RunTasks() {
 }
 
 void CurlLoop::EndAll() {
-  std::vector<uint64_t> ids;
-  for (const auto& [id, exchange] : exchanges_) ids.push_back(id);
-  std::sort(ids.begin(), ids.end());
-  for (const uint64_t id : ids) {
-    if (CurlExchange* const exchange = Find(id)) {
-      Abort(*exchange, status::Error(absl::StatusCode::kCancelled, kStopped,
-                                     "the transport to the API server is being ended"));
+  for (const uint64_t id : exchanges_.Ids([](const CurlExchange&) { return true; })) {
+    if (CurlExchange* const exchange = exchanges_.Find(id)) {
+      Abort(*exchange, LoopStopped());
     }
   }
 }
 
 void CurlLoop::Wait() {
   absl::Duration wait = kLongestWait;
-  if (!timers_.empty()) wait = std::min(wait, timers_.begin()->first - setup_.now);
+  wait = std::min(wait, exchanges_.NextTimer() - setup_.now);
   const bool stalled = std::any_of(stalled_.begin(), stalled_.end(), [this](uint64_t id) {
-    const CurlExchange* const exchange = Find(id);
+    const CurlExchange* const exchange = exchanges_.Find(id);
     return exchange != nullptr && exchange->multiplexed();
   });
   {
@@ -300,8 +270,9 @@ void CurlLoop::Loop() {
     libcurl_.multi_perform(multi_, &running);
     setup_.now = clock_->Read().boot;
     ReadEnds();
-    for (const auto& [id, exchange] : exchanges_) {
-      if (exchange->stalled()) stalled_.insert(id);
+    for (const uint64_t id :
+         exchanges_.Ids([](const CurlExchange& exchange) { return exchange.stalled(); })) {
+      stalled_.insert(id);
     }
     RelieveStalls();
     FireTimers();

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -22,6 +21,7 @@
 #include "libs/kube/transport/call_loop.h"
 #include "libs/kube/transport/curl_exchange.h"
 #include "libs/kube/transport/delivery.h"
+#include "libs/kube/transport/exchange_table.h"
 #include "libs/time/clock.h"
 
 namespace capstan::kube {
@@ -64,9 +64,7 @@ class CurlLoop final : public CallLoop, public std::enable_shared_from_this<Curl
   void Detach(CurlExchange& exchange);
   void Erase(CurlExchange& exchange);
   void LetGoOn(CurlExchange& exchange);
-  void SetTimer(CurlExchange& exchange);
   void CountCertificate(const std::string& certificate, int change);
-  CurlExchange* Find(uint64_t id);
 
   CurlSetup setup_;
   const Clock* const clock_;
@@ -84,8 +82,7 @@ class CurlLoop final : public CallLoop, public std::enable_shared_from_this<Curl
 
   // Of the thread.
   CURLM* multi_ = nullptr;
-  absl::flat_hash_map<uint64_t, std::unique_ptr<CurlExchange>> exchanges_;
-  std::set<std::pair<BootTime, uint64_t>> timers_;
+  ExchangeTable<CurlExchange> exchanges_;
   std::set<uint64_t> stalled_;
   // Transfers under way by client certificate.
   std::map<std::string, int> certificates_;

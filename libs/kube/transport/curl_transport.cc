@@ -14,7 +14,7 @@
 
 namespace capstan::kube {
 
-absl::StatusOr<std::shared_ptr<CallLoop>> RunCurlLoop(CurlTransportOptions options,
+absl::StatusOr<std::shared_ptr<CallLoop>> RunCurlLoop(TransportOptions options,
                                                       CredentialSource* credentials,
                                                       const Clock* clock) {
   CurlSetup setup;
@@ -44,7 +44,7 @@ absl::StatusOr<std::shared_ptr<CallLoop>> RunCurlLoop(CurlTransportOptions optio
   return std::shared_ptr<CallLoop>(std::move(loop));
 }
 
-absl::StatusOr<std::unique_ptr<Transport>> MakeCurlTransport(CurlTransportOptions options,
+absl::StatusOr<std::unique_ptr<Transport>> MakeCurlTransport(TransportOptions options,
                                                              CredentialSource* credentials,
                                                              const Clock* clock) {
   CAPSTAN_ASSIGN_OR_RETURN(std::shared_ptr<CallLoop> loop,

@@ -7,8 +7,8 @@
 #include "absl/status/statusor.h"
 #include "libs/kube/transport/call_loop.h"
 #include "libs/kube/transport/credential_source.h"
-#include "libs/kube/transport/curl_options.h"
 #include "libs/kube/transport/transport.h"
+#include "libs/kube/transport/transport_options.h"
 #include "libs/time/clock.h"
 
 namespace capstan::kube {
@@ -32,12 +32,12 @@ namespace capstan::kube {
 // `credentials` may be null: calls then show none. It and `clock` must outlive the transport, and
 // what Get was given must be called or destroyed before `credentials` is. INVALID_ARGUMENT if an
 // option is wrong; FAILED_PRECONDITION (LIBCURL_MISSING).
-absl::StatusOr<std::unique_ptr<Transport>> MakeCurlTransport(CurlTransportOptions options,
+absl::StatusOr<std::unique_ptr<Transport>> MakeCurlTransport(TransportOptions options,
                                                              CredentialSource* credentials,
                                                              const Clock* clock);
 
 // The same as a loop that runs, for a transport that hands calls over to it.
-absl::StatusOr<std::shared_ptr<CallLoop>> RunCurlLoop(CurlTransportOptions options,
+absl::StatusOr<std::shared_ptr<CallLoop>> RunCurlLoop(TransportOptions options,
                                                       CredentialSource* credentials,
                                                       const Clock* clock);
 

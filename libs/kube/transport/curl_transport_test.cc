@@ -11,7 +11,6 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "gtest/gtest.h"
-#include "libs/kube/transport/curl_options.h"
 #include "libs/kube/transport/testing/http_test_server.h"
 #include "libs/kube/transport/testing/one_exchange.h"
 #include "libs/kube/transport/testing/recording_handler.h"
@@ -20,6 +19,7 @@
 #include "libs/kube/transport/transport.h"
 #include "libs/kube/transport/transport_conformance.h"
 #include "libs/kube/transport/transport_error.h"
+#include "libs/kube/transport/transport_options.h"
 #include "libs/status/error.h"
 
 namespace capstan::kube {
@@ -77,7 +77,7 @@ TEST_F(CurlTransportTest, UnpacksGzip) {
     exchange->Bytes(std::string(reinterpret_cast<const char*>(kHello), sizeof(kHello)));
     exchange->End();
   });
-  CurlTransportOptions options = ClientOptions(Protocol::kHttp2, server_->port());
+  TransportOptions options = ClientOptions(Protocol::kHttp2, server_->port());
   options.gzip = true;
   Connect(options);
   RecordingHandler handler;
@@ -92,7 +92,7 @@ TEST_F(CurlTransportTest, LetsNoStuckHandlerKeepUpOthersForLong) {
   Serve(ServerOptions(Protocol::kHttp2), [&big](std::shared_ptr<ScriptedExchange> exchange) {
     exchange->Reply(200, exchange->request().target == "/big" ? big : "ok");
   });
-  CurlTransportOptions options = ClientOptions(Protocol::kHttp2, server_->port());
+  TransportOptions options = ClientOptions(Protocol::kHttp2, server_->port());
   options.max_held_bytes = size_t{1} << 20;
   options.longest_stall = absl::Milliseconds(200);
   Connect(options);
@@ -110,7 +110,7 @@ TEST_F(CurlTransportTest, LetsNoStuckHandlerKeepUpOthersForLong) {
 TEST_F(CurlTransportTest, GoesThroughAProxyUnlessItIsToldNotTo) {
   OneExchange one;
   Serve(ServerOptions(Protocol::kPlain), one.script());
-  CurlTransportOptions options = ClientOptions(Protocol::kPlain, server_->port());
+  TransportOptions options = ClientOptions(Protocol::kPlain, server_->port());
   options.proxy = absl::StrCat("http://127.0.0.1:", server_->port());
   options.server = "http://api.invalid";
   Connect(options);

@@ -10,11 +10,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "libs/kube/transport/call_deadline.h"
 #include "libs/kube/transport/credential_source.h"
-#include "libs/kube/transport/curl_options.h"
 #include "libs/kube/transport/delivery.h"
 #include "libs/kube/transport/endpoint.h"
+#include "libs/kube/transport/response_head.h"
 #include "libs/kube/transport/transport.h"
+#include "libs/kube/transport/transport_options.h"
 #include "libs/time/clock.h"
 
 namespace capstan::kube {
@@ -23,7 +25,7 @@ class H2Connection;
 
 // What all exchanges and connections of a transport have in common.
 struct H2Setup {
-  CurlTransportOptions options;
+  TransportOptions options;
   CredentialSource* credentials = nullptr;
   Endpoint endpoint;
   // `:authority` of each request.
@@ -49,14 +51,11 @@ class H2Exchange {
   // UNAUTHENTICATED (kNoCredential) if it is none for a header.
   absl::Status SetCredential(Credential credential);
 
-  // When it is late, if no byte comes: never before, and later if one has come meanwhile.
-  BootTime Deadline() const;
-  absl::Status TimedOut() const;
+  // As of CallDeadline.
+  BootTime Deadline() const { return deadline_.When(*delivery_); }
+  absl::Status TimedOut() const { return deadline_.Error(setup_->now); }
   // The handler wants bytes again.
-  void Resumed() { last_byte_ = setup_->now; }
-  // The key under which the loop has put its timer.
-  BootTime timer() const { return timer_; }
-  void set_timer(BootTime timer) { timer_ = timer; }
+  void Resumed() { deadline_.Extend(setup_->now); }
 
   // Body bytes that have yet to be sent, at most `size`, copied to `out`; and whether those were
   // the last.
@@ -88,16 +87,13 @@ class H2Exchange {
   const uint64_t id_;
   HttpRequest request_;
   const std::shared_ptr<Delivery> delivery_;
-  const BootTime started_;
-  BootTime last_byte_;
-  BootTime timer_ = BootTime::InfiniteFuture();
+  CallDeadline deadline_;
   Credential credential_;
   size_t body_sent_ = 0;
   int attempts_ = 1;
 
   absl::Status failure_;
-  HttpHead head_;
-  size_t head_bytes_ = 0;
+  ResponseHead head_;
   bool told_ = false;
   // Bytes that came and that the stream's window was not yet opened for again.
   size_t taken_ = 0;

@@ -91,8 +91,7 @@ void H2Loop::Start(uint64_t id, HttpRequest request, std::shared_ptr<Delivery> d
                    absl::Status refusal) {
   const BootTime now = clock_->Read().boot;
   if (++calls_ > setup_.options.max_calls && refusal.ok()) {
-    refusal = NotSent(absl::StrCat("more than ", setup_.options.max_calls,
-                                   " calls to one API server are under way; wait for some"));
+    refusal = TooManyCalls(setup_.options.max_calls);
   }
   Task task;
   task.started =
@@ -104,7 +103,7 @@ void H2Loop::Start(uint64_t id, HttpRequest request, std::shared_ptr<Delivery> d
 void H2Loop::Resume(uint64_t id) {
   Task task;
   task.other = [this, id] {
-    if (H2Exchange* const exchange = Find(id)) {
+    if (H2Exchange* const exchange = exchanges_.Find(id)) {
       LetGoOn(*exchange);
     } else if (fallback_ != nullptr) {
       fallback_->Resume(id);
@@ -119,25 +118,19 @@ void H2Loop::Forget(uint64_t id) {
   Post(std::move(task));
 }
 
-H2Exchange* H2Loop::Find(uint64_t id) {
-  const auto it = exchanges_.find(id);
-  return it == exchanges_.end() ? nullptr : it->second.get();
-}
-
 H2Exchange* H2Loop::Waiting(uint64_t id) {
-  H2Exchange* const exchange = Find(id);
+  H2Exchange* const exchange = exchanges_.Find(id);
   return exchange == nullptr || exchange->delivery().finished() ? nullptr : exchange;
 }
 
 void H2Loop::Begin(std::unique_ptr<H2Exchange> started) {
-  H2Exchange& exchange = *started;
+  H2Exchange& exchange = exchanges_.Add(std::move(started));
   const uint64_t id = exchange.id();
-  exchanges_[id] = std::move(started);
   if (no_http2_) {
     HandOver(exchange);
     return;
   }
-  SetTimer(exchange);
+  exchanges_.SetTimer(exchange);
   if (setup_.credentials == nullptr) {
     Send(id, Credential());
     return;
@@ -164,16 +157,14 @@ void H2Loop::Begin(std::unique_ptr<H2Exchange> started) {
 }
 
 void H2Loop::Send(uint64_t id, absl::StatusOr<Credential> credential) {
-  H2Exchange* const exchange = Find(id);
+  H2Exchange* const exchange = exchanges_.Find(id);
   if (exchange == nullptr) return;
   if (no_http2_) {
     HandOver(*exchange);
     return;
   }
   if (!credential.ok()) {
-    Finish(*exchange, status::Error(absl::StatusCode::kUnauthenticated, kNoCredential,
-                                    absl::StrCat("no credential for the API server: ",
-                                                 credential.status().message())));
+    Finish(*exchange, NoCredential(credential.status()));
     return;
   }
   absl::Status good = exchange->SetCredential(*std::move(credential));
@@ -205,8 +196,7 @@ void H2Loop::HandOver(H2Exchange& exchange) {
 
 void H2Loop::Erase(H2Exchange& exchange) {
   if (exchange.connection != nullptr) exchange.connection->Cancel(exchange);
-  timers_.erase({exchange.timer(), exchange.id()});
-  exchanges_.erase(exchange.id());
+  exchanges_.Erase(exchange);
   --calls_;
 }
 
@@ -215,7 +205,7 @@ void H2Loop::Finish(H2Exchange& exchange, absl::Status status) {
   if (exchange.delivery().done()) {
     Erase(exchange);
   } else {
-    SetTimer(exchange);
+    exchanges_.SetTimer(exchange);
   }
 }
 
@@ -232,27 +222,12 @@ void H2Loop::LetGoOn(H2Exchange& exchange) {
     return;
   }
   if (exchange.connection != nullptr) exchange.connection->OnConsumed(exchange);
-  SetTimer(exchange);
-}
-
-void H2Loop::SetTimer(H2Exchange& exchange) {
-  const BootTime deadline = exchange.Deadline();
-  if (deadline == exchange.timer()) return;
-  timers_.erase({exchange.timer(), exchange.id()});
-  exchange.set_timer(deadline);
-  if (deadline != BootTime::InfiniteFuture()) timers_.insert({deadline, exchange.id()});
+  exchanges_.SetTimer(exchange);
 }
 
 void H2Loop::FireTimers() {
-  while (!timers_.empty() && timers_.begin()->first <= setup_.now) {
-    H2Exchange& exchange = *Find(timers_.begin()->second);
-    if (exchange.Deadline() <= setup_.now) {
-      Abort(exchange, exchange.TimedOut());
-    } else {
-      // Bytes have come since it was set.
-      SetTimer(exchange);
-    }
-  }
+  exchanges_.FireTimers(setup_.now,
+                        [this](H2Exchange& exchange) { Abort(exchange, exchange.TimedOut()); });
   pools_.ForEach([](H2Connection& connection) { connection.OnTime(); });
 }
 
@@ -300,13 +275,10 @@ std::unique_ptr<H2Connection> H2Loop::Dial(const Credential& credential) {
 }
 
 void H2Loop::Bury(const H2Connection& connection, const std::vector<uint64_t>& forsaken) {
-  std::vector<uint64_t> had;
-  for (const auto& [id, exchange] : exchanges_) {
-    if (exchange->connection == &connection) had.push_back(id);
-  }
-  std::sort(had.begin(), had.end());
+  const std::vector<uint64_t> had = exchanges_.Ids(
+      [&connection](const H2Exchange& exchange) { return exchange.connection == &connection; });
   for (const uint64_t id : had) {
-    H2Exchange& exchange = *Find(id);
+    H2Exchange& exchange = *exchanges_.Find(id);
     exchange.connection = nullptr;
     if (exchange.sent) {
       Finish(exchange, status::Error(absl::StatusCode::kUnavailable, kBroken,
@@ -343,12 +315,10 @@ void H2Loop::RunTasks() {
       if (task.refusal.ok()) {
         Begin(std::move(task.started));
       } else {
-        H2Exchange& refused = *task.started;
-        exchanges_[refused.id()] = std::move(task.started);
-        Abort(refused, std::move(task.refusal));
+        Abort(exchanges_.Add(std::move(task.started)), std::move(task.refusal));
       }
     } else if (task.forgotten != 0) {
-      if (H2Exchange* const exchange = Find(task.forgotten)) {
+      if (H2Exchange* const exchange = exchanges_.Find(task.forgotten)) {
         Erase(*exchange);
       } else if (fallback_ != nullptr) {
         fallback_->Forget(task.forgotten);
@@ -373,13 +343,9 @@ void H2Loop::ServeConnections() {
 }
 
 void H2Loop::EndAll() {
-  std::vector<uint64_t> ids;
-  for (const auto& [id, exchange] : exchanges_) ids.push_back(id);
-  std::sort(ids.begin(), ids.end());
-  for (const uint64_t id : ids) {
-    if (H2Exchange* const exchange = Find(id)) {
-      Abort(*exchange, status::Error(absl::StatusCode::kCancelled, kStopped,
-                                     "the transport to the API server is being ended"));
+  for (const uint64_t id : exchanges_.Ids([](const H2Exchange&) { return true; })) {
+    if (H2Exchange* const exchange = exchanges_.Find(id)) {
+      Abort(*exchange, LoopStopped());
     }
   }
 }
@@ -387,7 +353,7 @@ void H2Loop::EndAll() {
 void H2Loop::Wait() {
   bool more = false;
   BootTime next = pools_.NextDial();
-  if (!timers_.empty()) next = std::min(next, timers_.begin()->first);
+  next = std::min(next, exchanges_.NextTimer());
   pools_.ForEach([&more, &next](const H2Connection& connection) {
     more |= connection.more();
     next = std::min(next, connection.Deadline());

@@ -6,19 +6,17 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <set>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
 #include "libs/kube/transport/call_loop.h"
 #include "libs/kube/transport/delivery.h"
+#include "libs/kube/transport/exchange_table.h"
 #include "libs/kube/transport/h2_connection.h"
 #include "libs/kube/transport/h2_exchange.h"
 #include "libs/kube/transport/h2_pool.h"
@@ -78,8 +76,6 @@ class H2Loop final : public CallLoop,
   void Abort(H2Exchange& exchange, absl::Status status);
   void Erase(H2Exchange& exchange);
   void LetGoOn(H2Exchange& exchange);
-  void SetTimer(H2Exchange& exchange);
-  H2Exchange* Find(uint64_t id);
 
   // A connection has closed: its exchanges go on elsewhere, or end. So do those that had no other
   // to wait for.
@@ -111,8 +107,7 @@ class H2Loop final : public CallLoop,
 
   // Of the thread.
   std::vector<Task> running_;
-  absl::flat_hash_map<uint64_t, std::unique_ptr<H2Exchange>> exchanges_;
-  std::set<std::pair<BootTime, uint64_t>> timers_;
+  ExchangeTable<H2Exchange> exchanges_;
   H2Pools pools_;
   uint64_t next_connection_ = 1;
   // The call whose credential is being asked for, and the answer if it comes inline.

@@ -16,7 +16,7 @@
 
 namespace capstan::kube {
 
-absl::StatusOr<std::unique_ptr<Transport>> MakeH2Transport(CurlTransportOptions options,
+absl::StatusOr<std::unique_ptr<Transport>> MakeH2Transport(TransportOptions options,
                                                            CredentialSource* credentials,
                                                            const Clock* clock) {
   H2Setup setup;
@@ -29,11 +29,10 @@ absl::StatusOr<std::unique_ptr<Transport>> MakeH2Transport(CurlTransportOptions 
   for (HttpHeader& header : ImpersonationHeaders(options.impersonation)) {
     setup.headers.push_back({absl::AsciiStrToLower(header.name), std::move(header.value)});
   }
-  TlsSettings tls;
-  tls.ca_pem = options.ca_pem;
-  tls.server_name = options.tls_server_name.empty() ? setup.endpoint.host : options.tls_server_name;
-  tls.insecure_skip_verify = options.insecure_skip_verify;
-  CAPSTAN_ASSIGN_OR_RETURN(std::unique_ptr<TlsContext> context, TlsContext::Make(tls));
+  // 1.1 only to hear that there is no better.
+  CAPSTAN_ASSIGN_OR_RETURN(
+      std::unique_ptr<TlsContext> context,
+      TlsContext::Make(TlsSettingsOf(options, setup.endpoint, "\x02h2\x08http/1.1")));
   setup.options = options;
   auto loop = std::make_shared<H2Loop>(
       std::move(setup), std::move(context),

@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "libs/kube/transport/credential_source.h"
-#include "libs/kube/transport/curl_options.h"
 #include "libs/kube/transport/transport.h"
+#include "libs/kube/transport/transport_options.h"
 #include "libs/time/clock.h"
 
 namespace capstan::kube {
@@ -32,7 +32,7 @@ namespace capstan::kube {
 // `credentials` may be null: calls then show none. It and `clock` must outlive the transport, and
 // what Get was given must be called or destroyed before `credentials` is. INVALID_ARGUMENT if an
 // option is wrong, or needs libcurl: http://, a proxy, gzip.
-absl::StatusOr<std::unique_ptr<Transport>> MakeH2Transport(CurlTransportOptions options,
+absl::StatusOr<std::unique_ptr<Transport>> MakeH2Transport(TransportOptions options,
                                                            CredentialSource* credentials,
                                                            const Clock* clock);
 

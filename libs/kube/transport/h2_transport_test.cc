@@ -19,7 +19,6 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "libs/kube/transport/credential_source.h"
-#include "libs/kube/transport/curl_options.h"
 #include "libs/kube/transport/testing/http_test_server.h"
 #include "libs/kube/transport/testing/one_exchange.h"
 #include "libs/kube/transport/testing/recording_handler.h"
@@ -28,6 +27,7 @@
 #include "libs/kube/transport/transport.h"
 #include "libs/kube/transport/transport_conformance.h"
 #include "libs/kube/transport/transport_error.h"
+#include "libs/kube/transport/transport_options.h"
 #include "libs/rpc/testing/test_authority.h"
 #include "libs/status/error.h"
 
@@ -53,7 +53,7 @@ TEST_F(H2TransportTest, StopsTheStreamOfAStuckHandlerAlone) {
             exchange->Reply(200, "ok");
           }
         });
-  CurlTransportOptions options = ClientOptions(Protocol::kHttp2, server_->port());
+  TransportOptions options = ClientOptions(Protocol::kHttp2, server_->port());
   options.max_held_bytes = size_t{1} << 20;
   options.longest_stall = absl::Milliseconds(1);
   Connect(options);
@@ -111,7 +111,7 @@ TEST_F(H2TransportTest, WaitsForAPlace) {
     --under_way;
     exchange->Reply(200, "ok");
   });
-  CurlTransportOptions client = ClientOptions(Protocol::kHttp2, server_->port());
+  TransportOptions client = ClientOptions(Protocol::kHttp2, server_->port());
   client.max_connections = 1;
   Connect(client);
   std::vector<RecordingHandler> handlers(20);
@@ -137,7 +137,7 @@ TEST_F(H2TransportTest, TimesOutWhileItWaitsForAPlace) {
   options.max_streams = 1;
   OneExchange one;
   Serve(options, one.script());
-  CurlTransportOptions client = ClientOptions(Protocol::kHttp2, server_->port());
+  TransportOptions client = ClientOptions(Protocol::kHttp2, server_->port());
   client.max_connections = 1;
   Connect(client);
   RecordingHandler endless;
@@ -166,7 +166,7 @@ TEST_F(H2TransportTest, FindsOutThatAServerIsSilent) {
     if (exchange->request().target == "/silent") woken.WaitForNotification();
     exchange->Reply(200, "ok");
   });
-  CurlTransportOptions options = ClientOptions(Protocol::kHttp2, server_->port());
+  TransportOptions options = ClientOptions(Protocol::kHttp2, server_->port());
   options.keepalive_idle = absl::Milliseconds(100);
   options.keepalive_timeout = absl::Milliseconds(100);
   Connect(options);
@@ -183,7 +183,7 @@ TEST_F(H2TransportTest, FindsOutThatAServerIsSilent) {
 TEST_F(H2TransportTest, KeepsAQuietConnectionWhoseServerIsThere) {
   OneExchange one;
   Serve(ServerOptions(Protocol::kHttp2), one.script());
-  CurlTransportOptions options = ClientOptions(Protocol::kHttp2, server_->port());
+  TransportOptions options = ClientOptions(Protocol::kHttp2, server_->port());
   options.keepalive_idle = absl::Milliseconds(20);
   options.keepalive_timeout = absl::Seconds(20);
   Connect(options);
@@ -203,7 +203,7 @@ TEST_F(H2TransportTest, KeepsAQuietConnectionWhoseServerIsThere) {
 
 TEST_F(H2TransportTest, TriesTheNextAddress) {
   Serve(ServerOptions(Protocol::kHttp2), AnswerOk);
-  CurlTransportOptions options = ClientOptions(Protocol::kHttp2, server_->port());
+  TransportOptions options = ClientOptions(Protocol::kHttp2, server_->port());
   // Also ::1 where the machine knows it, where no one listens.
   options.server = absl::StrCat("https://localhost:", server_->port());
   Connect(options);
@@ -249,7 +249,7 @@ class SilentPort {
 
 TEST_F(H2TransportTest, BoundsTheTimeOfAHandshake) {
   const SilentPort silent;
-  CurlTransportOptions options = ClientOptions(Protocol::kHttp2, silent.port());
+  TransportOptions options = ClientOptions(Protocol::kHttp2, silent.port());
   options.connect_timeout = absl::Milliseconds(100);
   Connect(options);
   EXPECT_EQ(ReasonOf("POST"), kNotSent);

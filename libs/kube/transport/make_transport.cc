@@ -10,7 +10,7 @@
 
 namespace capstan::kube {
 
-absl::StatusOr<std::unique_ptr<Transport>> MakeTransport(CurlTransportOptions options,
+absl::StatusOr<std::unique_ptr<Transport>> MakeTransport(TransportOptions options,
                                                          CredentialSource* credentials,
                                                          const Clock* clock) {
   CAPSTAN_ASSIGN_OR_RETURN(const Endpoint endpoint, CheckOptions(options));

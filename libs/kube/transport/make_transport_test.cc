@@ -4,10 +4,10 @@
 
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
-#include "libs/kube/transport/curl_options.h"
 #include "libs/kube/transport/h2_transport.h"
 #include "libs/kube/transport/testing/transport_fixture.h"
 #include "libs/kube/transport/transport_conformance.h"
+#include "libs/kube/transport/transport_options.h"
 #include "libs/time/system_clock.h"
 
 namespace capstan::kube {
@@ -21,9 +21,9 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Made, TransportConformance, Harnesses);
 
 TEST(MakeTransportTest, PicksByWhatIsAskedFor) {
   const SystemClock clock;
-  const CurlTransportOptions good = ClientOptions(Protocol::kHttp2, 1);
+  const TransportOptions good = ClientOptions(Protocol::kHttp2, 1);
   EXPECT_TRUE(MakeH2Transport(good, nullptr, &clock).ok());
-  std::vector<CurlTransportOptions> others(4, good);
+  std::vector<TransportOptions> others(4, good);
   others[0].server = "http://127.0.0.1:1";
   others[0].allow_plaintext = true;
   others[1].proxy = "http://127.0.0.1:2";
@@ -35,7 +35,7 @@ TEST(MakeTransportTest, PicksByWhatIsAskedFor) {
         << i;
     EXPECT_EQ(MakeTransport(others[i], nullptr, &clock).ok(), i < 3) << i;
   }
-  CurlTransportOptions bypassed = others[1];
+  TransportOptions bypassed = others[1];
   bypassed.no_proxy = "127.0.0.1";
   EXPECT_TRUE(MakeH2Transport(bypassed, nullptr, &clock).ok());
 }

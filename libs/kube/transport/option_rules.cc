@@ -4,14 +4,13 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "libs/kube/transport/request_rules.h"
 #include "libs/status/status_macros.h"
 
 namespace capstan::kube {
 
-absl::StatusOr<Endpoint> CheckOptions(const CurlTransportOptions& options) {
+absl::StatusOr<Endpoint> CheckOptions(const TransportOptions& options) {
   const auto is_name = [](char c) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' || c == '_';
   };
@@ -45,9 +44,19 @@ absl::StatusOr<Endpoint> CheckOptions(const CurlTransportOptions& options) {
   return endpoint;
 }
 
-bool NeedsLibcurl(const CurlTransportOptions& options, const Endpoint& endpoint) {
+bool NeedsLibcurl(const TransportOptions& options, const Endpoint& endpoint) {
   const bool proxied = !options.proxy.empty() && !BypassesProxy(options.no_proxy, endpoint);
   return !endpoint.tls || proxied || options.gzip;
+}
+
+TlsSettings TlsSettingsOf(const TransportOptions& options, const Endpoint& endpoint,
+                          absl::string_view protocols) {
+  TlsSettings settings;
+  settings.ca_pem = options.ca_pem;
+  settings.server_name = options.tls_server_name.empty() ? endpoint.host : options.tls_server_name;
+  settings.insecure_skip_verify = options.insecure_skip_verify;
+  settings.protocols = std::string(protocols);
+  return settings;
 }
 
 std::string HostHeader(const Endpoint& endpoint) {

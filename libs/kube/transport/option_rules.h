@@ -5,16 +5,22 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "libs/kube/transport/curl_options.h"
+#include "absl/strings/string_view.h"
 #include "libs/kube/transport/endpoint.h"
+#include "libs/kube/transport/tls_context.h"
+#include "libs/kube/transport/transport_options.h"
 
 namespace capstan::kube {
 
 // The server of `options`. INVALID_ARGUMENT if any of them is wrong.
-absl::StatusOr<Endpoint> CheckOptions(const CurlTransportOptions& options);
+absl::StatusOr<Endpoint> CheckOptions(const TransportOptions& options);
 
 // Whether they ask for what only the transport over libcurl has: http://, a proxy, gzip.
-bool NeedsLibcurl(const CurlTransportOptions& options, const Endpoint& endpoint);
+bool NeedsLibcurl(const TransportOptions& options, const Endpoint& endpoint);
+
+// Whom connections to the server trust; `protocols` as of TlsSettings.
+TlsSettings TlsSettingsOf(const TransportOptions& options, const Endpoint& endpoint,
+                          absl::string_view protocols);
 
 // What the server is called in requests: host and port, less the port that is usual for https.
 std::string HostHeader(const Endpoint& endpoint);

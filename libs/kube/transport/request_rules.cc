@@ -60,9 +60,14 @@ bool IsHeaderValue(absl::string_view value) {
   });
 }
 
-bool IsToken68(absl::string_view value) {
-  return std::all_of(value.begin(), value.end(),
-                     [](char c) { return absl::ascii_isgraph(static_cast<unsigned char>(c)); });
+absl::Status CheckBearerToken(absl::string_view token) {
+  if (std::all_of(token.begin(), token.end(),
+                  [](char c) { return absl::ascii_isgraph(static_cast<unsigned char>(c)); })) {
+    return absl::OkStatus();
+  }
+  return status::Error(absl::StatusCode::kUnauthenticated, kNoCredential,
+                       "the bearer token is not one word of printable ASCII; look where it comes "
+                       "from for line ends and spaces");
 }
 
 absl::Status CheckRequest(const HttpRequest& request) {

@@ -18,8 +18,8 @@ absl::Status CheckRequest(const HttpRequest& request);
 
 // Whether `value` stays within its line of the head.
 bool IsHeaderValue(absl::string_view value);
-// The same, and it is printable and without spaces, as a bearer token is.
-bool IsToken68(absl::string_view value);
+// UNAUTHENTICATED (kNoCredential) unless it is empty or printable and without spaces.
+absl::Status CheckBearerToken(absl::string_view token);
 
 // Keys of `extra` are lower case and escaped as the API server unescapes them. INVALID_ARGUMENT if
 // a value is not for a header or the user is missing.

@@ -9,22 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "libs/kube/transport/tls_context.h"
 #include "openssl/ssl.h"
 
 namespace capstan::kube {
-
-struct SslDelete {
-  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
-  void operator()(SSL* ssl) const { SSL_free(ssl); }
-};
-
-struct TlsSettings {
-  // Authorities, PEM; empty: those of the system.
-  std::string ca_pem;
-  // What the certificate must be for: a DNS name, which is also asked for (SNI), or an address.
-  std::string server_name;
-  bool insecure_skip_verify = false;
-};
 
 // One end of one connection, for one thread. Errors have kTlsFailed if certificates, ours or the
 // server's, or the protocol stand in the way, else kNotSent: whoever has sent something by it knows
@@ -74,25 +62,6 @@ class TlsChannel {
   size_t in_end_ = 0;
   std::string out_;
   size_t out_sent_ = 0;
-};
-
-// What the connections of a transport have in common. Thread-safe.
-class TlsContext {
- public:
-  // INVALID_ARGUMENT if no authority can be read.
-  static absl::StatusOr<std::unique_ptr<TlsContext>> Make(const TlsSettings& settings);
-
-  // A connection that offers HTTP/2, and 1.1 only to hear that there is no better, and shows the certificate, if it is not empty.
-  // FAILED_PRECONDITION (kTlsFailed) if it cannot be used.
-  absl::StatusOr<std::unique_ptr<SSL, SslDelete>> MakeSsl(const std::string& certificate_chain_pem,
-                                                          const std::string& private_key_pem) const;
-
- private:
-  TlsContext(std::unique_ptr<SSL_CTX, SslDelete> context, const TlsSettings& settings)
-      : context_(std::move(context)), server_name_(settings.server_name) {}
-
-  const std::unique_ptr<SSL_CTX, SslDelete> context_;
-  const std::string server_name_;
 };
 
 }  // namespace capstan::kube

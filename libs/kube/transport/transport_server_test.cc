@@ -13,7 +13,6 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "libs/kube/transport/credential_source.h"
-#include "libs/kube/transport/curl_options.h"
 #include "libs/kube/transport/curl_transport.h"
 #include "libs/kube/transport/h2_transport.h"
 #include "libs/kube/transport/testing/http_test_server.h"
@@ -23,6 +22,7 @@
 #include "libs/kube/transport/testing/transport_fixture.h"
 #include "libs/kube/transport/transport.h"
 #include "libs/kube/transport/transport_error.h"
+#include "libs/kube/transport/transport_options.h"
 #include "libs/rpc/testing/test_authority.h"
 #include "libs/rpc/x509.h"
 #include "libs/status/error.h"
@@ -40,11 +40,11 @@ INSTANTIATE_TEST_SUITE_P(H2, TransportServerTest, testing::Values(&MakeH2Transpo
 
 TEST_P(TransportServerTest, TakesNoServerThatItCannotVerify) {
   Serve(ServerOptions(Protocol::kHttp2), AnswerOk);
-  const CurlTransportOptions good = ClientOptions(Protocol::kHttp2, server_->port());
+  const TransportOptions good = ClientOptions(Protocol::kHttp2, server_->port());
   Connect(good);
   EXPECT_EQ(Ask(), absl::OkStatus());
 
-  CurlTransportOptions options = good;
+  TransportOptions options = good;
   options.ca_pem = Pem(rpc::TestAuthority().root());
   Connect(options);
   EXPECT_EQ(ReasonOf(), kTlsFailed);
@@ -113,7 +113,7 @@ TEST_P(TransportServerTest, TakesANewCertificateWithoutAFailedCall) {
       exchange->Reply(200, "ok");
     }
   });
-  CurlTransportOptions client = ClientOptions(Protocol::kHttp2, server_->port());
+  TransportOptions client = ClientOptions(Protocol::kHttp2, server_->port());
   client.max_connections = 1;
   Connect(client);
   credentials_.Set(CertificateOf(Authority()));
@@ -177,7 +177,7 @@ TEST_P(TransportServerTest, SendsNothingWithoutACredential) {
 TEST_P(TransportServerTest, SaysWhoItIsAndForWhom) {
   OneExchange one;
   Serve(ServerOptions(Protocol::kHttp2), one.script());
-  CurlTransportOptions options = ClientOptions(Protocol::kHttp2, server_->port());
+  TransportOptions options = ClientOptions(Protocol::kHttp2, server_->port());
   options.server += "/k8s/clusters/c1/";
   options.user_agent = "executor/1";
   options.impersonation = {"jo", "17", {"a", "b"}, {{"Acme.dev/Team", {"x"}}}};
@@ -312,13 +312,13 @@ TEST_P(TransportServerTest, SharesFewConnections) {
     calls.push_back(transport_->Start(RequestOf("/"), &handler));
   }
   for (RecordingHandler& handler : handlers) EXPECT_EQ(handler.AwaitEnd(), absl::OkStatus());
-  EXPECT_LE(server_->connections(), CurlTransportOptions().max_connections);
+  EXPECT_LE(server_->connections(), TransportOptions().max_connections);
 }
 
 TEST_P(TransportServerTest, BoundsCalls) {
   OneExchange one;
   Serve(ServerOptions(Protocol::kHttp2), one.script());
-  CurlTransportOptions options = ClientOptions(Protocol::kHttp2, server_->port());
+  TransportOptions options = ClientOptions(Protocol::kHttp2, server_->port());
   options.max_calls = 1;
   Connect(options);
   RecordingHandler first;
@@ -355,16 +355,16 @@ TEST_P(TransportServerTest, TellsTheServerOfACancelledCallBesideASilentOne) {
 }
 
 TEST_P(TransportServerTest, ChecksItsOptions) {
-  const CurlTransportOptions good = ClientOptions(Protocol::kHttp2, 1);
+  const TransportOptions good = ClientOptions(Protocol::kHttp2, 1);
   EXPECT_TRUE(make_(good, nullptr, &clock_).ok());
-  std::vector<CurlTransportOptions> bad(6, good);
+  std::vector<TransportOptions> bad(6, good);
   bad[0].server = "http://127.0.0.1:1";
   bad[1].server = "https://user:word@host";
   bad[2].tls_server_name = "a b";
   bad[3].user_agent = "a\nb";
   bad[4].proxy = "file:///etc/passwd";
   bad[5].impersonation.groups = {"nobody's"};
-  for (const CurlTransportOptions& options : bad) {
+  for (const TransportOptions& options : bad) {
     EXPECT_EQ(make_(options, nullptr, &clock_).status().code(), absl::StatusCode::kInvalidArgument);
   }
 }

@@ -17,12 +17,12 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "libs/kube/transport/credential_source.h"
-#include "libs/kube/transport/curl_options.h"
 #include "libs/kube/transport/testing/http_test_server.h"
 #include "libs/kube/transport/testing/one_exchange.h"
 #include "libs/kube/transport/testing/recording_handler.h"
 #include "libs/kube/transport/testing/scripted_exchange.h"
 #include "libs/kube/transport/transport.h"
+#include "libs/kube/transport/transport_options.h"
 #include "libs/rpc/testing/test_authority.h"
 #include "libs/rpc/x509.h"
 #include "libs/status/error.h"
@@ -34,7 +34,7 @@ namespace capstan::kube {
 enum class Protocol { kHttp2, kHttp1, kPlain };
 
 // As of MakeCurlTransport and its like.
-using TransportMaker = absl::StatusOr<std::unique_ptr<Transport>> (*)(CurlTransportOptions options,
+using TransportMaker = absl::StatusOr<std::unique_ptr<Transport>> (*)(TransportOptions options,
                                                                       CredentialSource* credentials,
                                                                       const Clock* clock);
 
@@ -56,8 +56,8 @@ inline HttpTestServerOptions ServerOptions(Protocol protocol,
   return options;
 }
 
-inline CurlTransportOptions ClientOptions(Protocol protocol, int port) {
-  CurlTransportOptions options;
+inline TransportOptions ClientOptions(Protocol protocol, int port) {
+  TransportOptions options;
   options.server =
       absl::StrCat(protocol == Protocol::kPlain ? "http" : "https", "://127.0.0.1:", port);
   options.allow_plaintext = protocol == Protocol::kPlain;
@@ -82,7 +82,7 @@ class ServerHarness {
               }
               script(std::move(exchange));
             })) {
-    CurlTransportOptions options = ClientOptions(kProtocol, server_->port());
+    TransportOptions options = ClientOptions(kProtocol, server_->port());
     // Without HTTP/2 each of the calls at once needs a connection.
     if (kProtocol != Protocol::kHttp2) options.max_connections = 256;
     transport_ = kMake(std::move(options), nullptr, &clock_).value();
@@ -156,7 +156,7 @@ class TransportFixture : public Base {
   void Serve(HttpTestServerOptions options, Script script) {
     server_ = std::make_unique<HttpTestServer>(std::move(options), std::move(script));
   }
-  void Connect(CurlTransportOptions options) {
+  void Connect(TransportOptions options) {
     transport_ = make_(std::move(options), &credentials_, &clock_).value();
   }
   // Both with the usual options.

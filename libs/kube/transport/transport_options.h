@@ -1,5 +1,5 @@
-#ifndef CAPSTAN_LIBS_KUBE_TRANSPORT_CURL_OPTIONS_H_
-#define CAPSTAN_LIBS_KUBE_TRANSPORT_CURL_OPTIONS_H_
+#ifndef CAPSTAN_LIBS_KUBE_TRANSPORT_TRANSPORT_OPTIONS_H_
+#define CAPSTAN_LIBS_KUBE_TRANSPORT_TRANSPORT_OPTIONS_H_
 
 #include <cstddef>
 #include <string>
@@ -10,7 +10,7 @@
 namespace capstan::kube {
 
 // Of both transports.
-struct CurlTransportOptions {
+struct TransportOptions {
   // `https://host[:port][/prefix]`.
   std::string server;
   // `http://` is refused without it: credentials would be read by whoever listens.
@@ -57,4 +57,4 @@ struct CurlTransportOptions {
 
 }  // namespace capstan::kube
 
-#endif  // CAPSTAN_LIBS_KUBE_TRANSPORT_CURL_OPTIONS_H_
+#endif  // CAPSTAN_LIBS_KUBE_TRANSPORT_TRANSPORT_OPTIONS_H_

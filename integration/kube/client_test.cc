@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "integration/kube/real_client.h"
+#include "integration/kube/real_client_test_base.h"
 #include "integration/kube/real_cluster.h"
 #include "libs/kube/client/await.h"
 #include "libs/kube/client/review_calls.h"
@@ -38,19 +39,8 @@ using Part = testenv::KubernetesCluster::Part;
 
 constexpr absl::Duration kLong = absl::Minutes(1);
 
-class RealClientTest : public ::testing::Test {
+class RealClientTest : public RealClientTestBase {
  protected:
-  void SetUp() override {
-    const auto shared = testenv::KubernetesCluster::Shared();
-    ASSERT_TRUE(shared.ok()) << shared.status();
-    cluster_ = *shared;
-    const auto config = AdminConfig(*cluster_);
-    ASSERT_TRUE(config.ok()) << config.status();
-    config_ = *config;
-    client_ = std::make_unique<RealClient>(config_);
-    ns_ = cluster_->CreateNamespace().value();
-  }
-
   absl::Status MakeMaps(int count) {
     std::vector<std::thread> threads;
     std::atomic<int> next{0};
@@ -93,11 +83,6 @@ class RealClientTest : public ::testing::Test {
     return client->Json("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews",
                         R"({"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"})");
   }
-
-  testenv::KubernetesCluster* cluster_ = nullptr;
-  ClientConfig config_;
-  std::unique_ptr<RealClient> client_;
-  std::string ns_;
 };
 
 // Without what is zero or empty, which the two encodings do not show alike.

@@ -35,6 +35,7 @@
 #include "libs/kube/client/request.h"
 #include "libs/kube/client/server_error.h"
 #include "libs/kube/config/client_config.h"
+#include "libs/kube/connection/connection.h"
 #include "libs/kube/exec/channel_frames.h"
 #include "libs/kube/exec/port_forward.h"
 #include "libs/kube/exec/port_forward_core.h"
@@ -164,7 +165,7 @@ class ExecTest : public ::testing::Test {
     dialer_ = nullptr;
     client_ = std::make_unique<RealClient>(config_);
     WebSocketDialerOptions options;
-    options.server = OptionsOf(config_);
+    options.server = TransportOptionsOf(config_);
     dialer_ = MakeWebSocketDialer(options, client_->credentials()).value();
   }
 

@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "integration/kube/real_client.h"
+#include "integration/kube/real_client_test_base.h"
 #include "integration/kube/real_cluster.h"
 #include "libs/kube/config/client_config.h"
 #include "libs/kube/leader_election/leader_elector.h"
@@ -87,19 +88,8 @@ class Candidate {
   std::unique_ptr<LeaderElector> elector_;
 };
 
-class LeaderElectionTest : public ::testing::Test {
+class LeaderElectionTest : public RealClientTestBase {
  protected:
-  void SetUp() override {
-    const auto shared = testenv::KubernetesCluster::Shared();
-    ASSERT_TRUE(shared.ok()) << shared.status();
-    cluster_ = *shared;
-    const auto config = AdminConfig(*cluster_);
-    ASSERT_TRUE(config.ok()) << config.status();
-    config_ = *config;
-    client_ = std::make_unique<RealClient>(config_);
-    ns_ = cluster_->CreateNamespace().value();
-  }
-
   Candidate* Add(const std::string& identity, const LeaderElectionOptions& options) {
     candidates_.push_back(std::make_unique<Candidate>(config_, ns_, identity, options));
     return candidates_.back().get();
@@ -182,10 +172,6 @@ class LeaderElectionTest : public ::testing::Test {
     });
   }
 
-  testenv::KubernetesCluster* cluster_ = nullptr;
-  ClientConfig config_;
-  std::unique_ptr<RealClient> client_;
-  std::string ns_;
   std::vector<std::unique_ptr<Candidate>> candidates_;
   std::unique_ptr<testenv::ServerProcess> go_;
   std::string go_log_;

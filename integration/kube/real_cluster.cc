@@ -5,6 +5,7 @@
 #include "libs/kube/config/environment.h"
 #include "libs/kube/config/load_client_config.h"
 #include "libs/kube/config/make_credential_source.h"
+#include "libs/kube/connection/connection.h"
 #include "libs/kube/transport/make_transport.h"
 #include "libs/status/status_macros.h"
 
@@ -16,23 +17,12 @@ absl::StatusOr<ClientConfig> AdminConfig(const testenv::KubernetesCluster& clust
   return LoadClientConfig(environment, LoadOptions());
 }
 
-TransportOptions OptionsOf(const ClientConfig& config) {
-  TransportOptions options;
-  options.server = config.server;
-  options.ca_pem = config.ca_pem;
-  options.tls_server_name = config.tls_server_name;
-  options.insecure_skip_verify = config.insecure_skip_tls_verify;
-  options.proxy = config.proxy_url;
-  options.impersonation = config.impersonation;
-  return options;
-}
-
 absl::StatusOr<std::unique_ptr<RealTransport>> MakeTransport(const ClientConfig& config) {
   auto made = std::make_unique<RealTransport>();
   made->credentials = MakeCredentialSource(config, Environment(), &made->clock);
   CAPSTAN_ASSIGN_OR_RETURN(
       made->transport,
-      kube::MakeTransport(OptionsOf(config), made->credentials.get(), &made->clock));
+      kube::MakeTransport(TransportOptionsOf(config), made->credentials.get(), &made->clock));
   return made;
 }
 

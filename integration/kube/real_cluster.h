@@ -9,7 +9,6 @@
 #include "libs/kube/config/client_config.h"
 #include "libs/kube/transport/credential_source.h"
 #include "libs/kube/transport/transport.h"
-#include "libs/kube/transport/transport_options.h"
 #include "libs/time/system_clock.h"
 #include "tools/testenv/kubernetes_cluster.h"
 
@@ -26,7 +25,6 @@ struct RealTransport {
 
 // The configuration that kubectl would use with the cluster's kubeconfig.
 absl::StatusOr<ClientConfig> AdminConfig(const testenv::KubernetesCluster& cluster);
-TransportOptions OptionsOf(const ClientConfig& config);
 absl::StatusOr<std::unique_ptr<RealTransport>> MakeTransport(const ClientConfig& config);
 
 }  // namespace capstan::kube::testing

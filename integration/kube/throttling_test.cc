@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "integration/kube/real_client.h"
+#include "integration/kube/real_client_test_base.h"
 #include "integration/kube/real_cluster.h"
 #include "libs/kube/client/await.h"
 #include "libs/kube/client/client.h"
@@ -37,16 +38,11 @@ constexpr absl::Duration kLong = absl::Minutes(1);
 // A user of the namespace's name, whose calls are of a flow and a priority level of that name. The
 // level has no seats. The server then lets one request in where none is under way, and refuses what
 // comes beside it.
-class ThrottlingTest : public ::testing::Test {
+class ThrottlingTest : public RealClientTestBase {
  protected:
   void SetUp() override {
-    const auto shared = testenv::KubernetesCluster::Shared();
-    ASSERT_TRUE(shared.ok()) << shared.status();
-    const auto config = AdminConfig(**shared);
-    ASSERT_TRUE(config.ok()) << config.status();
-    config_ = *config;
-    admin_ = std::make_unique<RealClient>(config_);
-    ns_ = (*shared)->CreateNamespace().value();
+    RealClientTestBase::SetUp();
+    if (HasFatalFailure()) return;
     const std::string api = "/apis/flowcontrol.apiserver.k8s.io/v1/";
     level_ = Make(api + "prioritylevelconfigurations",
                   {{"metadata", {{"name", ns_}}},
@@ -75,7 +71,7 @@ class ThrottlingTest : public ::testing::Test {
 
   // The uid of what is made.
   std::string Make(const std::string& path, const nlohmann::json& object) {
-    const auto made = admin_->Json("POST", path, object.dump());
+    const auto made = client_->Json("POST", path, object.dump());
     EXPECT_TRUE(made.ok()) << made.status();
     return made.ok() ? made->at("/metadata/uid"_json_pointer).get<std::string>() : "";
   }
@@ -102,8 +98,8 @@ class ThrottlingTest : public ::testing::Test {
     ApiRequest request;
     request.target = "/metrics";
     request.repeat = Repeat::kHarmless;
-    const auto metrics = Await<ApiResponse>(admin_->strand(), [&](auto done) {
-      return admin_->client()->Start(std::move(request), std::move(done));
+    const auto metrics = Await<ApiResponse>(client_->strand(), [&](auto done) {
+      return client_->client()->Start(std::move(request), std::move(done));
     });
     EXPECT_TRUE(metrics.ok()) << metrics.status();
     int64_t sum = 0;
@@ -120,10 +116,7 @@ class ThrottlingTest : public ::testing::Test {
     return sum;
   }
 
-  ClientConfig config_;
   ClientOptions once_;
-  std::unique_ptr<RealClient> admin_;
-  std::string ns_;
   std::string level_;
   std::string schema_;
 };

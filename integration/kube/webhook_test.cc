@@ -17,6 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "integration/kube/real_client.h"
+#include "integration/kube/real_client_test_base.h"
 #include "integration/kube/real_cluster.h"
 #include "libs/kube/client/server_error.h"
 #include "libs/kube/webhook/admission_review.h"
@@ -95,15 +96,11 @@ class Hanging final : public AdmissionHandler {
   std::vector<Done> held_ ABSL_GUARDED_BY(mutex_);
 };
 
-class WebhookTest : public ::testing::Test {
+class WebhookTest : public RealClientTestBase {
  protected:
   void SetUp() override {
-    const auto shared = testenv::KubernetesCluster::Shared();
-    ASSERT_TRUE(shared.ok()) << shared.status();
-    const auto config = AdminConfig(**shared);
-    ASSERT_TRUE(config.ok()) << config.status();
-    client_ = std::make_unique<RealClient>(*config);
-    ns_ = (*shared)->CreateNamespace().value();
+    RealClientTestBase::SetUp();
+    if (HasFatalFailure()) return;
     for (int i = 0; i < 4; ++i) {
       certificates_.push_back(NewCertificate());
       absl::StrAppend(&roots_, certificates_.back().chain_pem);
@@ -174,8 +171,6 @@ class WebhookTest : public ::testing::Test {
   }
 
   const SystemClock clock_;
-  std::unique_ptr<RealClient> client_;
-  std::string ns_;
   std::vector<ServerCertificate> certificates_;
   std::string roots_;
   Mutating mutating_;

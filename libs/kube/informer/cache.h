@@ -46,11 +46,6 @@ class Cache {
 
   struct Options {
     std::map<std::string, IndexFunction> indexes;
-    // What it refuses is not there, whatever the server says. Null: everything is.
-    std::function<bool(const T&)> accepts;
-    // Called once on each object before it is stored, e.g. to drop fields. Must keep namespace,
-    // name, uid and resource version, and not give null. Null: objects stay as they are.
-    std::function<Ref(Ref)> transform;
   };
 
   explicit Cache(Options options = {}) : options_(std::move(options)) {
@@ -63,12 +58,6 @@ class Cache {
   std::vector<CacheChange<T>> Put(Ref object) {
     const Ref before = Get(Traits::Namespace(*object), Traits::Name(*object));
     if (before != nullptr && IsSame(*before, *object)) return {};
-    if (options_.accepts && !options_.accepts(*object)) {
-      if (before == nullptr) return {};
-      Take(before);
-      return {{before, nullptr, before}};
-    }
-    if (options_.transform) object = options_.transform(std::move(object));
     if (before != nullptr) Take(before);
     Insert(object);
     return {{before, object, nullptr}};
@@ -78,7 +67,6 @@ class Cache {
   std::vector<CacheChange<T>> Remove(Ref last) {
     const Ref before = Get(Traits::Namespace(*last), Traits::Name(*last));
     if (before == nullptr) return {};
-    if (options_.transform) last = options_.transform(std::move(last));
     Take(before);
     return {{before, nullptr, last}};
   }

@@ -92,6 +92,52 @@ double MeasureKept(bool with_index) {
   return (BytesInUse() - before) / kObjects - static_cast<double>(text.size());
 }
 
+// As a training job's is.
+core_v1::Pod MakePod() {
+  core_v1::Pod pod;
+  auto& labels = *pod.mutable_metadata()->mutable_labels();
+  for (const char* label : {"app", "job", "rank", "queue"}) labels[label] = "value";
+  pod.mutable_metadata()->set_name("job-1234-rank-17");
+  pod.mutable_metadata()->set_namespace_("research");
+  auto* const manager = pod.mutable_metadata()->add_managed_fields();
+  manager->set_manager("capstan");
+  manager->mutable_fields_v1()->set_raw(std::string(600, 'f'));
+  auto* const container = pod.mutable_spec()->add_containers();
+  container->set_name("main");
+  container->set_image("registry.example.org/team/trainer:1.2.3");
+  for (int i = 0; i < 10; ++i) {
+    auto* const variable = container->add_env();
+    variable->set_name(absl::StrCat("VARIABLE_", i));
+    variable->set_value("value");
+  }
+  for (const char* resource : {"cpu", "memory", "nvidia.com/gpu"}) {
+    (*container->mutable_resources()->mutable_limits())[resource].set_string("8");
+    (*container->mutable_resources()->mutable_requests())[resource].set_string("8");
+  }
+  for (int i = 0; i < 3; ++i) {
+    pod.mutable_spec()->add_tolerations()->set_key("node.kubernetes.io/not-ready");
+    pod.mutable_spec()->add_volumes()->set_name("kube-api-access");
+  }
+  return pod;
+}
+
+TEST(CacheMemoryTest, WhatIsDecodedCostsAMultipleOfWhatIsKept) {
+  const core_v1::Pod pod = MakePod();
+  std::vector<std::shared_ptr<const core_v1::Pod>> decoded;
+  decoded.reserve(kObjects / 10);
+  const double before = BytesInUse();
+  const std::string text = pod.SerializeAsString();
+  for (size_t i = 0; i < kObjects / 10; ++i) {
+    auto copy = std::make_shared<core_v1::Pod>();
+    ASSERT_TRUE(copy->ParseFromString(text));
+    decoded.push_back(std::move(copy));
+  }
+  const double bytes = (BytesInUse() - before) / (kObjects / 10);
+  RecordProperty("encoded", absl::StrCat(text.size()));
+  RecordProperty("decoded", absl::StrCat(bytes));
+  EXPECT_GT(bytes, 3 * static_cast<double>(text.size())) << text.size() << " bytes encoded";
+}
+
 TEST(CacheMemoryTest, AKeptObjectCostsWhatTheInformerSays) {
   const double bare = MeasureKept(false);
   const double indexed = MeasureKept(true);

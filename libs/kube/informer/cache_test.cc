@@ -39,9 +39,7 @@ Ref Make(std::string name, std::string uid, std::string rv, std::vector<std::str
 }
 
 Cache<Thing>::Options WithLabels() {
-  return {.indexes = {{"label", [](const Thing& t) { return t.labels; }}},
-          .accepts = nullptr,
-          .transform = nullptr};
+  return {.indexes = {{"label", [](const Thing& t) { return t.labels; }}}};
 }
 
 TEST(CacheTest, KeepsIndexesOfSeveralValues) {
@@ -72,24 +70,6 @@ TEST(CacheTest, GivesTrueChangesAlone) {
   EXPECT_EQ(changes[1].after->name, "c");
   EXPECT_EQ(cache.Get("ns", "a"), kept);
   EXPECT_EQ(cache.Remove(Make("b", "2", "9")).size(), 0u);
-}
-
-TEST(CacheTest, WhatIsNotAcceptedIsNotThereAndWhatIsIsTransformed) {
-  Cache<Thing> cache({.indexes = {},
-                      .accepts = [](const Thing& t) { return !t.labels.empty(); },
-                      .transform =
-                          [](Ref t) {
-                            auto less = std::make_shared<Thing>(*t);
-                            less->labels = {"kept"};
-                            return Ref(less);
-                          }});
-  EXPECT_EQ(cache.Put(Make("a", "1", "1")).size(), 0u);
-  cache.Put(Make("a", "1", "2", {"x", "y"}));
-  EXPECT_EQ(cache.Get("ns", "a")->labels, std::vector<std::string>{"kept"});
-  const auto changes = cache.Put(Make("a", "1", "3"));
-  ASSERT_EQ(changes.size(), 1u);
-  EXPECT_EQ(changes[0].after, nullptr);
-  EXPECT_EQ(cache.size(), 0u);
 }
 
 TEST(ChangeQueueTest, MergesPerObjectButTellsThatOneWasReplaced) {

@@ -144,7 +144,7 @@ class Informer final : public AnyInformer, private ObjectSink<T> {
         strand_(dependencies.strand),
         log_(std::move(dependencies.log)),
         metrics_(dependencies.metrics),
-        cache_({.indexes = CacheIndexesOf(options), .accepts = nullptr, .transform = nullptr}),
+        cache_({.indexes = CacheIndexesOf(options)}),
         own_writes_(OwnWritesOf(options)),
         packer_({.filters = std::move(options.filters),
                  .indexes = std::move(options.indexes),

@@ -132,7 +132,7 @@ TEST(CacheMemoryTest, WhatIsDecodedCostsAMultipleOfWhatIsKept) {
     ASSERT_TRUE(copy->ParseFromString(text));
     decoded.push_back(std::move(copy));
   }
-  const double bytes = (BytesInUse() - before) / (kObjects / 10);
+  const double bytes = (BytesInUse() - before) / static_cast<double>(decoded.size());
   RecordProperty("encoded", absl::StrCat(text.size()));
   RecordProperty("decoded", absl::StrCat(bytes));
   EXPECT_GT(bytes, 3 * static_cast<double>(text.size())) << text.size() << " bytes encoded";

@@ -188,6 +188,11 @@ CURLcode CurlExchange::Unstall() {
   return setup_->libcurl->easy_pause(easy_, CURLPAUSE_CONT);
 }
 
+void CurlExchange::DropKept() {
+  dropping_ = true;
+  (void)Unstall();
+}
+
 size_t CurlExchange::HeldBound() const {
   const size_t bound = setup_->options.max_held_bytes;
   return multiplexed_ ? bound : std::min(bound, kHeldBytesAlone);
@@ -253,6 +258,7 @@ size_t CurlExchange::HeaderCallback(char* data, size_t, size_t size, void* user)
 
 size_t CurlExchange::BodyCallback(char* data, size_t, size_t size, void* user) {
   CurlExchange& self = *static_cast<CurlExchange*>(user);
+  if (self.dropping_) return size;
   Delivery& delivery = *self.delivery_;
   self.deadline_.Extend(self.setup_->now);
   if (delivery.paused() && delivery.held() + size > self.HeldBound()) {

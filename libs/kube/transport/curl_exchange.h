@@ -76,6 +76,10 @@ class CurlExchange {
   size_t HeldBound() const;
   // Lets libcurl go on. What it has kept is taken inline.
   CURLcode Unstall();
+  // Before an unfinished transfer is taken from libcurl: has it give up the bytes it has kept for a
+  // stalled one. 7.88 forgets to free them (multi_done in lib/multi.c) while another transfer uses
+  // the connection. Where that connection breaks first, they cannot be had any more.
+  void DropKept();
 
   // libcurl has said that the transfer has ended.
   bool ended() const { return ended_; }
@@ -123,6 +127,8 @@ class CurlExchange {
   bool multiplexed_ = false;
   bool stalled_ = false;
   BootTime stalled_since_;
+  // What comes is for no one any more.
+  bool dropping_ = false;
   int attempts_ = 0;
   // Of RequestBytes, what went to streams that the server has refused.
   int64_t refused_bytes_ = 0;

@@ -137,7 +137,10 @@ void CurlLoop::CountCertificate(const std::string& certificate, int change) {
 
 void CurlLoop::Detach(CurlExchange& exchange) {
   if (exchange.easy() == nullptr) return;
-  if (!exchange.ended()) exchange.CloseIfAlone();
+  if (!exchange.ended()) {
+    exchange.CloseIfAlone();
+    exchange.DropKept();
+  }
   libcurl_.multi_remove_handle(multi_, exchange.easy());
   exchange.FreeHandle();
   stalled_.erase(exchange.id());

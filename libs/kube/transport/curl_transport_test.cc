@@ -90,12 +90,16 @@ TEST_F(CurlTransportTest, UnpacksGzip) {
 TEST_F(CurlTransportTest, LetsNoStuckHandlerKeepUpOthersForLong) {
   const std::string big = NumberedBytes(size_t{4} << 20);
   Serve(ServerOptions(Protocol::kHttp2), [&big](std::shared_ptr<ScriptedExchange> exchange) {
-    exchange->Reply(200, exchange->request().target == "/big" ? big : "ok");
+    const std::string target = exchange->request().target;
+    if (target != "/endless") exchange->Reply(200, target == "/big" ? big : "ok");
   });
   TransportOptions options = ClientOptions(Protocol::kHttp2, server_->port());
   options.max_held_bytes = size_t{1} << 20;
   options.longest_stall = absl::Milliseconds(200);
   Connect(options);
+  // The connection is in use when the stuck call is taken from it.
+  RecordingHandler endless;
+  const auto other = transport_->Start(RequestOf("/endless"), &endless);
   RecordingHandler stuck;
   stuck.bytes_hook = [](absl::string_view) { return false; };
   const auto call = transport_->Start(RequestOf("/big"), &stuck);

@@ -1,8 +1,9 @@
 #include "libs/kube/exec/testing/web_socket_test_server.h"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
-#include <set>
+#include <map>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "boost/beast/ssl.hpp"
 #include "boost/beast/websocket.hpp"
 #include "boost/beast/websocket/ssl.hpp"
+#include "libs/safe_path/safe_path.h"
 
 namespace capstan::kube {
 namespace {
@@ -151,7 +153,7 @@ class WebSocketTestServer::Core {
     thread_.join();
     {
       absl::MutexLock lock(&mutex_);
-      for (tcp::socket* const socket : open_) ::shutdown(socket->native_handle(), SHUT_RDWR);
+      for (const auto& [socket, handle] : open_) ::shutdown(handle.get(), SHUT_RDWR);
     }
     for (std::thread& thread : scripts_) thread.join();
   }
@@ -167,7 +169,7 @@ class WebSocketTestServer::Core {
       if (error) return;
       {
         absl::MutexLock lock(&mutex_);
-        open_.insert(socket.get());
+        open_.emplace(socket.get(), UniqueFd(::dup(socket->native_handle())));
       }
       scripts_.emplace_back([this, socket] { Serve(socket.get()); });
     }
@@ -188,11 +190,11 @@ class WebSocketTestServer::Core {
   }
 
   void Close(tcp::socket* socket, bool reset) {
-    absl::MutexLock lock(&mutex_);
-    open_.erase(socket);
     beast::error_code error;
     if (reset) socket->set_option(asio::socket_base::linger(true, 0), error);
     socket->close(error);
+    absl::MutexLock lock(&mutex_);
+    open_.erase(socket);
   }
 
   const Script script_;
@@ -205,7 +207,8 @@ class WebSocketTestServer::Core {
   // Of that thread, then of the destructor's.
   std::vector<std::thread> scripts_;
   absl::Mutex mutex_;
-  std::set<tcp::socket*> open_ ABSL_GUARDED_BY(mutex_);
+  // With a descriptor of our own: the socket is its thread's, and Beast closes it at will.
+  std::map<tcp::socket*, UniqueFd> open_ ABSL_GUARDED_BY(mutex_);
 };
 
 WebSocketTestServer::WebSocketTestServer(const WebSocketTestServerOptions& options, Script script)

@@ -18,7 +18,7 @@ namespace capstan::kube {
 // owner's; a queue of its own for each handler, so that none waits for another.
 //
 //   - Changes of one object that wait merge into one, from the state that the handler was told last
-//     to the newest: it never sees an object go back, nor a state twice. States between may be left
+//     to the newest: it never sees an object go back, nor a state twice unasked. States between may be left
 //     out, and so may an object that came and went meanwhile; that an object it was told of is gone
 //     may not, nor that another one, of another uid, has its name: that is a deletion and an
 //     addition.
@@ -55,7 +55,20 @@ class ChangeQueue {
     const bool nothing = entry.told == nullptr ? entry.newest == nullptr
                                                : entry.newest != nullptr && !entry.told_is_gone &&
                                                      Cache<T>::IsSame(*entry.told, *entry.newest);
-    if (nothing) Drop(found);
+    if (nothing && !entry.again) Drop(found);
+  }
+
+  // Has an object of the cache told once more, as a change from itself to itself; unless something
+  // of it waits anyway.
+  void PushAgain(Ref object) {
+    ObjectKey key = KeyOf(*object);
+    const auto [found, is_new] = entries_.try_emplace(key);
+    if (!is_new) return;
+    Entry& entry = found->second;
+    entry.told = entry.newest = std::move(object);
+    entry.again = true;
+    entry.order = next_order_++;
+    order_[entry.order] = std::move(key);
   }
 
   // The next change, which counts as told. Absent if nothing waits.
@@ -69,6 +82,7 @@ class ChangeQueue {
       entry.told = nullptr;
       entry.told_is_gone = false;
       entry.last_known = nullptr;
+      entry.again = false;
       if (entry.newest == nullptr) Drop(found);
       return change;
     }
@@ -94,6 +108,7 @@ class ChangeQueue {
     bool told_is_gone = false;
     Ref last_known;
     Ref newest;
+    bool again = false;
   };
   using Entries = absl::flat_hash_map<ObjectKey, Entry>;
 

@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "libs/kube/informer/cache.h"
 #include "libs/kube/informer/change_queue.h"
@@ -25,6 +26,10 @@ struct Handler {
   // Once, after the first list, or what was there when the handler came, has been told. May be
   // null.
   std::function<void()> on_synced;
+  // Each object is told once more after this, over and over, as a change from itself to itself: for
+  // who must look again at what lies outside of the cache. From on_synced on; each time an entry
+  // for each object waits (ChangeQueue). Above zero; infinite: never.
+  absl::Duration resync = absl::InfiniteDuration();
 };
 
 // Tells one handler of changes, on a strand of the handler's choice: a few of them each time, so
@@ -33,8 +38,13 @@ struct Handler {
 template <typename T>
 class Delivery : public std::enable_shared_from_this<Delivery<T>> {
  public:
-  Delivery(Handler<T> handler, Strand* strand)
-      : handler_(std::move(handler)), strand_(strand->remote()) {}
+  // `resync` calls PushAgain with what is there; with no call of the handler under way, and not
+  // after Stop has returned.
+  Delivery(Handler<T> handler, Strand* strand, std::function<void(Delivery&)> resync)
+      : handler_(std::move(handler)),
+        resync_(std::move(resync)),
+        timers_(strand),
+        strand_(strand->remote()) {}
 
   // False once it is stopped.
   bool Push(const std::vector<CacheChange<KeptObject<T>>>& changes) {
@@ -48,6 +58,17 @@ class Delivery : public std::enable_shared_from_this<Delivery<T>> {
     }
     if (post) Post();
     return true;
+  }
+
+  void PushAgain(std::vector<std::shared_ptr<const KeptObject<T>>> objects) {
+    bool post = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (stopped_) return;
+      for (auto& object : objects) queue_.PushAgain(std::move(object));
+      post = queue_.size() > 0 && Schedule();
+    }
+    if (post) Post();
   }
 
   // The first list has been pushed. Later calls do nothing.
@@ -84,6 +105,8 @@ class Delivery : public std::enable_shared_from_this<Delivery<T>> {
     absl::MutexLock lock(&mutex_);
     stopped_ = true;
     queue_ = {};
+    if (timer_ != 0) timers_->Cancel(timer_);
+    timer_ = 0;
   }
 
  private:
@@ -119,7 +142,10 @@ class Delivery : public std::enable_shared_from_this<Delivery<T>> {
       if (stopped_) return false;
       // The last change of the first list has been told by now, if the queue says so.
       synced = queue_.synced() && !told_;
-      if (synced) told_ = true;
+      if (synced) {
+        told_ = true;
+        SetTimer();
+      }
       initial = !told_;
       change = queue_.Pop();
       if (!change.has_value() && !synced) {
@@ -135,12 +161,34 @@ class Delivery : public std::enable_shared_from_this<Delivery<T>> {
     return true;
   }
 
+  // On the strand.
+  void SetTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (handler_.resync == absl::InfiniteDuration()) return;
+    timer_ = timers_->RunAfter(handler_.resync, [weak = this->weak_from_this()] {
+      if (const auto self = weak.lock()) self->OnTimer();
+    });
+  }
+
+  void OnTimer() {
+    absl::MutexLock gate(&gate_);
+    {
+      absl::MutexLock lock(&mutex_);
+      if (stopped_) return;
+      SetTimer();
+    }
+    resync_(*this);
+  }
+
   const Handler<T> handler_;
+  const std::function<void(Delivery&)> resync_;
+  // For its timers, while it is there: on the strand, and until Stop.
+  Strand* const timers_;
   const Strand::Remote strand_;
-  // Held while the handler runs.
+  // Held while the handler, or the informer for it, runs.
   absl::Mutex gate_ ABSL_ACQUIRED_BEFORE(mutex_);
   mutable absl::Mutex mutex_;
   ChangeQueue<KeptObject<T>> queue_ ABSL_GUARDED_BY(mutex_);
+  Strand::TimerId timer_ ABSL_GUARDED_BY(mutex_) = 0;
   bool scheduled_ ABSL_GUARDED_BY(mutex_) = false;
   bool marked_ ABSL_GUARDED_BY(mutex_) = false;
   bool told_ ABSL_GUARDED_BY(mutex_) = false;

@@ -120,12 +120,13 @@ class Subscription {
 //     waits for the application of an event or a whole list, and then decode what nobody has
 //     decoded, under no lock of the informer's.
 //   - Each handler has a queue and a strand: none waits for another, nor the watch for any. It is
-//     told of each object's states in order, none twice and none of the past; states between may be
-//     left out if it is slow, deletions of what it was told may not. Memory: ChangeQueue's bound.
+//     told of each object's states in order, none twice unasked and none of the past; states
+//     between may be left out if it is slow, deletions of what it was told may not. Memory:
+//     ChangeQueue's bound.
 //   - Own writes (Expect) are in what is read from the moment of the call; handlers are told of
 //     them when the watch shows them. See OwnWrites for what that rests on.
 //   - A server that is not reached, or refuses, empties nothing.
-//   - There is no resync: nothing is told again that has not changed.
+//   - Nothing is told again that has not changed, unless a handler asks for it (Handler::resync).
 //
 // Memory, as cache_memory_test measures it at 100,000 objects: the object's encoding as protobuf, or
 // the decoded object where there is none (KeptObject); beside it 22 bytes in the cache (17 to 39, as
@@ -177,7 +178,8 @@ class Informer final : public AnyInformer, private ObjectSink<T> {
   // may be called from it. A handler that blocks needs a strand of its own. The subscription ends
   // with its owner.
   [[nodiscard]] std::unique_ptr<Subscription<T>> AddHandler(Strand* strand, Handler<T> handler) {
-    auto delivery = std::make_shared<Delivery<T>>(std::move(handler), strand);
+    auto delivery = std::make_shared<Delivery<T>>(
+        std::move(handler), strand, [this](Delivery<T>& asking) { TellAgain(asking); });
     absl::MutexLock lock(&mutex_);
     if (stopped_) {
       delivery->Stop();
@@ -405,6 +407,12 @@ class Informer final : public AnyInformer, private ObjectSink<T> {
       metrics_->SetObjects(size);
     }
     LogRecovery(recovered);
+  }
+
+  // Under the lock, so that no change that the delivery has yet to take is older than what is told.
+  void TellAgain(Delivery<T>& delivery) const {
+    absl::ReaderMutexLock lock(&mutex_);
+    delivery.PushAgain(cache_.List());
   }
 
   void Tell(const std::vector<CacheChange<Kept>>& changes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

@@ -232,6 +232,34 @@ TEST_F(InformerTest, NothingRunsAfterStop) {
   EXPECT_EQ(informer_->AwaitSynced(absl::ZeroDuration()).code(), absl::StatusCode::kOk);
 }
 
+TEST_F(InformerTest, TellsAgainWhoAsksForIt) {
+  for (const char* name : {"a", "b"}) server_.Write(name, "red");
+  Make();
+  std::map<std::string, int> again;
+  int changes = 0;
+  Handler<Toy> handler;
+  handler.on_change = [&](const CacheChange<Toy>& change, bool initial) {
+    ++changes;
+    if (initial) return;
+    EXPECT_EQ(change.before, change.after);
+    ++again[change.after->name];
+  };
+  handler.resync = absl::Minutes(10);
+  auto asking = informer_->AddHandler(&strand_, std::move(handler));
+  ToldOrder told(&server_);
+  const auto other = informer_->AddHandler(
+      &strand_, {[&](const CacheChange<Toy>& change, bool) { told.OnChange(change); }, nullptr});
+  strand_.Advance(absl::Minutes(9));
+  EXPECT_EQ(changes, 2);
+  strand_.Advance(absl::Minutes(22));
+  EXPECT_EQ(again, (std::map<std::string, int>{{"a", 3}, {"b", 3}}));
+  EXPECT_EQ(told.changes(), 2);
+  EXPECT_EQ(told.failure(), "");
+  asking = nullptr;
+  strand_.Advance(absl::Hours(1));
+  EXPECT_EQ(changes, 8);
+}
+
 TEST_F(InformerTest, CountsWhatItDoes) {
   metrics::Registry registry("test");
   InformerMetrics metrics(&registry, Options().scope);

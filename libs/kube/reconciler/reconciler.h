@@ -47,6 +47,9 @@ struct ReconcilerOptions {
   std::string name;
   // Keys that are worked on at once, each on a thread.
   int workers = 1;
+  // All keys are worked on again after this, over and over, behind what changes. Above zero;
+  // infinite: never.
+  absl::Duration resync = absl::InfiniteDuration();
   // Back-off, and min_interval of a key.
   WorkQueueOptions queue = {};
 };
@@ -75,7 +78,8 @@ class Reconciler {
   // Keys to work on because of an object, of any number.
   template <typename T>
   using KeysFunction = std::function<std::vector<ObjectKey>(const T&)>;
-  // False: the change is of no interest.
+  // False: the change is of no interest. Where `resync` has an object worked on again, it is one
+  // from the object to itself.
   template <typename T>
   using Predicate = std::function<bool(const CacheChange<T>&)>;
 
@@ -94,10 +98,13 @@ class Reconciler {
       Handler<T> handler;
       handler.on_change = [this, keys, predicate](const CacheChange<T>& change, bool initial) {
         if (predicate && !predicate(change)) return;
-        if (change.before != nullptr) AddAll(keys(*change.before), initial);
-        AddAll(keys(change.after != nullptr ? *change.after : *change.last_known), initial);
+        const bool again = change.before != nullptr && change.before == change.after;
+        if (change.before != nullptr && !again) AddAll(keys(*change.before), initial);
+        AddAll(keys(change.after != nullptr ? *change.after : *change.last_known),
+               initial || again);
       };
       handler.on_synced = [this] { OnSourceSynced(); };
+      handler.resync = options_.resync;
       return std::shared_ptr<void>(source->AddHandler(dependencies_.strand, std::move(handler)));
     });
   }

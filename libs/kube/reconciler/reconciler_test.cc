@@ -174,6 +174,24 @@ TEST_F(ReconcilerTest, MapsObjectsToTheirOwnersAndLeavesOutWhatIsOfNoInterest) {
   EXPECT_EQ(calls_.count("part"), 0);
 }
 
+TEST_F(ReconcilerTest, WorksOnAllKeysAgainWhereToldTo) {
+  server_.Write("a", "red");
+  server_.Write("b", "grey");
+  Make(
+      [&](const ObjectKey& key) -> absl::StatusOr<ReconcileResult> {
+        calls_.Note(key);
+        return ReconcileResult{};
+      },
+      {.name = "toys", .resync = absl::Milliseconds(1)});
+  reconciler_->WatchOwn<Toy>(toys_.get(), [](const CacheChange<Toy>& change) {
+    return change.before == nullptr || change.after == nullptr || change.after->color != "grey";
+  });
+  reconciler_->Start();
+  toys_->Start();
+  ASSERT_TRUE(calls_.Await("a", 5));
+  EXPECT_LE(calls_.count("b"), 1);
+}
+
 TEST_F(ReconcilerTest, TriesAgainAndLogsAnErrorOncePerChange) {
   metrics::Registry registry("test");
   Make(

@@ -4,15 +4,11 @@ import configparser
 import datetime
 import hashlib
 import hmac
-import urllib.error
 import urllib.parse
-import urllib.request
+
+import http_request
 
 REGION = "us-east-1"
-
-
-class Refused(Exception):
-    """A server's error."""
 
 
 def signature(secret, day, region, to_sign):
@@ -47,13 +43,7 @@ def request(method, url, credentials, body=b""):
     headers = signed_headers(method, url, body, profile["default"]["aws_access_key_id"],
                              profile["default"]["aws_secret_access_key"],
                              datetime.datetime.now(datetime.timezone.utc))
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(urllib.request.Request(url, data=body or None, headers=headers, method=method),
-                         timeout=30) as answer:
-            return answer.read()
-    except urllib.error.HTTPError as error:
-        raise Refused("HTTP %d: %s" % (error.code, error.read(1000).decode(errors="replace"))) from error
+    return http_request.send(method, url, headers, body or None)
 
 
 def make_bucket(url, credentials, name):

@@ -1,5 +1,7 @@
 #include "tools/testenv/s3_server.h"
 
+#include <stdlib.h>
+
 #include <memory>
 #include <string>
 
@@ -8,8 +10,13 @@
 namespace capstan::testenv {
 namespace {
 
+S3Server::Options Options() {
+  const char* const server = ::getenv("S3_SERVER");
+  return server == nullptr ? S3Server::Options{} : S3Server::Options{.server = server};
+}
+
 TEST(S3ServerTest, BucketsAreATestsOwnAndOutliveADeath) {
-  auto started = S3Server::Start({});
+  auto started = S3Server::Start(Options());
   ASSERT_TRUE(started.ok()) << started.status();
   const std::unique_ptr<S3Server> s3 = *std::move(started);
   EXPECT_FALSE(s3->secret_key().empty());
@@ -25,8 +32,8 @@ TEST(S3ServerTest, BucketsAreATestsOwnAndOutliveADeath) {
 }
 
 TEST(S3ServerTest, KeysDifferBetweenServers) {
-  auto first = S3Server::Start({});
-  auto second = S3Server::Start({});
+  auto first = S3Server::Start(Options());
+  auto second = S3Server::Start(Options());
   ASSERT_TRUE(first.ok()) << first.status();
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_NE((*first)->secret_key(), (*second)->secret_key());

@@ -1,9 +1,5 @@
 """Brings every server up together, uses each, kills the tool in the middle, and takes all down."""
 
-import base64
-import email.utils
-import hashlib
-import hmac
 import json
 import os
 import signal
@@ -14,6 +10,7 @@ import unittest
 import urllib.error
 import urllib.request
 
+import azure_request
 import instances
 import kafka_wire
 import programs
@@ -107,37 +104,18 @@ class ServersTest(unittest.TestCase):
             fetch(url + "/bucket/object")
 
     def use_gcs(self, url):
-        fetch(url + "/storage/v1/b?project=testenv", "POST", b'{"name":"bucket"}',
-              **{"Content-Type": "application/json"})
+        self.assertEqual(call("gcs-bucket", url, "testenv", "bucket").returncode, 0)
         fetch(url + "/upload/storage/v1/b/bucket/o?uploadType=media&name=object", "POST", b"content")
         self.assertEqual(fetch(url + "/storage/v1/b/bucket/o/object?alt=media"), b"content")
 
     def use_azure(self, found):
-        with open(found["credentials"]["connection_string"], encoding="ascii") as file:
-            settings = dict(one.split("=", 1) for one in file.read().strip(";\n").split(";"))
+        file = found["credentials"]["connection_string"]
+        with open(file, encoding="ascii") as text:
+            settings = azure_request.settings_of(text.read())
         self.assertEqual(settings["BlobEndpoint"], found["endpoints"]["blob"])
-        for method, path, body in (("PUT", "/container?restype=container", b""),
-                                   ("PUT", "/container/blob", b"content"), ("GET", "/container/blob", None)):
-            headers = shared_key(settings, method, path, body)
-            answer = fetch(settings["BlobEndpoint"] + path, method, body, **headers)
-        self.assertEqual(answer, b"content")
-
-
-def shared_key(settings, method, path, body):
-    """The headers of Azure's Shared Key for a request with at most one parameter."""
-    account = settings["AccountName"]
-    headers = {"x-ms-blob-type": "BlockBlob", "x-ms-date": email.utils.formatdate(usegmt=True),
-               "x-ms-version": "2021-12-02"}
-    kind = "application/octet-stream" if body is not None else ""
-    path, _, query = path.partition("?")
-    to_sign = "\n".join([method, "", "", str(len(body)) if body else "", "", kind, *[""] * 6,
-                         *("%s:%s" % (name, headers[name]) for name in sorted(headers)),
-                         # The account is in the path already, as with every emulator.
-                         "/%s/%s%s" % (account, account, path) +
-                         ("\n" + query.replace("=", ":") if query else "")])
-    digest = hmac.new(base64.b64decode(settings["AccountKey"]), to_sign.encode(), hashlib.sha256).digest()
-    headers["Authorization"] = "SharedKey %s:%s" % (account, base64.b64encode(digest).decode())
-    return {**headers, **({"Content-Type": kind} if kind else {})}
+        self.assertEqual(call("container", file, "container").returncode, 0)
+        azure_request.request("PUT", "/container/blob", file, b"content")
+        self.assertEqual(azure_request.request("GET", "/container/blob", file), b"content")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ usage: testenv.py up WHAT… [--name NAME] [--members 1|3] [--clusters N] [--ser
        testenv.py status [--json]
        testenv.py build PROGRAM [--output FILE]
        testenv.py bucket URL CREDENTIALS NAME
+       testenv.py container CONNECTION_STRING NAME
+       testenv.py gcs-bucket URL PROJECT NAME
        testenv.py topic HOST:PORT NAME [--partitions N]
 
 WHAT is etcd, kubernetes, kafka, s3, azure, gcs or prometheus. `up` gets what it needs, once a machine,
@@ -25,6 +27,9 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 # pylint: disable=wrong-import-position
+import azure_request
+import gcs_request
+import http_request
 import instances
 import kafka_wire
 import plans
@@ -148,11 +153,23 @@ def run_wait(options):
         fail(str(reason))
 
 
-def run_bucket(options):
+def made(what, name, make, *arguments):
     try:
-        s3_request.make_bucket(options.url, options.credentials, options.name)
-    except (s3_request.Refused, OSError) as error:
-        fail("bucket %s: %s" % (options.name, error))
+        make(*arguments, name)
+    except (http_request.Refused, OSError) as error:
+        fail("%s %s: %s" % (what, name, error))
+
+
+def run_bucket(options):
+    made("bucket", options.name, s3_request.make_bucket, options.url, options.credentials)
+
+
+def run_container(options):
+    made("container", options.name, azure_request.make_container, options.connection_string)
+
+
+def run_gcs_bucket(options):
+    made("bucket", options.name, gcs_request.make_bucket, options.url, options.project)
 
 
 def run_topic(options):
@@ -189,10 +206,14 @@ def main(argv):
     command.add_argument("program", choices=programs.NAMES)
     command.add_argument("--output", help="copy it here instead of printing its path")
     command.set_defaults(run=run_build)
-    command = commands.add_parser("bucket", help="make a bucket")
-    for argument in ("url", "credentials", "name"):
-        command.add_argument(argument)
-    command.set_defaults(run=run_bucket)
+    for made_by, about, arguments, run in (
+            ("bucket", "make a bucket of s3", ("url", "credentials"), run_bucket),
+            ("container", "make a container of azure", ("connection_string",), run_container),
+            ("gcs-bucket", "make a bucket of gcs", ("url", "project"), run_gcs_bucket)):
+        command = commands.add_parser(made_by, help=about)
+        for argument in (*arguments, "name"):
+            command.add_argument(argument)
+        command.set_defaults(run=run)
     command = commands.add_parser("topic", help="make a topic")
     command.add_argument("address")
     command.add_argument("name")

@@ -11,7 +11,7 @@ namespace capstan::testenv {
 namespace {
 
 S3Server::Options Options() {
-  const char* const server = ::getenv("S3_SERVER");
+  const char* const server = ::getenv("TEST_S3_SERVER");
   return server == nullptr ? S3Server::Options{} : S3Server::Options{.server = server};
 }
 

@@ -305,20 +305,16 @@ ApiOr<HttpReply> FakeApiHttp::List(const Route& route, const Context& context) {
                {"apiVersion", ApiVersion(type.resource)},
                {"metadata", {{"resourceVersion", absl::StrCat(revision)}}},
                {"items", Json::array()}};
+  // The count of what remains is only told where nothing is selected.
+  const bool counts = labels.empty() && fields.empty();
   int64_t remaining = 0;
   std::string last;
-  for (const auto& [key, object] : store.ListAt(type.StoreName(), route.ns, revision)) {
-    // Places are compared by namespace, then name, as the store sorts.
-    if (!start.empty()) {
-      const size_t slash = start.find('/');
-      const StoreKey from{key.resource, slash == std::string::npos ? "" : start.substr(0, slash),
-                          slash == std::string::npos ? start : start.substr(slash + 1)};
-      if (key <= from) continue;
-    }
-    if (!labels.Matches(*object) || !fields.Matches(*object)) continue;
-    if (limit > 0 && static_cast<int64_t>(list["items"].size()) >= limit) {
+  Json& items = list["items"];
+  const auto visit = [&](const StoreKey& key, const ObjectRef& object) {
+    if (!labels.Matches(*object) || !fields.Matches(*object)) return true;
+    if (limit > 0 && static_cast<int64_t>(items.size()) >= limit) {
       ++remaining;
-      continue;
+      return counts;
     }
     last = PlaceOf(key);
     Json item = *object;
@@ -329,11 +325,20 @@ ApiOr<HttpReply> FakeApiHttp::List(const Route& route, const Context& context) {
     } else {
       item["apiVersion"] = ApiVersion(type.resource);
     }
-    list["items"].push_back(std::move(item));
+    items.push_back(std::move(item));
+    return true;
+  };
+  absl::optional<StoreKey> after;
+  if (!start.empty()) {
+    // Places are compared by namespace, then name, as the store sorts.
+    const size_t slash = start.find('/');
+    after = {type.StoreName(), slash == std::string::npos ? "" : start.substr(0, slash),
+             slash == std::string::npos ? start : start.substr(slash + 1)};
   }
+  store.VisitAt(type.StoreName(), route.ns, revision, after.has_value() ? &*after : nullptr, visit);
   if (remaining > 0) {
     list["metadata"]["continue"] = WriteContinueToken({revision, last});
-    if (labels.empty() && fields.empty()) list["metadata"]["remainingItemCount"] = remaining;
+    if (counts) list["metadata"]["remainingItemCount"] = remaining;
   }
   return Reply(200, list, context);
 }

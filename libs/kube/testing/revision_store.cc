@@ -52,28 +52,50 @@ void RevisionStore::Touch() {
 }
 
 RevisionStore::Objects RevisionStore::List(absl::string_view resource, absl::string_view ns) const {
-  Objects out;
-  for (auto it = objects_.lower_bound({std::string(resource), std::string(ns), ""});
-       it != objects_.end() && it->first.resource == resource; ++it) {
-    if (!ns.empty() && it->first.ns != ns) break;
-    out.insert(*it);
-  }
-  return out;
+  return ListAt(resource, ns, revision_);
 }
 
 RevisionStore::Objects RevisionStore::ListAt(absl::string_view resource, absl::string_view ns,
                                              int64_t revision) const {
-  Objects out = List(resource, ns);
+  Objects out;
+  VisitAt(resource, ns, revision, nullptr, [&out](const StoreKey& key, const ObjectRef& object) {
+    out.emplace_hint(out.end(), key, object);
+    return true;
+  });
+  return out;
+}
+
+void RevisionStore::VisitAt(absl::string_view resource, absl::string_view ns, int64_t revision,
+                            const StoreKey* after, Visit visit) const {
+  // What has changed since, as it was then.
+  Objects then;
   for (auto change = history_.rbegin(); change != history_.rend() && change->revision > revision;
        ++change) {
-    if (change->key.resource != resource || (!ns.empty() && change->key.ns != ns)) continue;
-    if (change->before == nullptr) {
-      out.erase(change->key);
-    } else {
-      out[change->key] = change->before;
-    }
+    then[change->key] = change->before;
   }
-  return out;
+  const StoreKey first{std::string(resource), std::string(ns), ""};
+  const auto begin = [&](const Objects& objects) {
+    return after == nullptr || *after < first ? objects.lower_bound(first)
+                                              : objects.upper_bound(*after);
+  };
+  const auto is_end = [&](const Objects& objects, Objects::const_iterator at) {
+    return at == objects.end() || at->first.resource != resource ||
+           (!ns.empty() && at->first.ns != ns);
+  };
+  auto now = begin(objects_);
+  auto old = begin(then);
+  while (true) {
+    const bool no_old = is_end(then, old);
+    if (is_end(objects_, now) && no_old) return;
+    if (no_old || (!is_end(objects_, now) && now->first < old->first)) {
+      if (!visit(now->first, now->second)) return;
+      ++now;
+      continue;
+    }
+    if (!is_end(objects_, now) && now->first == old->first) ++now;
+    if (old->second != nullptr && !visit(old->first, old->second)) return;
+    ++old;
+  }
 }
 
 std::vector<StoreChange> RevisionStore::ChangesAfter(int64_t revision) const {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "libs/kube/testing/json.h"
 
@@ -63,6 +64,11 @@ class RevisionStore {
   Objects List(absl::string_view resource, absl::string_view ns) const;
   // As of `revision`, which must be in [compacted(), revision()].
   Objects ListAt(absl::string_view resource, absl::string_view ns, int64_t revision) const;
+  // The same in order, those after `after` (null: all), until `visit` gives false. Copies nothing:
+  // the cost is what is visited and what has changed since `revision`. `visit` must not write.
+  using Visit = absl::FunctionRef<bool(const StoreKey& key, const ObjectRef& object)>;
+  void VisitAt(absl::string_view resource, absl::string_view ns, int64_t revision,
+               const StoreKey* after, Visit visit) const;
   // Everything.
   const Objects& all() const { return objects_; }
 

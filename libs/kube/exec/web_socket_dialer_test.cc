@@ -12,12 +12,12 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "libs/kube/client/server_error.h"
-#include "libs/kube/exec/testing/connect_proxy.h"
 #include "libs/kube/exec/testing/dialer_fixture.h"
 #include "libs/kube/exec/testing/recording_web_socket.h"
 #include "libs/kube/exec/testing/web_socket_test_server.h"
 #include "libs/kube/exec/web_socket.h"
 #include "libs/kube/transport/credential_source.h"
+#include "libs/kube/transport/testing/tunnel_proxy.h"
 #include "libs/kube/transport/transport_error.h"
 #include "libs/rpc/testing/test_authority.h"
 #include "libs/rpc/x509.h"
@@ -176,7 +176,7 @@ TEST_F(WebSocketDialerTest, GoesThroughAProxy) {
     served->Send("hello");
     served->Close(1000, "");
   });
-  ConnectProxy proxy(server_->port(), 200);
+  TunnelProxy proxy(server_->port(), 200);
   options_.server.server = absl::StrCat("https://kubernetes.invalid:", server_->port());
   options_.server.proxy = absl::StrCat("http://ann:p%40ss@127.0.0.1:", proxy.port());
   RecordingWebSocket handler;
@@ -195,7 +195,7 @@ TEST_F(WebSocketDialerTest, GoesThroughAProxy) {
 
 TEST_F(WebSocketDialerTest, SaysThatAProxyRefuses) {
   Serve([](ServedWebSocket*) {});
-  ConnectProxy proxy(server_->port(), 407);
+  TunnelProxy proxy(server_->port(), 407);
   options_.server.proxy = absl::StrCat("http://127.0.0.1:", proxy.port());
   EXPECT_EQ(status::Reason(EndOfOne().status), kNotSent);
   options_.server.no_proxy = "127.0.0.1";

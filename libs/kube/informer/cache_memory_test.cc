@@ -121,7 +121,14 @@ core_v1::Pod MakePod() {
   return pod;
 }
 
-TEST(CacheMemoryTest, WhatIsDecodedCostsAMultipleOfWhatIsKept) {
+class CacheMemoryTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (BytesInUse() == 0) GTEST_SKIP() << "a sanitizer's malloc says nothing of what is in use";
+  }
+};
+
+TEST_F(CacheMemoryTest, WhatIsDecodedCostsAMultipleOfWhatIsKept) {
   const core_v1::Pod pod = MakePod();
   std::vector<std::shared_ptr<const core_v1::Pod>> decoded;
   decoded.reserve(kObjects / 10);
@@ -138,14 +145,14 @@ TEST(CacheMemoryTest, WhatIsDecodedCostsAMultipleOfWhatIsKept) {
   EXPECT_GT(bytes, 3 * static_cast<double>(text.size())) << text.size() << " bytes encoded";
 }
 
-TEST(CacheMemoryTest, AKeptObjectCostsWhatTheInformerSays) {
+TEST_F(CacheMemoryTest, AKeptObjectCostsWhatTheInformerSays) {
   const double bare = MeasureKept(false);
   const double indexed = MeasureKept(true);
   EXPECT_LE(bare, 224) << "a kept object beside its bytes";
   EXPECT_LE(indexed - bare, 112) << "an index with a value";
 }
 
-TEST(CacheMemoryTest, AnObjectCostsWhatTheInformerSays) {
+TEST_F(CacheMemoryTest, AnObjectCostsWhatTheInformerSays) {
   const double object = Measure(false);
   const double index_value = Measure(true) - object;
   const double control_block = MeasureControlBlock();

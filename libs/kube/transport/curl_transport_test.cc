@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -16,10 +17,12 @@
 #include "libs/kube/transport/testing/recording_handler.h"
 #include "libs/kube/transport/testing/scripted_exchange.h"
 #include "libs/kube/transport/testing/transport_fixture.h"
+#include "libs/kube/transport/testing/tunnel_proxy.h"
 #include "libs/kube/transport/transport.h"
 #include "libs/kube/transport/transport_conformance.h"
 #include "libs/kube/transport/transport_error.h"
 #include "libs/kube/transport/transport_options.h"
+#include "libs/rpc/testing/test_authority.h"
 #include "libs/status/error.h"
 
 namespace capstan::kube {
@@ -127,6 +130,37 @@ TEST_F(CurlTransportTest, GoesThroughAProxyUnlessItIsToldNotTo) {
   options.no_proxy = ".invalid";
   Connect(options);
   EXPECT_EQ(ReasonOf(), kNotSent);
+}
+
+// The server is verified, and spoken to by HTTP/2, through the tunnel.
+TEST_F(CurlTransportTest, GoesThroughTunnels) {
+  Serve(ServerOptions(Protocol::kHttp2), AnswerOk);
+  struct Case {
+    TunnelProtocol protocol;
+    std::string proxy;
+    std::string asked_for;
+  };
+  const std::string port = absl::StrCat(server_->port());
+  for (const Case& one : std::vector<Case>{
+           {TunnelProtocol::kHttp, "http://", "CONNECT 127.0.0.1:" + port + " "},
+           {TunnelProtocol::kHttp, "http://u:p@", "Proxy-Authorization: Basic dTpw\r\n"},
+           {TunnelProtocol::kSocks5, "socks5://", "127.0.0.1:" + port},
+           {TunnelProtocol::kSocks5, "socks5h://u:p@", "u:p@127.0.0.1:" + port}}) {
+    TunnelProxy proxy(one.protocol, server_->port());
+    TransportOptions options = ClientOptions(Protocol::kHttp2, server_->port());
+    options.proxy = absl::StrCat(one.proxy, "127.0.0.1:", proxy.port());
+    Connect(options);
+    EXPECT_EQ(Ask(), absl::OkStatus()) << one.proxy;
+    EXPECT_EQ(Ask(), absl::OkStatus()) << one.proxy;
+    options.ca_pem = Pem(rpc::TestAuthority().root());
+    // Its connection ends first, or the proxy would have no one else in.
+    transport_.reset();
+    Connect(options);
+    EXPECT_EQ(ReasonOf(), kTlsFailed) << one.proxy;
+    transport_.reset();
+    const std::string head = proxy.TakeHead();
+    EXPECT_TRUE(absl::StrContains(head, one.asked_for)) << head;
+  }
 }
 
 }  // namespace

@@ -69,7 +69,9 @@ absl::Status Machine::Start(const TaskId& id, const capstan::nodeagent::v1::Shim
   if (!absl::SimpleAtoi(Variable(spec, "RANK"), &task.rank)) task.rank = 0;
   task.step = StepOfFolder(Variable(spec, "CAPSTAN_RESUME_DIR"));
   task.fails = program_.failure_one_in != 0 && world_->random().OneIn(program_.failure_one_in);
-  witness_->Started(id, name_, 1000, cpu_millis_, task.step);
+  int world_size = 0;
+  if (!absl::SimpleAtoi(Variable(spec, "WORLD_SIZE"), &world_size)) world_size = 0;
+  witness_->Started(id, name_, 1000, cpu_millis_, world_size, task.step);
   ArmShim(id);
   Report(id);
   Plan(id);

@@ -94,6 +94,10 @@ void Scenario::PlanJobs() {
         job->spec.mutable_array()->set_max_parallel(2);
       }
       if (i % 8 == 5) job->spec.set_singleton("one");
+      if (i % 3 == 1) {
+        capstan::scheduler::v1::TaskGroup& elastic = *job->spec.mutable_task_groups(0);
+        elastic.set_min_replicas(std::max(elastic.replicas() / 2, 1));
+      }
     }
     Fleet::Done done = nullptr;
     if (world_.random().OneIn(8)) {

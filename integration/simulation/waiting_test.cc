@@ -164,7 +164,7 @@ class WaitingTest : public ::testing::Test {
           }
         }
       }
-      EXPECT_EQ(prepares, scheduler::TaskCount(job->spec.spec()));
+      EXPECT_EQ(prepares, scheduler::MaxTaskCount(job->spec.spec()));
       return;
     }
     ++steps_waiting_;

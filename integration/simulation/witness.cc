@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
 #include "services/scheduler/core/keys.h"
+#include "services/scheduler/core/model.h"
 #include "services/scheduler/core/records.pb.h"
 
 namespace capstan::simulation {
@@ -16,7 +17,7 @@ using ::capstan::scheduler::v1::Topology;
 using session::TaskId;
 
 void Witness::Started(const TaskId& id, const std::string& machine, int64_t cpu_millis,
-                      int64_t cpu_limit, int64_t resume_step) {
+                      int64_t cpu_limit, int world_size, int64_t resume_step) {
   world_->Log("witness",
               absl::StrCat("start ", id.Path(), " on ", machine, " from step ", resume_step));
   if (!started_.insert(id).second) world_->Violate(absl::StrCat("started twice: ", id.Path()));
@@ -45,6 +46,10 @@ void Witness::Started(const TaskId& id, const std::string& machine, int64_t cpu_
       head.generation() != id.generation || head.phase() == GangHeadRecord::PHASE_PREPARING) {
     world_->Violate(absl::StrCat("started without a stored START: ", id.Path()));
   }
+  if (world_size != head.task_count() || !MayHave(id, world_size)) {
+    world_->Violate(absl::StrCat(id.Path(), " was told of ", world_size, " Tasks; stored are ",
+                                 head.task_count()));
+  }
   if (gangs_.emplace(id.job_uid, id.generation).second) ++generations_;
   highest_started_[id.job_uid] = std::max(highest_started_[id.job_uid], id.generation);
   const auto newest = newest_step_.find(id.job_uid);
@@ -58,6 +63,14 @@ void Witness::Started(const TaskId& id, const std::string& machine, int64_t cpu_
   }
   live_[id] = {machine, cpu_millis, lives_.size()};
   lives_.push_back({id, machine, world_->now()});
+}
+
+bool Witness::MayHave(const TaskId& id, int tasks) const {
+  const auto record = scheduler_disk_->records.find(scheduler::JobSpecKey(id.job_uid));
+  JobSpecRecord job;
+  return record != scheduler_disk_->records.end() && job.ParseFromString(record->second) &&
+         tasks >= scheduler::MinTaskCount(job.spec()) &&
+         tasks <= scheduler::MaxTaskCount(job.spec());
 }
 
 bool Witness::MustShareANode(const TaskId& id) const {

@@ -31,7 +31,7 @@ class Witness {
       : world_(world), scheduler_disk_(scheduler_disk) {}
 
   void Started(const session::TaskId& id, const std::string& machine, int64_t cpu_millis,
-               int64_t cpu_limit, int64_t resume_step);
+               int64_t cpu_limit, int world_size, int64_t resume_step);
   // `finished`: its program had done all its steps and exited 0.
   void Ended(const session::TaskId& id, bool finished);
 
@@ -62,6 +62,8 @@ class Witness {
   int64_t commits() const { return commits_; }
 
  private:
+  // Whether a generation of this Job may have so many Tasks, by its spec.
+  bool MayHave(const session::TaskId& id, int tasks) const;
   // Its group has the level of a Node.
   bool MustShareANode(const session::TaskId& id) const;
 

@@ -86,8 +86,10 @@ std::vector<Row> JobRows() {
        name + "replicas", "is -1"},
       {"replicas beyond all fleets", create, WithGroup("name: 'w' replicas: 2000000000"), kInvalid,
        name + "replicas", "2000000000"},
-      {"growth, which there is not yet", create, WithGroup("name: 'w' replicas: 4 min_replicas: 2"),
-       kInvalid, name + "min_replicas", "leave it out"},
+      {"a least beyond the most", create, WithGroup("name: 'w' replicas: 4 min_replicas: 5"),
+       kInvalid, name + "min_replicas", "is 5; expected 1 to `replicas`, which is 4"},
+      {"a negative least", create, WithGroup("name: 'w' replicas: 4 min_replicas: -1"), kInvalid,
+       name + "min_replicas", "is -1"},
       {"no program", create,
        CreateJob(GoodJob(
            "", "name: 'w' replicas: 1 resources { cpu_millis: 10 memory_bytes: 33554432 }")),

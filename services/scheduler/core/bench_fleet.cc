@@ -132,7 +132,7 @@ void AddFull(int nodes, absl::Time started, Model* model) {
   }
   for (int n = 0; n < nodes; ++n) {
     JobEntry& job = AddQueued(Gang(1, 8, n % kQueues), started, model);
-    BeginGeneration(kCluster, {NodeName(n)}, &job);
+    BeginGeneration(kCluster, {NodeName(n)}, {1}, &job);
     job.gang->head.set_phase(rec::GangHeadRecord::PHASE_STARTED);
     job.gang->tasks[0].set_state(TaskObservation::STATE_RUNNING);
     job.state.set_state(Job::STATE_RUNNING);

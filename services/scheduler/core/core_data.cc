@@ -59,7 +59,7 @@ void SchedulerCore::ChooseDataCluster(JobEntry* job) {
     }
     const absl::optional<GangPlacement> fits =
         placer_->Begin(nodes)->Place(GangRequest::From(*job));
-    if (fits) chosen = nodes[fits->front()].id.cluster;
+    if (fits) chosen = nodes[fits->nodes.front()].id.cluster;
   }
   if (chosen.empty()) return;
   job->state.set_data_cluster(chosen);

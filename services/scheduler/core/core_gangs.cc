@@ -28,7 +28,7 @@ constexpr int kMaxAvoidedNodes = 64;
 constexpr char kPausableLabel[] = "capstan.dev/pausable";
 
 std::string TaskName(const JobEntry& job, int rank) {
-  const auto [group, index] = GroupOf(job.spec.spec(), rank);
+  const auto [group, index] = GroupOf(job, rank);
   return absl::StrCat(job.spec.spec().task_groups(group).name(), "-", index);
 }
 

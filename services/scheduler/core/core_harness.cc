@@ -130,14 +130,14 @@ void CoreHarness::Check(bool rebuild) {
     const bool begun = job.state.state() != Job::STATE_QUEUED && !job.final();
     ASSERT_TRUE(DependenciesMet(job) || (!begun && job.state.generation() == 0)) << uid;
     if (!job.gang) continue;
-    ASSERT_EQ(job.gang->nodes.size(), static_cast<size_t>(TaskCount(job.spec.spec())));
+    CheckSizes(job);
     if (!job.live()) continue;
     CheckTopology(job);
     const bool started = job.gang->head.phase() == rec::GangHeadRecord::PHASE_STARTED;
     for (size_t rank = 0; rank < job.gang->nodes.size(); ++rank) {
       ASSERT_TRUE(!started || job.gang->tasks[rank].state() >= TaskObservation::STATE_PREPARED);
       if (job.gang->ended(static_cast<int>(rank))) continue;
-      const int group = GroupOf(job.spec.spec(), static_cast<int>(rank)).first;
+      const int group = GroupOf(job, static_cast<int>(rank)).first;
       used[job.gang->node(static_cast<int>(rank))].Add(
           Amounts::From(job.spec.spec().task_groups(group).resources()));
     }
@@ -181,6 +181,20 @@ void CoreHarness::CheckOrder() const {
   }
 }
 
+void CoreHarness::CheckSizes(const JobEntry& job) const {
+  const JobSpec& spec = job.spec.spec();
+  ASSERT_EQ(job.gang->head.group_sizes_size(), IsElastic(spec) ? spec.task_groups_size() : 0);
+  int tasks = 0;
+  for (int group = 0; group < spec.task_groups_size(); ++group) {
+    const int size = SizeOf(job, group);
+    ASSERT_GE(size, MinReplicas(spec.task_groups(group))) << job.uid() << " group " << group;
+    ASSERT_LE(size, spec.task_groups(group).replicas()) << job.uid() << " group " << group;
+    tasks += size;
+  }
+  ASSERT_EQ(job.gang->nodes.size(), static_cast<size_t>(tasks)) << job.uid();
+  ASSERT_EQ(job.gang->tasks.size(), static_cast<size_t>(tasks)) << job.uid();
+}
+
 void CoreHarness::CheckTopology(const JobEntry& job) const {
   const JobSpec& spec = job.spec.spec();
   // By group; of the whole Job at -1.
@@ -189,7 +203,7 @@ void CoreHarness::CheckTopology(const JobEntry& job) const {
     NodeCapacity node;
     node.id = job.gang->node(static_cast<int>(rank));
     node.topology = NodeTopology::From(core_->model().nodes.at(node.id).observation().labels());
-    const int group = GroupOf(spec, static_cast<int>(rank)).first;
+    const int group = GroupOf(job, static_cast<int>(rank)).first;
     domains[-1].insert(DomainOf(node, spec.topology().required()));
     domains[group].insert(DomainOf(node, spec.task_groups(group).topology().required()));
   }

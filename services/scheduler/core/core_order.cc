@@ -66,7 +66,7 @@ void SchedulerCore::TryInOrder(RoundWork* work) {
       if (tried == Tried::kPlaced || tried == Tried::kMakesRoom) {
         (tried == Tried::kPlaced ? placed : nominated).push_back(job);
         queue_book_.TakeStart(*job);
-        order.Start();
+        order.Start(queue_book_.UseOf(*job));
       } else if (tried == Tried::kLeft || gang.kind.fresh || config_.visit_all) {
         // Each that is fresh is to be told why it waits.
         left.push_back(job);
@@ -115,7 +115,10 @@ SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* 
   const bool bound = !is_reserved && work->placing->IsBound(request);
   if (!is_reserved && work->unfit.count(shape) == 0 &&
       (!bound || work->unfit_bound.count(shape) == 0)) {
-    if (const auto placement = work->placing->Place(request)) {
+    const auto placement = work->placing->Place(request, [&](const Amounts& more) {
+      return queue_book_.MayUse(order, work->capacity, more);
+    });
+    if (placement.has_value()) {
       PlaceIn(job, request, *placement, work);
       return Tried::kPlaced;
     }

@@ -120,7 +120,7 @@ std::map<std::string, std::map<int, Amounts>> SchedulerCore::KeepForReturning(
     for (int rank = 0; rank < static_cast<int>(job.gang->tasks.size()); ++rank) {
       const int at = job.gang->ended(rank) ? work->PositionOf(job.gang->node(rank)) : -1;
       if (at < 0) continue;
-      const int group = GroupOf(job.spec.spec(), rank).first;
+      const int group = GroupOf(job, rank).first;
       const Amounts each = Amounts::From(job.spec.spec().task_groups(group).resources());
       // One that had done its work long before: others may be there by now.
       Amounts& free = work->standings[at].capacity.free;
@@ -217,7 +217,11 @@ void SchedulerCore::PlaceMadeRoomFor(RoundWork* work) {
   for (const OrderKey& key : all) {
     JobEntry* job = FindJob(std::get<2>(key));
     const GangRequest request = GangRequest::From(*job);
-    if (const auto placement = work->placing->Place(request)) {
+    // Its least is in use already.
+    const auto may_have = [&](const Amounts& more) {
+      return queue_book_.MayUse(*job, work->capacity, more);
+    };
+    if (const auto placement = work->placing->Place(request, may_have)) {
       making_room_.erase(key);
       PlaceIn(job, request, *placement, work);
       queue_book_.SetLive(*job);
@@ -250,7 +254,11 @@ void SchedulerCore::KeepReservation(RoundWork* work) {
     return ForgetReservation();
   }
   const GangRequest request = GangRequest::From(*job);
-  const auto placement = work->placing->Place(request);
+  const auto placement = work->placing->Place(request, [&](const Amounts& more) {
+    Amounts all = LeastOf(*job);
+    all.Add(more);
+    return queue_book_.MayUse(*job, work->capacity, all);
+  });
   if (!placement) return TryReserve(job, request, work);
   reserved_.clear();
   queue_book_.TakeStart(*job);
@@ -292,9 +300,9 @@ void SchedulerCore::TryReserve(JobEntry* job, const GangRequest& request, RoundW
 void SchedulerCore::PlaceIn(JobEntry* job, const GangRequest& request,
                             const GangPlacement& placement, RoundWork* work) {
   Place(job, work->nodes, placement);
-  for (size_t rank = 0; rank < placement.size(); ++rank) {
-    const int at = placement[rank];
-    const int group = GroupOf(job->spec.spec(), static_cast<int>(rank)).first;
+  for (size_t rank = 0; rank < placement.nodes.size(); ++rank) {
+    const int at = placement.nodes[rank];
+    const int group = GroupOf(*job, static_cast<int>(rank)).first;
     work->nodes[at].free.Subtract(request.groups[group].each);
     if (work->standings[at].unisolated) work->nodes[at].only_submitter = request.submitter;
     work->standings[at].capacity = work->nodes[at];
@@ -304,15 +312,15 @@ void SchedulerCore::PlaceIn(JobEntry* job, const GangRequest& request,
 void SchedulerCore::Place(JobEntry* job, const std::vector<NodeCapacity>& nodes,
                           const GangPlacement& placement) {
   std::vector<std::string> ids;
-  ids.reserve(placement.size());
-  for (int at : placement) ids.push_back(nodes[at].id.node);
+  ids.reserve(placement.nodes.size());
+  for (int at : placement.nodes) ids.push_back(nodes[at].id.node);
   DirtyJob& dirty = Touch(*job);
   if (job->gang) dirty.dropped_generation = job->gang->head.generation();
-  BeginGeneration(nodes[placement.front()].id.cluster, std::move(ids), job);
+  BeginGeneration(nodes[placement.nodes.front()].id.cluster, std::move(ids), placement.sizes, job);
   dirty.placements = true;
   dirty.gang = true;
   dirty.task_chunks.clear();
-  for (size_t rank = 0; rank < placement.size(); rank += kTasksPerChunk) {
+  for (size_t rank = 0; rank < placement.nodes.size(); rank += kTasksPerChunk) {
     dirty.task_chunks.insert(TaskChunkOf(static_cast<int>(rank)));
   }
   job->state.clear_start_time();

@@ -191,7 +191,7 @@ void SchedulerCore::ObserveTask(const std::string& cluster, const TaskObservatio
                                 Session* session) {
   const TaskKey& key = observation.key();
   JobEntry* job = FindJob(key.job_uid());
-  const int rank = job == nullptr ? -1 : RankOf(job->spec.spec(), key.group(), key.index());
+  const int rank = job == nullptr ? -1 : RankOf(*job, key.group(), key.index());
   const bool current = rank >= 0 && job->live() &&
                        job->gang->head.generation() == key.generation() &&
                        job->gang->node(rank) == NodeId{cluster, observation.node()};

@@ -120,7 +120,7 @@ DemandBook::Classes::iterator DemandBook::ClassOf(const JobEntry& job, TaskCount
       shapes.push_back(groups[i].second);
       tasks->push_back(0);
     }
-    tasks->back() += groups[i].second->replicas();
+    tasks->back() += MinReplicas(*groups[i].second);
   }
   const auto known = classes_.find(key);
   if (known != classes_.end()) return known;

@@ -156,7 +156,8 @@ void AddCount(absl::string_view type, int count, int total, absl::string_view on
   }
 }
 
-void AddResources(const PartialFit& fit, int task_count, ExplainJobResponse* response) {
+void AddResources(const PartialFit& fit, const std::string& task_count,
+                  ExplainJobResponse* response) {
   for (const std::string& resource : ResourcesOf(fit.next)) {
     const int64_t asked = AmountOf(fit.next, resource);
     std::vector<std::pair<int64_t, const NodeId*>> lacking;
@@ -235,7 +236,8 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
     PartialFit fit = FitWhatFits(gang, nodes);
     if (!best.has_value() || fit.placed > best->placed) best = std::move(fit);
   }
-  const int task_count = TaskCount(job.spec.spec());
+  const std::string task_count =
+      absl::StrCat(IsElastic(job.spec.spec()) ? "at least " : "", MinTaskCount(job.spec.spec()));
   if (best.has_value() && !best->left.empty()) AddResources(*best, task_count, response);
   const auto add = [&](absl::string_view type, absl::string_view one, absl::string_view many) {
     const std::vector<NodeId>& which = out[std::string(type)];
@@ -279,7 +281,7 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
 }
 
 std::string DescribeTask(const JobEntry& job, int rank) {
-  const auto [group, index] = GroupOf(job.spec.spec(), rank);
+  const auto [group, index] = GroupOf(job, rank);
   return absl::StrCat(job.spec.spec().task_groups(group).name(), "-", index, " on ",
                       job.gang->node(rank).Name());
 }

@@ -49,7 +49,7 @@ void RecordFailure(int rank, Gang* gang) {
   *gang->head.mutable_failure()->mutable_end() = gang->tasks[rank].end();
 }
 
-void FillLaunch(const JobEntry& job, int group, int rank, TaskLaunch* launch) {
+void FillLaunch(const JobEntry& job, int group, bool is_master, TaskLaunch* launch) {
   const capstan::scheduler::v1::JobSpec& spec = job.spec.spec();
   const capstan::scheduler::v1::TaskGroup& task_group = spec.task_groups(group);
   *launch->mutable_argv() = task_group.argv();
@@ -69,7 +69,7 @@ void FillLaunch(const JobEntry& job, int group, int rank, TaskLaunch* launch) {
   if (job.spec.has_element()) *launch->mutable_element() = job.spec.element();
   launch->set_service_account(spec.service_account());
   launch->add_ports(kPeerPort);
-  if (rank == 0) launch->add_ports(kMasterPort);
+  if (is_master) launch->add_ports(kMasterPort);
   if (const auto trace = GenerationTrace(job); trace.has_value()) {
     launch->set_traceparent(trace::ToTraceparent(*trace));
   }
@@ -138,7 +138,8 @@ GangMove NextMove(const Gang& gang) {
   }
 }
 
-void BeginGeneration(absl::string_view cluster, std::vector<std::string> nodes, JobEntry* job) {
+void BeginGeneration(absl::string_view cluster, std::vector<std::string> nodes,
+                     const std::vector<int>& sizes, JobEntry* job) {
   Gang gang;
   job->state.set_generation(std::max(job->state.generation(), job->state.generation_floor()) + 1);
   gang.head.set_schema_version(1);
@@ -146,6 +147,9 @@ void BeginGeneration(absl::string_view cluster, std::vector<std::string> nodes, 
   gang.head.set_phase(GangHeadRecord::PHASE_PREPARING);
   gang.head.set_cluster(std::string(cluster));
   gang.head.set_task_count(static_cast<int>(nodes.size()));
+  if (IsElastic(job->spec.spec())) {
+    gang.head.mutable_group_sizes()->Assign(sizes.begin(), sizes.end());
+  }
   gang.tasks.resize(nodes.size());
   gang.nodes = std::move(nodes);
   job->gang = std::move(gang);
@@ -215,7 +219,7 @@ RendezvousTable TableOf(const Gang& gang) {
 }
 
 TaskKey KeyOf(const JobEntry& job, int rank) {
-  const auto [group, index] = GroupOf(job.spec.spec(), rank);
+  const auto [group, index] = GroupOf(job, rank);
   TaskKey key;
   key.set_job_uid(job.uid());
   key.set_generation(job.gang->head.generation());
@@ -229,7 +233,7 @@ DesiredTask DesiredOf(const JobEntry& job, int rank, const RendezvousTable& tabl
   DesiredTask desired;
   *desired.mutable_key() = KeyOf(job, rank);
   desired.set_node(gang.nodes[rank]);
-  FillLaunch(job, GroupOf(job.spec.spec(), rank).first, rank, desired.mutable_launch());
+  FillLaunch(job, GroupOf(job, rank).first, /*is_master=*/rank == 0, desired.mutable_launch());
   switch (gang.head.phase()) {
     case GangHeadRecord::PHASE_PREPARING:
       desired.set_phase(DesiredTask::PHASE_PREPARE);
@@ -254,9 +258,13 @@ DesiredTask StopStray(const TaskKey& key, absl::string_view node, const JobEntry
   desired.set_phase(DesiredTask::PHASE_STOP);
   desired.mutable_stop()->set_reason(Stop::REASON_GANG_FAILED);
   *desired.mutable_stop()->mutable_grace() = ToProto(absl::ZeroDuration());
-  const int rank = job == nullptr ? -1 : RankOf(job->spec.spec(), key.group(), key.index());
-  if (rank >= 0) {
-    FillLaunch(*job, GroupOf(job->spec.spec(), rank).first, rank, desired.mutable_launch());
+  if (job == nullptr) return desired;
+  // Its generation may have had more Tasks than the one that is known.
+  const auto& groups = job->spec.spec().task_groups();
+  for (int group = 0; group < groups.size(); ++group) {
+    if (groups[group].name() != key.group()) continue;
+    if (key.index() < 0 || key.index() >= groups[group].replicas()) break;
+    FillLaunch(*job, group, /*is_master=*/group == 0 && key.index() == 0, desired.mutable_launch());
     *desired.mutable_stop()->mutable_grace() = job->spec.spec().stop_grace();
   }
   return desired;

@@ -43,9 +43,10 @@ bool Succeeded(const Gang& gang);
 bool IsMakingWay(const Gang& gang);
 GangMove NextMove(const Gang& gang);
 
-// Gives the Job its next generation, in PREPARE. `nodes` by rank. The former generation must be
-// over.
-void BeginGeneration(absl::string_view cluster, std::vector<std::string> nodes, JobEntry* job);
+// Gives the Job its next generation, in PREPARE. `nodes` by rank, `sizes` by TaskGroup. The former
+// generation must be over.
+void BeginGeneration(absl::string_view cluster, std::vector<std::string> nodes,
+                     const std::vector<int>& sizes, JobEntry* job);
 
 // Takes over what an executor says of a Task. States only move forward and an end stays what it is.
 // True if anything changed.

@@ -10,27 +10,50 @@
 namespace capstan::scheduler {
 
 using capstan::scheduler::v1::JobSpec;
+using capstan::scheduler::v1::TaskGroup;
 
-int TaskCount(const JobSpec& spec) {
+int MinReplicas(const TaskGroup& group) {
+  return group.min_replicas() == 0 ? group.replicas() : group.min_replicas();
+}
+
+bool IsElastic(const JobSpec& spec) {
+  return std::any_of(spec.task_groups().begin(), spec.task_groups().end(),
+                     [](const TaskGroup& group) { return MinReplicas(group) < group.replicas(); });
+}
+
+int MinTaskCount(const JobSpec& spec) {
   int count = 0;
-  for (const auto& group : spec.task_groups()) count += group.replicas();
+  for (const TaskGroup& group : spec.task_groups()) count += MinReplicas(group);
   return count;
 }
 
-int RankOf(const JobSpec& spec, absl::string_view group, int index) {
+int MaxTaskCount(const JobSpec& spec) {
+  int count = 0;
+  for (const TaskGroup& group : spec.task_groups()) count += group.replicas();
+  return count;
+}
+
+int SizeOf(const JobEntry& job, int group) {
+  const auto& sizes = job.gang->head.group_sizes();
+  return sizes.empty() ? job.spec.spec().task_groups(group).replicas() : sizes[group];
+}
+
+int RankOf(const JobEntry& job, absl::string_view group, int index) {
+  if (!job.gang.has_value()) return -1;
   int first = 0;
-  for (const auto& candidate : spec.task_groups()) {
-    if (group == absl::string_view(candidate.name())) {
-      return index >= 0 && index < candidate.replicas() ? first + index : -1;
+  for (int g = 0; g < job.spec.spec().task_groups_size(); ++g) {
+    const int size = SizeOf(job, g);
+    if (group == absl::string_view(job.spec.spec().task_groups(g).name())) {
+      return index >= 0 && index < size ? first + index : -1;
     }
-    first += candidate.replicas();
+    first += size;
   }
   return -1;
 }
 
-std::pair<int, int> GroupOf(const JobSpec& spec, int rank) {
+std::pair<int, int> GroupOf(const JobEntry& job, int rank) {
   int group = 0;
-  while (rank >= spec.task_groups(group).replicas()) rank -= spec.task_groups(group++).replicas();
+  while (rank >= SizeOf(job, group)) rank -= SizeOf(job, group++);
   return {group, rank};
 }
 

@@ -43,12 +43,19 @@ struct Model {
   const JobEntry* FindJobByName(absl::string_view name) const { return jobs.FindByName(name); }
 };
 
-// Number of Tasks of a gang.
-int TaskCount(const capstan::scheduler::v1::JobSpec& spec);
-// Position in (TaskGroup order, index); -1 if the spec has no such Task.
-int RankOf(const capstan::scheduler::v1::JobSpec& spec, absl::string_view group, int index);
-// The TaskGroup (by position) and index of a rank that the spec has.
-std::pair<int, int> GroupOf(const capstan::scheduler::v1::JobSpec& spec, int rank);
+// Tasks that a group has at least.
+int MinReplicas(const capstan::scheduler::v1::TaskGroup& group);
+// Whether its gang may have fewer Tasks than the spec asks for.
+bool IsElastic(const capstan::scheduler::v1::JobSpec& spec);
+// Tasks that a gang has at least, and at most.
+int MinTaskCount(const capstan::scheduler::v1::JobSpec& spec);
+int MaxTaskCount(const capstan::scheduler::v1::JobSpec& spec);
+// Tasks of a group (by position) in the generation that the Job's gang is in, or was in last.
+int SizeOf(const JobEntry& job, int group);
+// Position in (TaskGroup order, index) in that generation; -1 if it has no such Task.
+int RankOf(const JobEntry& job, absl::string_view group, int index);
+// The TaskGroup (by position) and index of a rank of that generation.
+std::pair<int, int> GroupOf(const JobEntry& job, int rank);
 
 // `projects/{p}` of `projects/{p}/…`; "" if the name is no such.
 std::string ProjectOf(absl::string_view name);

@@ -47,6 +47,22 @@ absl::Status ApplyPacked(absl::optional<Packed>* field, absl::string_view key,
   return absl::OkStatus();
 }
 
+// Whether the gang has so many Tasks in all as its groups, and each of those as many as it may.
+bool HasSizesOf(const rec::GangHeadRecord& head, const capstan::scheduler::v1::JobSpec& spec) {
+  if (!IsElastic(spec)) {
+    return head.group_sizes().empty() && head.task_count() == MaxTaskCount(spec);
+  }
+  if (head.group_sizes_size() != spec.task_groups_size()) return false;
+  int64_t count = 0;
+  for (int i = 0; i < head.group_sizes_size(); ++i) {
+    const capstan::scheduler::v1::TaskGroup& group = spec.task_groups(i);
+    const int size = head.group_sizes(i);
+    if (size < MinReplicas(group) || size > group.replicas()) return false;
+    count += size;
+  }
+  return count == head.task_count();
+}
+
 }  // namespace
 
 absl::Status ModelBuilder::Apply(absl::string_view key, absl::optional<absl::string_view> value) {
@@ -167,7 +183,7 @@ absl::Status ModelBuilder::ResolveJob(const std::string& uid) {
   rec::JobSpecRecord spec;
   model_.jobs.pool()->Unpack(*raw.spec, &spec);
   if (gang.nodes.size() != count || gang.tasks.size() != count ||
-      TaskCount(spec.spec()) != gang.head.task_count()) {
+      !HasSizesOf(gang.head, spec.spec())) {
     return store::CorruptRecord(absl::StrCat("gang of job ", uid));
   }
   model_.jobs.Put(*raw.spec, *raw.state, std::move(gang));

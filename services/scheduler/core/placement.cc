@@ -12,8 +12,9 @@ using capstan::scheduler::v1::Topology;
 GangRequest GangRequest::From(const JobEntry& job) {
   GangRequest request;
   for (const auto& group : job.spec.spec().task_groups()) {
+    const int least = MinReplicas(group);
     request.groups.push_back(
-        {group.replicas(), Amounts::From(group.resources()), group.topology()});
+        {least, Amounts::From(group.resources()), group.topology(), group.replicas() - least});
   }
   request.clusters.insert(job.spec.spec().clusters().begin(), job.spec.spec().clusters().end());
   if (!job.state.data_cluster().empty()) request.clusters = {job.state.data_cluster()};
@@ -39,6 +40,7 @@ std::string GangRequest::Shape() const {
     for (const auto& [name, count] : group.each.accelerators) {
       absl::StrAppend(&shape, ",", name, "=", count);
     }
+    if (group.more > 0) absl::StrAppend(&shape, "+", group.more);
   }
   return shape;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "google/protobuf/map.h"
@@ -69,9 +70,12 @@ struct HeldGang {
 // A gang to be placed.
 struct GangRequest {
   struct Group {
+    // At least.
     int replicas = 0;
     Amounts each;
     capstan::scheduler::v1::Topology topology = {};
+    // Beyond those, at most.
+    int more = 0;
   };
   // In rank order.
   std::vector<Group> groups;
@@ -90,8 +94,16 @@ struct GangRequest {
   std::string Shape() const;
 };
 
-// Where each rank goes: positions in the given Nodes, all of one Cluster.
-using GangPlacement = std::vector<int>;
+// Where a gang goes.
+struct GangPlacement {
+  // By rank: positions in the given Nodes, all of one Cluster.
+  std::vector<int> nodes;
+  // By group: how many Tasks it has.
+  std::vector<int> sizes;
+};
+
+// Whether the queues let a gang have so much beyond what it needs at least.
+using MayHaveMore = absl::FunctionRef<bool(const Amounts& more)>;
 
 // Whose gangs may end for one that waits: the word of the queues. Gangs are named by their position
 // among those held.
@@ -121,9 +133,14 @@ class PlacingRound {
  public:
   virtual ~PlacingRound() = default;
 
-  // All or none. absl::nullopt if the gang does not fit now, and then no gang of its Shape fits in
-  // this round any more; unless it IsBound, which holds of others of its Shape that are bound.
-  virtual absl::optional<GangPlacement> Place(const GangRequest& gang) = 0;
+  // All that the gang needs at least, or nothing; and of each group, in order, as many more as fit
+  // and `may_have` lets it have, which must let it have less where it lets it have more.
+  // absl::nullopt if the least does not fit now, and then no gang of its Shape fits in this round any
+  // more; unless it IsBound, which holds of others of its Shape that are bound.
+  virtual absl::optional<GangPlacement> Place(const GangRequest& gang, MayHaveMore may_have) = 0;
+  absl::optional<GangPlacement> Place(const GangRequest& gang) {
+    return Place(gang, [](const Amounts&) { return true; });
+  }
 
   // Finds the earliest time at which the gang fits for sure and keeps its place there: from now on
   // a gang that is not over by then is *bound*, and takes only what this one leaves. absl::nullopt

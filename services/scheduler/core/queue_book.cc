@@ -42,28 +42,30 @@ std::vector<std::string> Names(const std::vector<QueueSpec>& specs,
   return {names.begin(), names.end()};
 }
 
-Amounts AmountsOf(const JobEntry& job) {
-  Amounts amounts;
-  for (const auto& group : job.spec.spec().task_groups()) {
-    amounts.Add(Amounts::From(group.resources()), group.replicas());
-  }
-  return amounts;
-}
-
 Amounts LiveAmounts(const JobEntry& job) {
   Amounts amounts;
-  if (job.state.making_room_size() > 0 || ReturnsAtOnce(job)) return AmountsOf(job);
+  if (job.state.making_room_size() > 0) return LeastOf(job);
   if (!job.live() || IsMakingWay(*job.gang)) return amounts;
+  const bool returns = ReturnsAtOnce(job);
   int rank = 0;
-  for (const auto& group : job.spec.spec().task_groups()) {
+  for (int g = 0; g < job.spec.spec().task_groups_size(); ++g) {
+    const int size = SizeOf(job, g);
     int64_t live = 0;
-    for (int i = 0; i < group.replicas(); ++i) live += job.gang->ended(rank++) ? 0 : 1;
-    if (live > 0) amounts.Add(Amounts::From(group.resources()), live);
+    for (int i = 0; i < size; ++i) live += returns || !job.gang->ended(rank++) ? 1 : 0;
+    if (live > 0) amounts.Add(Amounts::From(job.spec.spec().task_groups(g).resources()), live);
   }
   return amounts;
 }
 
 }  // namespace
+
+Amounts LeastOf(const JobEntry& job) {
+  Amounts amounts;
+  for (const auto& group : job.spec.spec().task_groups()) {
+    amounts.Add(Amounts::From(group.resources()), MinReplicas(group));
+  }
+  return amounts;
+}
 
 void QueueBook::SetTree(const std::map<std::string, rec::QueueRecord>& queues,
                         const std::set<std::string>& accelerators) {
@@ -225,7 +227,7 @@ uint32_t QueueBook::AcquireKind(const JobEntry& job) {
     kind.key = std::move(key);
     kind.queue = queue;
     kind.priority = priority;
-    kind.amounts = AmountsOf(job);
+    kind.amounts = LeastOf(job);
     kind.waits_for_limit = reason == "QUEUE_LIMIT";
     Bind(&kind);
   }
@@ -336,8 +338,22 @@ absl::optional<QueueBook::LimitWait> QueueBook::Refusal(const JobEntry& job,
                                                         const Resources& capacity) const {
   const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
   if (leaf < 0) return absl::nullopt;
-  return Refusal(usage_, capacity, leaf, ToResources(AmountsOf(job)));
+  return Refusal(usage_, capacity, leaf, ToResources(LeastOf(job)));
 }
+
+bool QueueBook::MayUse(const QueueOrder& order, const Resources& capacity,
+                       const Amounts& more) const {
+  const Resources request = order.next_request() + ToResources(more);
+  return !Refusal(order.usage(), capacity, order.next_leaf(), request).has_value();
+}
+
+bool QueueBook::MayUse(const JobEntry& job, const Resources& capacity,
+                       const Amounts& amounts) const {
+  const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
+  return leaf < 0 || !Refusal(usage_, capacity, leaf, ToResources(amounts)).has_value();
+}
+
+Resources QueueBook::UseOf(const JobEntry& job) const { return ToResources(LiveAmounts(job)); }
 
 QueueBook::RateWait QueueBook::WaitOf(const RateRefusal& refusal, absl::string_view does,
                                       absl::optional<Rate> QueueNode::* rate) const {

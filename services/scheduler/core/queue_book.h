@@ -101,6 +101,12 @@ class QueueBook {
   absl::optional<LimitWait> Refusal(const QueueOrder& order, const Resources& capacity) const;
   // Of a Job that waits, with use as it was last told.
   absl::optional<LimitWait> Refusal(const JobEntry& job, const Resources& capacity) const;
+  // Whether the limits let the order's next gang have so much beyond what it needs at least.
+  bool MayUse(const QueueOrder& order, const Resources& capacity, const Amounts& more) const;
+  // Whether they let the Job use so much beside all that is used, with use as it was last told.
+  bool MayUse(const JobEntry& job, const Resources& capacity, const Amounts& amounts) const;
+  // What SetLive would count it as using.
+  Resources UseOf(const JobEntry& job) const;
 
   // That a rate of the Queue, or of one above it, says no: in words that stay the same while it
   // does, and until when.
@@ -189,6 +195,9 @@ class QueueBook {
   absl::btree_map<int64_t, Gang> gangs_;  // by submit_sequence
   std::map<std::string, Live> live_;      // by uid
 };
+
+// What all Tasks use that the Job needs at least.
+Amounts LeastOf(const JobEntry& job);
 
 // The queues as the quota tree takes them, by id.
 std::vector<QueueSpec> QueueSpecsOf(const std::map<std::string, rec::QueueRecord>& queues);

@@ -50,6 +50,12 @@ class RandomWorld {
   int dependent() const { return dependent_; }
   int singletons() const { return singletons_; }
   int arrays() const { return arrays_; }
+  // Generations of elastic gangs; those beyond their least, those short of their most, and those of
+  // another size than the one before.
+  int elastic() const { return elastic_; }
+  int beyond_least() const { return beyond_least_; }
+  int short_of_most() const { return short_of_most_; }
+  int resized() const { return resized_; }
   int preemptions() const {
     int preemptions = 0;
     for (const auto& [uid, job] : harness_.jobs()) preemptions += job.state.preemptions();
@@ -78,6 +84,11 @@ class RandomWorld {
     spec.set_priority(static_cast<int>(random_.Between(-1, 1)));
     *spec.mutable_fence_after() = ToProto(absl::Minutes(random_.Between(1, 2)));
     spec.mutable_retry()->set_max_restarts(5);
+    if (random_.OneIn(3)) {
+      auto& workers = *spec.mutable_task_groups(0);
+      workers.set_min_replicas(static_cast<int>(random_.Between(1, workers.replicas())));
+      workers.set_replicas(workers.replicas() + static_cast<int>(random_.Between(0, 6)));
+    }
     if (random_.OneIn(4)) spec.add_clusters(random_.OneIn(2) ? "east" : "west");
     if (random_.OneIn(4))
       *spec.mutable_time_limit() = ToProto(absl::Minutes(random_.Between(1, 3)));
@@ -88,7 +99,12 @@ class RandomWorld {
     if (random_.OneIn(4)) {
       // Of as many the first rack holds at least.
       auto& workers = *spec.mutable_task_groups(0);
-      workers.set_replicas(std::min(workers.replicas(), 4));
+      const int held = std::min(MinReplicas(workers), 4);
+      if (workers.min_replicas() == 0) {
+        workers.set_replicas(held);
+      } else {
+        workers.set_min_replicas(held);
+      }
       workers.mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_RACK);
       if (random_.OneIn(2)) {
         spec.mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_ZONE);
@@ -227,8 +243,19 @@ class RandomWorld {
       if (job.state.generation() > seen_[uid]) {
         seen_[uid] = job.state.generation();
         ++generations_;
+        if (job.gang.has_value()) SawSize(uid, static_cast<int>(job.gang->nodes.size()), job);
       }
     }
+  }
+
+  void SawSize(const std::string& uid, int tasks, const JobEntry& job) {
+    if (!IsElastic(job.spec.spec())) return;
+    ++elastic_;
+    if (tasks > MinTaskCount(job.spec.spec())) ++beyond_least_;
+    if (tasks < MaxTaskCount(job.spec.spec())) ++short_of_most_;
+    const auto [before, first] = sizes_.emplace(uid, tasks);
+    if (!first && before->second != tasks) ++resized_;
+    before->second = tasks;
   }
 
   void Heal() {
@@ -272,6 +299,11 @@ class RandomWorld {
   int dependent_ = 0;
   int singletons_ = 0;
   int arrays_ = 0;
+  std::map<std::string, int> sizes_;
+  int elastic_ = 0;
+  int beyond_least_ = 0;
+  int short_of_most_ = 0;
+  int resized_ = 0;
 };
 
 }  // namespace capstan::scheduler

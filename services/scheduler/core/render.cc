@@ -103,11 +103,12 @@ Job RenderJob(const JobEntry& entry) {
   if (!entry.gang) return job;
   const Gang& gang = *entry.gang;
   int rank = 0;
-  for (const auto& group : entry.spec.spec().task_groups()) {
-    for (int index = 0; index < group.replicas(); ++index, ++rank) {
+  for (int g = 0; g < entry.spec.spec().task_groups_size(); ++g) {
+    const int size = SizeOf(entry, g);
+    for (int index = 0; index < size; ++index, ++rank) {
       const rec::TaskRecord& task = gang.tasks[rank];
       TaskStatus& status = *job.add_tasks();
-      status.set_group(group.name());
+      status.set_group(entry.spec.spec().task_groups(g).name());
       status.set_index(index);
       status.set_rank(rank);
       status.set_node(gang.node(rank).Name());

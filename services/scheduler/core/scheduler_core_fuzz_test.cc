@@ -159,6 +159,7 @@ class Scheduler {
     while (spec.task_groups_size() > 2) spec.mutable_task_groups()->RemoveLast();
     for (TaskGroup& group : *spec.mutable_task_groups()) {
       group.set_replicas(1 + static_cast<int>(input->Below(3)));
+      if (group.min_replicas() > group.replicas()) group.set_min_replicas(1);
       if (group.argv().empty()) group.add_argv("/bin/true");
       if (group.name().empty()) group.set_name("worker");
     }
@@ -166,7 +167,7 @@ class Scheduler {
     status::FieldErrors errors;
     ValidateJobSpec("projects/p", config_, spec, "job.spec", &errors);
     if (!errors.ToStatus().ok()) return;
-    Require(spec.ByteSizeLong() <= kMaxSpecBytes && TaskCount(spec) <= kMaxTasks);
+    Require(spec.ByteSizeLong() <= kMaxSpecBytes && MaxTaskCount(spec) <= kMaxTasks);
     CreateJob create;
     create.call = ++last_call_;
     create.project = "projects/p";
@@ -197,7 +198,7 @@ class Scheduler {
       for (size_t rank = 0; rank < job.gang->nodes.size(); ++rank) {
         auto& task = *report.add_tasks();
         if (input->Below(4) == 1) task = fuzzing::MakeMessage<TaskObservation>(Words(), input);
-        const auto [group, index] = GroupOf(job.spec.spec(), static_cast<int>(rank));
+        const auto [group, index] = GroupOf(job, static_cast<int>(rank));
         TaskKey& key = *task.mutable_key();
         key.set_job_uid(uid);
         key.set_generation(job.gang->head.generation());

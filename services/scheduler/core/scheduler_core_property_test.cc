@@ -18,6 +18,10 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   int dependent = 0;
   int singletons = 0;
   int arrays = 0;
+  int elastic = 0;
+  int beyond_least = 0;
+  int short_of_most = 0;
+  int resized = 0;
   for (uint64_t seed = 1; seed <= 16; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     RandomWorld world(seed);
@@ -28,6 +32,10 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
     dependent += world.dependent();
     singletons += world.singletons();
     arrays += world.arrays();
+    elastic += world.elastic();
+    beyond_least += world.beyond_least();
+    short_of_most += world.short_of_most();
+    resized += world.resized();
     for (const auto& [fault, count] : world.faults()) faults[fault] += count;
     if (HasFailure()) return;
   }
@@ -38,6 +46,10 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   EXPECT_GT(dependent, 100);
   EXPECT_GT(singletons, 50);
   EXPECT_GT(arrays, 50);
+  EXPECT_GT(elastic, 50);
+  EXPECT_GT(beyond_least, 20);
+  EXPECT_GT(short_of_most, 20);
+  EXPECT_GT(resized, 10);
   EXPECT_GT(faults["crash"], 20);
   EXPECT_GT(faults["disconnect"], 20);
   EXPECT_GT(faults["silent node"], 20);

@@ -113,11 +113,13 @@ class TightRound final : public PlacingRound {
     }
   }
 
-  absl::optional<GangPlacement> Place(const GangRequest& gang) override {
-    const absl::optional<round::ShapeId> id = ShapeOf(gang);
-    if (!id.has_value()) return absl::nullopt;
+  absl::optional<GangPlacement> Place(const GangRequest& gang, MayHaveMore may_have) override {
     const Plane plane = PlaneOf(gang);
-    const auto runs = Try(*id, plane);
+    GangPlacement placement;
+    placement.sizes = SizesFor(gang, plane, may_have);
+    if (placement.sizes.empty()) return absl::nullopt;
+    const absl::optional<round::ShapeId> id = ShapeOf(gang, placement.sizes);
+    const auto runs = id.has_value() ? Try(*id, plane) : absl::nullopt;
     if (!runs.has_value()) return absl::nullopt;
     round::Gang entry;
     entry.shape = *id;
@@ -129,9 +131,9 @@ class TightRound final : public PlacingRound {
     }
     if (plane == Plane::kBeyondReservation) Lower(fleet_.shape(*id), *runs);
     departures_.push_back(DepartureIn(gang.duration, index));
-    GangPlacement placement;
     for (const TaskRun& run : *runs) {
-      placement.insert(placement.end(), static_cast<size_t>(run.count), static_cast<int>(run.node));
+      placement.nodes.insert(placement.nodes.end(), static_cast<size_t>(run.count),
+                             static_cast<int>(run.node));
       if (unisolated_[run.node]) TakeForOne(run.node, gang.submitter);
     }
     return placement;
@@ -162,13 +164,7 @@ class TightRound final : public PlacingRound {
   }
 
   bool FitsUnbound(const GangRequest& gang) override {
-    const absl::optional<round::ShapeId> id = ShapeOf(gang);
-    if (!id.has_value()) return false;
-    const size_t mark = LoadFor(*id);
-    const bool fits =
-        round::GangPlacer(&workspace_, 0).Place(fleet_.shape(*id), Plane::kNow).has_value();
-    workspace_.UndoTo(mark);
-    return fits;
+    return Fits(gang, LeastSizes(gang), Plane::kNow);
   }
 
   bool FitsAfterEnding(const GangRequest& gang) override {
@@ -254,6 +250,53 @@ class TightRound final : public PlacingRound {
   absl::optional<std::vector<TaskRun>> Try(round::ShapeId id, Plane plane) {
     LoadFor(id);
     return round::GangPlacer(&workspace_, 0).Place(fleet_.shape(id), plane);
+  }
+
+  bool Fits(const GangRequest& gang, const std::vector<int>& sizes, Plane plane) {
+    const absl::optional<round::ShapeId> id = ShapeOf(gang, sizes);
+    if (!id.has_value()) return false;
+    const size_t mark = LoadFor(*id);
+    const bool fits = round::GangPlacer(&workspace_, 0).Place(fleet_.shape(*id), plane).has_value();
+    workspace_.UndoTo(mark);
+    return fits;
+  }
+
+  // How many Tasks of each group fit and may be; empty if the least does not fit. Groups grow in
+  // their order, each by bisection: more of one class under one level fit only if fewer do.
+  std::vector<int> SizesFor(const GangRequest& gang, Plane plane, MayHaveMore may_have) {
+    std::vector<int> sizes = LeastSizes(gang);
+    const auto may_be = [&](const std::vector<int>& tried) {
+      Amounts more;
+      for (size_t g = 0; g < tried.size(); ++g) {
+        more.Add(gang.groups[g].each, tried[g] - gang.groups[g].replicas);
+      }
+      return may_have(more) && Fits(gang, tried, plane);
+    };
+    std::vector<int> most = sizes;
+    for (size_t g = 0; g < most.size(); ++g) most[g] += gang.groups[g].more;
+    // Where it is not elastic the attempt to place it answers.
+    if (most == sizes || may_be(most)) return most;
+    if (!Fits(gang, sizes, plane)) return {};
+    for (size_t g = 0; g < sizes.size(); ++g) {
+      int low = sizes[g];
+      int high = most[g];
+      while (low < high) {
+        sizes[g] = low + (high - low + 1) / 2;
+        if (may_be(sizes)) {
+          low = sizes[g];
+        } else {
+          high = sizes[g] - 1;
+        }
+      }
+      sizes[g] = low;
+    }
+    return sizes;
+  }
+
+  static std::vector<int> LeastSizes(const GangRequest& gang) {
+    std::vector<int> sizes;
+    for (const GangRequest::Group& group : gang.groups) sizes.push_back(group.replicas);
+    return sizes;
   }
 
   absl::optional<std::vector<TaskRun>> PlaceAfterEnding(round::ShapeId id) {
@@ -396,6 +439,11 @@ class TightRound final : public PlacingRound {
 
   // absl::nullopt if it asks for what no Node has.
   absl::optional<round::ShapeId> ShapeOf(const GangRequest& gang) {
+    return ShapeOf(gang, LeastSizes(gang));
+  }
+
+  // With so many Tasks of each group.
+  absl::optional<round::ShapeId> ShapeOf(const GangRequest& gang, const std::vector<int>& sizes) {
     round::Constraints constraints;
     constraints.tolerations = {{kSubmitterTaint, false, gang.submitter}};
     if (!gang.clusters.empty()) {
@@ -410,7 +458,8 @@ class TightRound final : public PlacingRound {
     GangShape shape;
     shape.groups.emplace_back();
     SetLevels(gang.topology, Level::kNvlinkDomain, &shape.groups[0]);
-    for (const GangRequest::Group& group : gang.groups) {
+    for (size_t g = 0; g < gang.groups.size(); ++g) {
+      const GangRequest::Group& group = gang.groups[g];
       for (const auto& [name, count] : group.each.accelerators) {
         if (fleet_.dimensions().Find(name) < 0) return absl::nullopt;
       }
@@ -418,7 +467,7 @@ class TightRound final : public PlacingRound {
       leaf.parent = 0;
       SetLevels(group.topology, absl::nullopt, &leaf);
       leaf.task_class = fleet_.InternClass(constraints, RequestOf(group.each));
-      leaf.min = leaf.max = group.replicas;
+      leaf.min = leaf.max = sizes[g];
       shape.groups.push_back(leaf);
     }
     // One group is the root itself, which then may be spread domain by domain.

@@ -35,17 +35,19 @@ GangRequest Gang(std::vector<GangRequest::Group> groups) {
   return request;
 }
 
-absl::optional<GangPlacement> Place(const GangRequest& gang,
-                                    const std::vector<NodeCapacity>& nodes) {
-  return TightPlacer().Begin(nodes)->Place(gang);
+absl::optional<std::vector<int>> Place(const GangRequest& gang,
+                                       const std::vector<NodeCapacity>& nodes) {
+  auto placement = TightPlacer().Begin(nodes)->Place(gang);
+  if (!placement.has_value()) return absl::nullopt;
+  return std::move(placement->nodes);
 }
 
 TEST(TightPlacerTest, FillsANodeBeforeTheNextAndTakesTheTightestThatHoldsAll) {
   const auto nodes =
       std::vector<NodeCapacity>{Node("c", "a", 3000), Node("c", "b", 8000), Node("c", "d", 4000)};
-  EXPECT_EQ(Place(Gang({{4, {1000, 1, {}}}}), nodes), (GangPlacement{2, 2, 2, 2}));
+  EXPECT_EQ(Place(Gang({{4, {1000, 1, {}}}}), nodes), (std::vector<int>{2, 2, 2, 2}));
   EXPECT_EQ(Place(Gang({{10, {1000, 1, {}}}}), nodes),
-            (GangPlacement{1, 1, 1, 1, 1, 1, 1, 1, 0, 0}));
+            (std::vector<int>{1, 1, 1, 1, 1, 1, 1, 1, 0, 0}));
 }
 
 TEST(TightPlacerTest, KeepsAGangInOneCluster) {
@@ -53,21 +55,22 @@ TEST(TightPlacerTest, KeepsAGangInOneCluster) {
   EXPECT_FALSE(Place(Gang({{2, {1000, 1, {}}}}), nodes).has_value());
   GangRequest one = Gang({{1, {1000, 1, {}}}});
   one.clusters = {"d"};
-  EXPECT_EQ(Place(one, nodes), (GangPlacement{1}));
+  EXPECT_EQ(Place(one, nodes), (std::vector<int>{1}));
 }
 
 TEST(TightPlacerTest, CountsNamedAccelerators) {
   const auto nodes = std::vector<NodeCapacity>{Node("c", "a", 9000, {{"nvidia.com/a100", 8}}),
                                                Node("c", "b", 9000, {{"nvidia.com/h100", 2}})};
   const GangRequest::Group group{2, {1000, 1, {{"nvidia.com/h100", 1}}}};
-  EXPECT_EQ(Place(Gang({group}), nodes), (GangPlacement{1, 1}));
+  EXPECT_EQ(Place(Gang({group}), nodes), (std::vector<int>{1, 1}));
   EXPECT_FALSE(Place(Gang({{3, group.each}}), nodes).has_value());
 }
 
 TEST(TightPlacerTest, PutsLargeTasksFirstWhereRankOrderDoesNotFit) {
   const auto nodes = std::vector<NodeCapacity>{Node("c", "a", 3000), Node("c", "b", 2000)};
   // In rank order both small ones would go to b, and nothing would be left for one large.
-  EXPECT_EQ(Place(Gang({{2, {1000, 1, {}}}, {1, {3000, 1, {}}}}), nodes), (GangPlacement{1, 1, 0}));
+  EXPECT_EQ(Place(Gang({{2, {1000, 1, {}}}, {1, {3000, 1, {}}}}), nodes),
+            (std::vector<int>{1, 1, 0}));
   EXPECT_TRUE(
       Place(Gang({{1, {1000, 1, {}}}, {1, {2000, 1, {}}}, {1, {2000, 1, {}}}}), nodes).has_value());
 }
@@ -107,8 +110,8 @@ TEST(TightPlacerTest, KeepsAGangInOneRackWhereOneHoldsIt) {
     nodes.push_back(Node("c", name, name[0] < 'd' ? 2000 : 3000));
     nodes.back().topology.rack = name[0] < 'd' ? "r1" : "r2";
   }
-  EXPECT_EQ(Place(Gang({{4, {1000, 1, {}}}}), nodes), (GangPlacement{0, 0, 1, 1}));
-  EXPECT_EQ(Place(Gang({{3, {2000, 1, {}}}}), nodes), (GangPlacement{0, 1, 2}));
+  EXPECT_EQ(Place(Gang({{4, {1000, 1, {}}}}), nodes), (std::vector<int>{0, 0, 1, 1}));
+  EXPECT_EQ(Place(Gang({{3, {2000, 1, {}}}}), nodes), (std::vector<int>{0, 1, 2}));
 }
 
 // Anybody may end for anybody.
@@ -176,13 +179,13 @@ TEST(TightPlacerTest, RequiredTopologyIsKeptOrNothingIsPlaced) {
   nodes.push_back(Node("c", "f", 9000));
   GangRequest gang = Gang({{4, {1000, 1, {}}}});
   gang.topology.set_required(Topology::LEVEL_RACK);
-  EXPECT_EQ(Place(gang, nodes), (GangPlacement{0, 0, 1, 1}));
+  EXPECT_EQ(Place(gang, nodes), (std::vector<int>{0, 0, 1, 1}));
   gang.groups[0].replicas = 5;
   EXPECT_FALSE(Place(gang, nodes).has_value()) << "f is in no rack";
   gang.topology.clear_required();
   EXPECT_TRUE(Place(gang, nodes).has_value());
   gang.groups[0].topology.set_required(Topology::LEVEL_NODE);
-  EXPECT_EQ(Place(gang, nodes), (GangPlacement{4, 4, 4, 4, 4}));
+  EXPECT_EQ(Place(gang, nodes), (std::vector<int>{4, 4, 4, 4, 4}));
   EXPECT_NE(gang.Shape(), Gang({{5, {1000, 1, {}}}}).Shape());
 }
 
@@ -245,7 +248,7 @@ TEST(TightPlacerTest, GroupsLieEachInADomainWithinTheGangs) {
   for (GangRequest::Group& group : gang.groups) {
     group.topology.set_required(Topology::LEVEL_NVLINK_DOMAIN);
   }
-  EXPECT_EQ(Place(gang, nodes), (GangPlacement{4, 5, 6, 7}));
+  EXPECT_EQ(Place(gang, nodes), (std::vector<int>{4, 5, 6, 7}));
   // Not both where one of the domains has room for half.
   nodes[7].free.cpu_millis = 500;
   EXPECT_FALSE(Place(gang, nodes).has_value());
@@ -276,6 +279,31 @@ TEST(TightPlacerTest, VictimsAndReservationsKeepToAGroupsLevel) {
   EXPECT_EQ(estimate->wait, absl::Minutes(2)) << "one Node in each rack is free after a minute";
 }
 
+TEST(TightPlacerTest, GroupsGetWhatFitsAndIsAllowedInTheirOrder) {
+  const std::vector<NodeCapacity> nodes = {Node("c", "a", 4000), Node("c", "b", 4000)};
+  const GangRequest gang =
+      Gang({{1, {1000, 1, {}}, {}, 9}, {1, {2000, 1, {}}, {}, 3}, {1, {1000, 1, {}}}});
+  const auto all = TightPlacer().Begin(nodes)->Place(gang);
+  ASSERT_TRUE(all.has_value());
+  EXPECT_EQ(all->sizes, (std::vector<int>{5, 1, 1}));
+  EXPECT_EQ(all->nodes.size(), 7u);
+  // Two of the first group at most.
+  const auto few = TightPlacer().Begin(nodes)->Place(
+      gang, [](const Amounts& more) { return more.cpu_millis <= 3000; });
+  ASSERT_TRUE(few.has_value());
+  EXPECT_EQ(few->sizes, (std::vector<int>{4, 1, 1}));
+  EXPECT_NE(gang.Shape(),
+            Gang({{1, {1000, 1, {}}}, {1, {2000, 1, {}}}, {1, {1000, 1, {}}}}).Shape());
+  // What is left is left to others.
+  auto round = TightPlacer().Begin(nodes);
+  ASSERT_TRUE(
+      round->Place(gang, [](const Amounts& more) { return more == Amounts(); }).has_value());
+  const auto next = round->Place(Gang({{1, {1000, 1, {}}, {}, 9}}));
+  ASSERT_TRUE(next.has_value());
+  EXPECT_EQ(next->sizes, (std::vector<int>{4}));
+  EXPECT_FALSE(round->Place(Gang({{1, {1000, 1, {}}, {}, 9}})).has_value());
+}
+
 // For gangs of one group it is exact: it fits if and only if the Nodes' counts add up.
 TEST(TightPlacerTest, IsExactForOneGroupAndNeverOverCommits) {
   Random random(7);
@@ -285,18 +313,23 @@ TEST(TightPlacerTest, IsExactForOneGroupAndNeverOverCommits) {
       nodes.push_back(
           Node(random.OneIn(2) ? "c" : "d", absl::StrCat("n", i), random.Between(0, 8000)));
     }
-    const GangRequest::Group group{static_cast<int>(random.Between(1, 12)),
-                                   {random.Between(1, 3000), 1, {}}};
+    GangRequest::Group group{static_cast<int>(random.Between(1, 12)),
+                             {random.Between(1, 3000), 1, {}}};
+    if (random.OneIn(2)) group.more = static_cast<int>(random.Between(1, 12));
     std::map<std::string, int64_t> fits;
     for (const NodeCapacity& node : nodes) {
-      fits[node.id.cluster] += node.free.Fits(group.each, group.replicas);
+      fits[node.id.cluster] += node.free.Fits(group.each, group.replicas + group.more);
     }
+    int64_t most = 0;
     bool expected = false;
-    for (const auto& [cluster, count] : fits) expected = expected || count >= group.replicas;
+    for (const auto& [cluster, count] : fits) {
+      expected = expected || count >= group.replicas;
+      most = std::max(most, std::min<int64_t>(count, group.replicas + group.more));
+    }
     const auto placement = Place(Gang({group}), nodes);
     ASSERT_EQ(placement.has_value(), expected) << "round " << round;
     if (!placement) continue;
-    ASSERT_EQ(placement->size(), static_cast<size_t>(group.replicas));
+    ASSERT_EQ(placement->size(), static_cast<size_t>(most)) << "round " << round;
     std::map<int, int64_t> used;
     for (int node : *placement) {
       used[node] += group.each.cpu_millis;

@@ -65,9 +65,10 @@ void NodeUsage::Update(const std::string& uid, const JobEntry* job) {
   if (job != nullptr && job->live()) {
     const Gang& gang = *job->gang;
     int rank = 0;
-    for (const auto& group : job->spec.spec().task_groups()) {
-      const Amounts each = Amounts::From(group.resources());
-      for (int i = 0; i < group.replicas(); ++i, ++rank) {
+    for (int g = 0; g < job->spec.spec().task_groups_size(); ++g) {
+      const Amounts each = Amounts::From(job->spec.spec().task_groups(g).resources());
+      const int size = SizeOf(*job, g);
+      for (int i = 0; i < size; ++i, ++rank) {
         if (gang.ended(rank)) continue;
         Share& share = shares[gang.node(rank)];
         share.amounts.Add(each);

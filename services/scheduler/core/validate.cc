@@ -112,10 +112,6 @@ void CheckTopology(const Topology& topology, Topology::Level outer, const std::s
 }
 
 // What the API has and the scheduler does not carry out.
-void CheckNotYet(bool given, absl::string_view path, status::FieldErrors* errors) {
-  if (given) errors->Add(path, "is not carried out yet; leave it out");
-}
-
 void CheckArgv(absl::string_view path, const TaskGroup& group, bool bundle,
                status::FieldErrors* errors) {
   if (group.argv().empty()) {
@@ -184,8 +180,11 @@ void CheckGroups(const JobSpec& spec, absl::string_view path, status::FieldError
     }
     CheckRange(absl::StrCat(field, ".replicas"), group.replicas(), 1, kMaxTasks, errors);
     tasks += std::max(group.replicas(), 0);
-    CheckNotYet(group.min_replicas() != 0 && group.min_replicas() != group.replicas(),
-                absl::StrCat(field, ".min_replicas"), errors);
+    if (group.min_replicas() < 0 || group.min_replicas() > std::max(group.replicas(), 0)) {
+      errors->Add(absl::StrCat(field, ".min_replicas"),
+                  absl::StrCat("is ", group.min_replicas(), "; expected 1 to `replicas`, which is ",
+                               group.replicas(), ", or 0 for as many"));
+    }
     CheckTopology(group.topology(), spec.topology().required(), absl::StrCat(field, ".topology"),
                   errors);
     CheckArgv(absl::StrCat(field, ".argv"), group, !spec.bundle().empty(), errors);

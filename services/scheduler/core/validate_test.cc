@@ -160,8 +160,10 @@ TEST(ValidateTest, NamesEachWrongFieldByItsPath) {
       {"job.spec.task_groups[0].min_replicas",
        [](JobSpec* s) {
          s->mutable_task_groups(0)->set_replicas(4);
-         s->mutable_task_groups(0)->set_min_replicas(2);
+         s->mutable_task_groups(0)->set_min_replicas(5);
        }},
+      {"job.spec.task_groups[0].min_replicas",
+       [](JobSpec* s) { s->mutable_task_groups(0)->set_min_replicas(-1); }},
       {"job.spec.priority", [](JobSpec* s) { s->set_priority(-1001); }},
       {"job.spec.task_groups", [](JobSpec* s) { s->clear_task_groups(); }},
       {"job.spec.task_groups[0].name",

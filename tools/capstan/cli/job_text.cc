@@ -45,10 +45,35 @@ std::string TaskStateName(const TaskStatus& task) {
   return ShortEnum(TaskObservation::State_Name(task.state()), "STATE_");
 }
 
-int64_t TaskCount(const Job& job) {
-  int64_t count = 0;
-  for (const TaskGroup& group : job.spec().task_groups()) count += group.replicas();
-  return count;
+// `8`; of an elastic gang `6 of 4..8`, or `4..8` while it has no place.
+std::string SizeText(const Job& job, int64_t placed, int64_t least, int64_t most) {
+  if (least == most) return absl::StrCat(most);
+  const bool has_place = job.state() != Job::STATE_QUEUED && placed > 0;
+  return absl::StrCat(has_place ? absl::StrCat(placed, " of ") : "", least, "..", most);
+}
+
+int64_t LeastOf(const TaskGroup& group) {
+  return group.min_replicas() == 0 ? group.replicas() : group.min_replicas();
+}
+
+std::string TasksText(const Job& job) {
+  int64_t least = 0;
+  int64_t most = 0;
+  for (const TaskGroup& group : job.spec().task_groups()) {
+    least += LeastOf(group);
+    most += group.replicas();
+  }
+  const std::string tasks = SizeText(job, job.tasks_size(), least, most);
+  return job.has_array() ? absl::StrCat(job.array().size(), " x ", tasks) : tasks;
+}
+
+std::string GroupText(const Job& job, const TaskGroup& group) {
+  const int64_t placed =
+      std::count_if(job.tasks().begin(), job.tasks().end(),
+                    [&group](const TaskStatus& task) { return task.group() == group.name(); });
+  return absl::StrCat(group.name(), ": ", SizeText(job, placed, LeastOf(group), group.replicas()),
+                      " x ", DescribeResources(group.resources()), ", ",
+                      absl::StrJoin(group.argv(), " "));
 }
 
 std::string DataLine(const DataProgress& data) {
@@ -124,11 +149,7 @@ std::vector<Column<Job>> JobColumns(absl::Time now) {
       {"STATE", JobStateCell},
       {"REASON", [](const Job& job) { return job.reason(); }},
       {"QUEUE", [](const Job& job) { return LastSegment(job.spec().queue()); }},
-      {"TASKS",
-       [](const Job& job) {
-         return job.has_array() ? absl::StrCat(job.array().size(), " x ", TaskCount(job))
-                                : absl::StrCat(TaskCount(job));
-       }},
+      {"TASKS", TasksText},
       {"GEN", [](const Job& job) { return absl::StrCat(job.generation()); }},
       {"RESTARTS", [](const Job& job) { return absl::StrCat(job.counted_restarts()); }},
       {"AGE", [now](const Job& job) { return HumanAge(ToTime(job.create_time()), now); }},
@@ -202,10 +223,7 @@ std::string DescribeJob(const Job& job, absl::Time now, const Terminal& terminal
   }
   AddField(&out, "Bundle", job.spec().bundle());
   for (const TaskGroup& group : job.spec().task_groups()) {
-    AddField(
-        &out, "Group",
-        absl::StrCat(group.name(), ": ", group.replicas(), " x ",
-                     DescribeResources(group.resources()), ", ", absl::StrJoin(group.argv(), " ")));
+    AddField(&out, "Group", GroupText(job, group));
   }
   for (const auto& mount : job.spec().datasets()) {
     AddField(&out, "Dataset",

@@ -125,7 +125,6 @@ void QueueOrder::Unpark(int leaf) {
 void QueueOrder::Pass(int leaf, bool started, int64_t passed_until) {
   Merge& merge = merges_[leaf];
   if (started) {
-    usage_.Add(leaf, next_request());
     ++starts_;
     ++starts_below_[uppermost_[leaf]];
   }
@@ -224,7 +223,8 @@ void QueueOrder::Advance(int leaf) {
   }
 }
 
-void QueueOrder::Start() {
+void QueueOrder::Start(const Resources& uses) {
+  usage_.Add(next_leaf(), uses);
   Pass(next_leaf(), /*started=*/true, /*passed_until=*/-1);
   Settle();
 }

@@ -63,8 +63,9 @@ class QueueOrder {
   QueuedGang next_gang() const;
   const Resources& next_request() const { return requests_.Get(head(next_leaf()).kind->request); }
 
-  // The next gang starts: it counts as using what it needs.
-  void Start();
+  // The next gang starts: it counts as using what it needs, or what it is said to.
+  void Start() { Start(next_request()); }
+  void Start(const Resources& uses);
   // The next gang does not start in this round; the one behind it in its queue is tried later.
   void Skip();
   // As Skip, and so for every gang of its kind behind it in its queue, none of which is returned

@@ -1,0 +1,62 @@
+#include "tools/capstan/cli/job_text.h"
+
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "proto/capstan/scheduler/v1/job.pb.h"
+#include "tools/capstan/cli/terminal.h"
+
+namespace capstan::cli {
+namespace {
+
+using scheduler::v1::Job;
+
+// Workers, 4 to 8 of them, of which `placed` have a place, and a server.
+Job Elastic(Job::State state, int placed) {
+  Job job;
+  job.set_state(state);
+  auto& workers = *job.mutable_spec()->add_task_groups();
+  workers.set_name("worker");
+  workers.set_replicas(8);
+  workers.set_min_replicas(4);
+  auto& server = *job.mutable_spec()->add_task_groups();
+  server.set_name("server");
+  server.set_replicas(1);
+  for (int i = 0; i < placed; ++i) job.add_tasks()->set_group("worker");
+  if (placed > 0) job.add_tasks()->set_group("server");
+  return job;
+}
+
+std::string TasksOf(const Job& job) {
+  for (const auto& column : JobColumns(absl::UnixEpoch())) {
+    if (column.header == "TASKS") return column.cell(job).text;
+  }
+  return "";
+}
+
+TEST(JobTextTest, ShowsOfElasticJobsHowManyTasksAreThereAndMayBe) {
+  EXPECT_EQ(TasksOf(Elastic(Job::STATE_RUNNING, 6)), "7 of 5..9");
+  EXPECT_EQ(TasksOf(Elastic(Job::STATE_QUEUED, 0)), "5..9");
+  // Those of the generation before.
+  EXPECT_EQ(TasksOf(Elastic(Job::STATE_QUEUED, 6)), "5..9");
+  const std::string text =
+      DescribeJob(Elastic(Job::STATE_RUNNING, 6), absl::UnixEpoch(), Terminal());
+  EXPECT_TRUE(absl::StrContains(text, "worker: 6 of 4..8 x ")) << text;
+  EXPECT_TRUE(absl::StrContains(text, "server: 1 x ")) << text;
+}
+
+TEST(JobTextTest, ShowsOfOtherJobsHowManyTasksTheyHave) {
+  Job job = Elastic(Job::STATE_RUNNING, 8);
+  job.mutable_spec()->mutable_task_groups(0)->clear_min_replicas();
+  EXPECT_EQ(TasksOf(job), "9");
+  job.mutable_array()->set_size(3);
+  EXPECT_EQ(TasksOf(job), "3 x 9");
+  job = Elastic(Job::STATE_QUEUED, 0);
+  job.mutable_array()->set_size(3);
+  EXPECT_EQ(TasksOf(job), "3 x 5..9");
+}
+
+}  // namespace
+}  // namespace capstan::cli

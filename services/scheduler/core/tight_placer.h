@@ -14,9 +14,10 @@ namespace capstan::scheduler {
 // gang's; ranks fill a Node before the next one is opened, and the next one is the tightest
 // that takes all that is left of the group, else the roomiest. Exact for gangs of one group; of
 // several groups, those are tried in rank order and with the largest Tasks first, and a gang that
-// only fits in a cleverer way is not found. Of an elastic gang each group, in order, gets as many Tasks
-// as a bisection finds to fit beside the least of the groups behind it: of one group, no more would. Beyond 30 kinds of accelerator in the fleet the rest,
-// in order of names, counts as not there.
+// only fits in a cleverer way is not found. Of an elastic gang each group, in order, gets as many
+// Tasks as a bisection finds to fit beside the least of the groups behind it: of one group, no more
+// would. Beyond 30 kinds of accelerator in the fleet the rest, in order of names, counts as not
+// there.
 //
 // A gang with a place on a Node that has less than nothing free is no victim, and is not counted on
 // to go: Nodes that shrank are settled by what ends there.

@@ -37,6 +37,9 @@ std::string StopSentence(capstan::type::v1::Stop::Reason reason) {
       return "A Job of higher standing needs the room.";
     case capstan::type::v1::Stop::REASON_TIME_LIMIT:
       return "The Job has run for its time limit.";
+    case capstan::type::v1::Stop::REASON_SHRUNK:
+      return "A Job of higher standing needs a part of the room; the Job starts again with fewer "
+             "Tasks.";
     default:
       return "The Task was stopped.";
   }

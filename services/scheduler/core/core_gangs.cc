@@ -131,6 +131,11 @@ void SchedulerCore::StopGang(JobEntry* job, Stop::Reason reason) {
       SetState(job, Job::STATE_STOPPING, "PREEMPTED",
                "a Job of higher standing needs its room; its Tasks are being ended");
       break;
+    case Stop::REASON_SHRUNK:
+      SetState(job, Job::STATE_STOPPING, "SHRUNK",
+               "a Job of higher standing needs a part of its room; it starts again with fewer "
+               "Tasks");
+      break;
     case Stop::REASON_DRAINED:
       SetState(job, Job::STATE_STOPPING, "QUEUE_DRAINED",
                "its Queue is being drained; its Tasks are being ended");
@@ -189,7 +194,7 @@ void SchedulerCore::EndGeneration(JobEntry* job, bool success) {
   }
   const Stop::Reason stopped = job->gang->head.stop_reason();
   // What was stopped may have been done before it heard of it.
-  const bool interrupted = stopped == Stop::REASON_PREEMPTED ||
+  const bool interrupted = stopped == Stop::REASON_PREEMPTED || stopped == Stop::REASON_SHRUNK ||
                            stopped == Stop::REASON_TIME_LIMIT || stopped == Stop::REASON_DRAINED;
   if (success || (interrupted && Succeeded(*job->gang))) {
     Finish(job, Job::STATE_SUCCEEDED, "SUCCEEDED", "every Task exited 0");
@@ -202,7 +207,7 @@ void SchedulerCore::EndGeneration(JobEntry* job, bool success) {
     Await(*job);
     return;
   }
-  if (stopped == Stop::REASON_DRAINED) {
+  if (stopped == Stop::REASON_SHRUNK || stopped == Stop::REASON_DRAINED) {
     Enqueue(job);
     return;
   }

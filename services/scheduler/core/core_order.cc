@@ -1,11 +1,14 @@
 // Who is tried in a round, in what order, and for whom others end.
 #include <algorithm>
+#include <map>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/core_round.h"
@@ -212,20 +215,44 @@ bool SchedulerCore::TryMakeRoom(const QueueOrder& order, JobEntry* job, const Ga
     work->vain.insert(kind);
     return false;
   }
-  SetState(job, Job::STATE_QUEUED, "MAKING_ROOM",
-           absl::StrCat(victims.size(), victims.size() == 1 ? " Job is" : " Jobs are",
-                        " being ended to make room for it"));
-  decisions_.push_back(job->uid());
+  EndFor(job, victims, work);
+  return true;
+}
+
+void SchedulerCore::EndFor(JobEntry* job, const std::vector<int>& victims, RoundWork* work) {
+  // By the position of the gang: whether it only gives up what it has beyond its least.
+  std::map<int, bool> gangs;
   for (int at : victims) {
+    const bool is_spare = work->held[at].is_spare;
+    gangs.emplace(is_spare ? at - 1 : at, is_spare);
+  }
+  const auto shrinking =
+      std::count_if(gangs.begin(), gangs.end(), [](const auto& gang) { return gang.second; });
+  const auto ending = static_cast<ptrdiff_t>(gangs.size()) - shrinking;
+  std::vector<std::string> words;
+  const auto say = [&words](ptrdiff_t count, absl::string_view what) {
+    if (count == 0) return;
+    words.push_back(absl::StrCat(count, count == 1 ? " Job is " : " Jobs are ", what));
+  };
+  say(ending, "being ended");
+  say(shrinking, "giving up Tasks");
+  SetState(job, Job::STATE_QUEUED, "MAKING_ROOM",
+           absl::StrCat(absl::StrJoin(words, " and "), " to make room for it"));
+  decisions_.push_back(job->uid());
+  for (const auto& [at, shrinks] : gangs) {
     JobEntry* victim = FindJob(work->held[at].uid);
-    work->ended.push_back(work->victims[at]);
+    const int spare = work->victims[at].spare;
+    if (spare >= 0) work->ended.push_back(work->victims[spare]);
+    if (!shrinks) work->ended.push_back(work->victims[at]);
+    // Neither is asked again in this round.
     work->victims[at].leaf = -1;
+    if (spare >= 0) work->victims[spare].leaf = -1;
     rec::JobStateRecord::Victim& record = *job->state.add_making_room();
     record.set_job_uid(victim->uid());
     record.set_generation(victim->gang->head.generation());
-    StopGang(victim, Stop::REASON_PREEMPTED);
+    record.set_shrinks(shrinks);
+    StopGang(victim, shrinks ? Stop::REASON_SHRUNK : Stop::REASON_PREEMPTED);
   }
-  return true;
 }
 
 void SchedulerCore::ResumeMakingRoom() {
@@ -237,7 +264,7 @@ void SchedulerCore::ResumeMakingRoom() {
           victim->gang->head.phase() == GangHeadRecord::PHASE_STOPPING) {
         continue;
       }
-      StopGang(victim, Stop::REASON_PREEMPTED);
+      StopGang(victim, record.shrinks() ? Stop::REASON_SHRUNK : Stop::REASON_PREEMPTED);
     }
   }
 }

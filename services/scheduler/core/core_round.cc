@@ -99,9 +99,64 @@ std::vector<HeldGang> SchedulerCore::HeldGangs(const RoundWork& work) const {
     }
     gang.unsaved =
         spec.has_checkpoint_period() ? std::min(ran, ToDuration(spec.checkpoint_period())) : ran;
-    all.push_back(std::move(gang));
+    SplitHeld(job, std::move(gang), work, &all);
   }
   return all;
+}
+
+void SchedulerCore::SplitHeld(const JobEntry& job, HeldGang gang, const RoundWork& work,
+                              std::vector<HeldGang>* all) {
+  const bool shrinking = IsShrinking(job);
+  const int tasks = static_cast<int>(job.gang->tasks.size());
+  if ((gang.ending && !shrinking) || tasks == MinTaskCount(job.spec.spec())) {
+    all->push_back(std::move(gang));
+    return;
+  }
+  std::map<int, Amounts> spares;
+  for (int rank = 0; rank < tasks; ++rank) {
+    if (job.gang->ended(rank) || !IsSpare(job, rank)) continue;
+    const int at = work.PositionOf(job.gang->node(rank));
+    const int group = GroupOf(job, rank).first;
+    if (at >= 0) {
+      spares[at].Add(Amounts::From(job.spec.spec().task_groups(group).resources()));
+    }
+  }
+  HeldGang spare = gang;
+  spare.is_spare = true;
+  spare.shares.assign(spares.begin(), spares.end());
+  std::vector<std::pair<int, Amounts>> shares = std::exchange(gang.shares, {});
+  for (auto& [at, amounts] : shares) {
+    const auto less = spares.find(at);
+    if (less != spares.end()) amounts.Subtract(less->second);
+    if (amounts != Amounts()) gang.shares.emplace_back(at, std::move(amounts));
+  }
+  if (shrinking) {
+    // It comes back.
+    gang.ending = false;
+    gang.preemptible = false;
+    gang.left = job.spec.spec().has_time_limit() ? LongestRun(job.spec.spec()) : kAssumedRun;
+    gang.left += kPrepareAllowance;
+    gang.left_is_assumed = !job.spec.spec().has_time_limit();
+  }
+  all->push_back(std::move(gang));
+  if (!spare.shares.empty()) all->push_back(std::move(spare));
+}
+
+void SchedulerCore::SplitVictims(RoundWork* work) const {
+  for (size_t i = 1; i < work->held.size(); ++i) {
+    if (!work->held[i].is_spare) continue;
+    QueueVictims::Gang& spare = work->victims[i];
+    if (work->held[i].ending) {
+      // It counts as using nothing any more.
+      spare.leaf = -1;
+      continue;
+    }
+    std::vector<Amounts> amounts;
+    for (const auto& [at, share] : work->held[i].shares) amounts.push_back(share);
+    spare.amounts = queue_book_.Sum(amounts);
+    work->victims[i - 1].amounts -= spare.amounts;
+    work->victims[i - 1].spare = static_cast<int>(i);
+  }
 }
 
 std::map<std::string, std::map<int, Amounts>> SchedulerCore::KeepForReturning(
@@ -109,7 +164,8 @@ std::map<std::string, std::map<int, Amounts>> SchedulerCore::KeepForReturning(
   std::map<std::string, std::map<int, Amounts>> all;
   for (const std::string& uid : live_) {
     const JobEntry& job = *model_.FindJob(uid);
-    if (!ReturnsAtOnce(job)) continue;
+    const bool shrinking = IsShrinking(job);
+    if (!shrinking && !ReturnsAtOnce(job)) continue;
     const auto shares = usage_.SharesOf(uid);
     const bool any_silent = std::any_of(shares.begin(), shares.end(), [work](const auto& share) {
       const int at = work->PositionOf(share.first);
@@ -119,7 +175,7 @@ std::map<std::string, std::map<int, Amounts>> SchedulerCore::KeepForReturning(
     if (any_silent) continue;
     for (int rank = 0; rank < static_cast<int>(job.gang->tasks.size()); ++rank) {
       const int at = job.gang->ended(rank) ? work->PositionOf(job.gang->node(rank)) : -1;
-      if (at < 0) continue;
+      if (at < 0 || (shrinking && IsSpare(job, rank))) continue;
       const int group = GroupOf(job, rank).first;
       const Amounts each = Amounts::From(job.spec.spec().task_groups(group).resources());
       // One that had done its work long before: others may be there by now.
@@ -196,6 +252,7 @@ void SchedulerCore::BeginRound(RoundWork* work) {
   std::vector<std::pair<std::string, int32_t>> held;
   for (const HeldGang& gang : work->held) held.emplace_back(gang.uid, gang.priority);
   work->victims = queue_book_.GangsOf(held);
+  SplitVictims(work);
   work->placing = placer_->Begin(work->nodes, work->held);
   ReviseHopeless(*work);
 }

@@ -105,6 +105,17 @@ bool IsMakingWay(const Gang& gang) {
          gang.head.stop_reason() == Stop::REASON_PREEMPTED;
 }
 
+bool IsShrinking(const JobEntry& job) {
+  return job.live() && !job.state.cancel_requested() &&
+         job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING &&
+         job.gang->head.stop_reason() == Stop::REASON_SHRUNK;
+}
+
+bool IsSpare(const JobEntry& job, int rank) {
+  const auto [group, index] = GroupOf(job, rank);
+  return index >= MinReplicas(job.spec.spec().task_groups(group));
+}
+
 GangMove NextMove(const Gang& gang) {
   if (!gang.live()) return GangMove::kNone;
   bool all_ended = true;

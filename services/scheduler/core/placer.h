@@ -65,6 +65,9 @@ struct HeldGang {
   bool left_is_assumed = false;
   // Of its work, what ends with it.
   absl::Duration unsaved;
+  // What the gang before this one has beyond its least: it may end without the rest of it. Where
+  // either is enough, this one ends.
+  bool is_spare = false;
 };
 
 // A gang to be placed.

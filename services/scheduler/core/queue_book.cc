@@ -46,6 +46,7 @@ Amounts LiveAmounts(const JobEntry& job) {
   Amounts amounts;
   if (job.state.making_room_size() > 0) return LeastOf(job);
   if (!job.live() || IsMakingWay(*job.gang)) return amounts;
+  if (IsShrinking(job)) return LeastOf(job);
   const bool returns = ReturnsAtOnce(job);
   int rank = 0;
   for (int g = 0; g < job.spec.spec().task_groups_size(); ++g) {

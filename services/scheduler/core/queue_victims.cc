@@ -1,5 +1,7 @@
 #include "services/scheduler/core/queue_victims.h"
 
+#include <set>
+
 #include "absl/types/optional.h"
 #include "services/scheduler/core/quota/admission.h"
 #include "services/scheduler/core/quota/queue_tree.h"
@@ -37,14 +39,24 @@ bool QueueVictims::MayEvict(const Reclaim& reclaim, const Gang& claimant, const 
   return !reclaim.Check(victim.leaf, victim.amounts).has_value();
 }
 
-bool QueueVictims::MayEvict(int held) const { return MayEvict(reclaim_, claimant_, held_[held]); }
+QueueVictims::Gang QueueVictims::Whole(int held) const {
+  Gang whole = held_[held];
+  if (whole.spare >= 0) whole.amounts += held_[whole.spare].amounts;
+  return whole;
+}
+
+bool QueueVictims::MayEvict(int held) const { return MayEvict(reclaim_, claimant_, Whole(held)); }
 
 std::vector<int> QueueVictims::Together(const std::vector<int>& held) const {
   Reclaim reclaim = reclaim_;
   std::vector<int> allowed;
+  std::set<int> spares;
   for (int one : held) {
-    if (!MayEvict(reclaim, claimant_, held_[one])) continue;
-    reclaim.Take(held_[one].leaf, held_[one].amounts);
+    const bool spare_goes = spares.count(held_[one].spare) > 0;
+    const Gang gang = spare_goes ? held_[one] : Whole(one);
+    if (!MayEvict(reclaim, claimant_, gang)) continue;
+    reclaim.Take(gang.leaf, gang.amounts);
+    spares.insert(one);
     allowed.push_back(one);
   }
   return allowed;

@@ -21,6 +21,9 @@ class QueueVictims final : public VictimRules {
     int leaf = -1;
     int32_t priority = 0;
     Resources amounts;
+    // Position of the part of the gang that may also end by itself; -1 if there is none. It ends
+    // whenever this one does, and is not counted in its `amounts`.
+    int spare = -1;
   };
 
   // `usage` is before anyone ends. `free` is what Nodes have left, all together: a resource of
@@ -39,6 +42,8 @@ class QueueVictims final : public VictimRules {
  private:
   static uint32_t Contested(const TreeUsage& usage, const Resources& free, const Gang& claimant);
   static bool MayEvict(const Reclaim& reclaim, const Gang& claimant, const Gang& victim);
+  // With the part that ends with it.
+  Gang Whole(int held) const;
 
   const Resources capacity_;
   const Gang claimant_;

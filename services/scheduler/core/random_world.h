@@ -56,6 +56,13 @@ class RandomWorld {
   int beyond_least() const { return beyond_least_; }
   int short_of_most() const { return short_of_most_; }
   int resized() const { return resized_; }
+  // Times that a gang gave up Tasks for another.
+  int shrunk() const {
+    const auto& events = harness_.events();
+    return static_cast<int>(std::count_if(events.begin(), events.end(), [](const auto& event) {
+      return event.reason() == "SHRUNK" && !event.has_task();
+    }));
+  }
   int preemptions() const {
     int preemptions = 0;
     for (const auto& [uid, job] : harness_.jobs()) preemptions += job.state.preemptions();

@@ -242,6 +242,11 @@ class SchedulerCore {
   std::map<std::string, std::map<int, Amounts>> KeepForReturning(RoundWork* work) const;
   // Every gang that holds a place.
   std::vector<HeldGang> HeldGangs(const RoundWork& work) const;
+  // Adds the gang; of one that has more than its least, what that is behind it.
+  static void SplitHeld(const JobEntry& job, HeldGang gang, const RoundWork& work,
+                        std::vector<HeldGang>* all);
+  // Tells the queues' part of what was split so.
+  void SplitVictims(RoundWork* work) const;
   // Places those that others were ended for, or goes on keeping their places.
   void PlaceMadeRoomFor(RoundWork* work);
   // Places the one that room is kept for, or goes on keeping it.
@@ -255,6 +260,8 @@ class SchedulerCore {
   bool MayAskForVictims(const QueueOrder& order, const RoundWork& work) const;
   bool TryMakeRoom(const QueueOrder& order, JobEntry* job, const GangRequest& request,
                    RoundWork* work);
+  // Stops those at these positions among the held for the Job, which is to say so.
+  void EndFor(JobEntry* job, const std::vector<int>& victims, RoundWork* work);
   void TryReserve(JobEntry* job, const GangRequest& request, RoundWork* work);
   // Drops what was learned of Shapes that no room can be kept for, if the fleet is another.
   void ReviseHopeless(const RoundWork& work);

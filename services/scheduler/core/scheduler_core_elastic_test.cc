@@ -18,6 +18,7 @@ using capstan::scheduler::v1::Job;
 using capstan::scheduler::v1::JobSpec;
 using capstan::scheduler::v1::Queue;
 using capstan::scheduler::v1::Topology;
+using capstan::type::v1::Stop;
 using capstan::type::v1::TaskEnd;
 
 // Two Nodes of four cores each.
@@ -178,6 +179,82 @@ TEST_F(SchedulerCoreElasticTest, OthersEndForItsLeastAlone) {
   ASSERT_EQ(StateOf("elastic"), Job::STATE_PREPARING);
   EXPECT_EQ(harness_.job("low").state.preemptions() + harness_.job("lower").state.preemptions(), 1);
   EXPECT_EQ(SizeNow("elastic"), 4) << "all that the victim left";
+}
+
+TEST_F(SchedulerCoreElasticTest, GivesUpTasksRatherThanEndingForAnother) {
+  RunJob("elastic", Elastic(2, 8));
+  ASSERT_EQ(SizeNow("elastic"), 8);
+  AdvanceHeard(absl::Minutes(10));
+  JobSpec spec = CoreHarness::Spec(3, 1000);
+  spec.set_priority(5);
+  Submit("high", spec);
+  EXPECT_EQ(StateOf("high"), Job::STATE_PREPARING);
+  // It does not wait, and has what the other leaves.
+  EXPECT_EQ(StateOf("elastic"), Job::STATE_PREPARING);
+  EXPECT_EQ(SizeNow("elastic"), 5);
+  EXPECT_EQ(harness_.job("elastic").gang->head.generation(), 2);
+  EXPECT_EQ(harness_.job("elastic").state.preemptions(), 0);
+  EXPECT_EQ(harness_.job("elastic").state.counted_restarts(), 0);
+  int shrunk = 0;
+  for (const auto& event : harness_.events()) {
+    if (event.reason() == "SHRUNK") ++shrunk;
+    if (event.reason() == "MAKING_ROOM") {
+      EXPECT_EQ(event.message(), "1 Job is giving up Tasks to make room for it");
+    }
+  }
+  EXPECT_GE(shrunk, 1);
+}
+
+TEST_F(SchedulerCoreElasticTest, EndsWholeWhereItsSpareTasksAreNotEnough) {
+  RunJob("elastic", Elastic(4, 8));
+  AdvanceHeard(absl::Minutes(10));
+  JobSpec spec = CoreHarness::Spec(6, 1000);
+  spec.set_priority(5);
+  Submit("high", spec);
+  EXPECT_EQ(StateOf("high"), Job::STATE_PREPARING);
+  EXPECT_EQ(StateOf("elastic"), Job::STATE_QUEUED);
+  EXPECT_EQ(harness_.job("elastic").state.preemptions(), 1);
+}
+
+TEST_F(SchedulerCoreElasticTest, ItsRoomIsKeptWhileItShrinks) {
+  RunJob("elastic", Elastic(3, 8));
+  AdvanceHeard(absl::Minutes(10));
+  // The stops come to nobody: a new leader goes on with the decision.
+  JobSpec high = CoreHarness::Spec(5, 1000);
+  high.set_priority(5);
+  harness_.CrashIn(harness_.SubmitEvent("high", high), 2);
+  ASSERT_EQ(ReasonOf("high"), "MAKING_ROOM");
+  ASSERT_TRUE(harness_.job("high").state.making_room(0).shrinks());
+  EXPECT_EQ(harness_.job("elastic").gang->head.stop_reason(), Stop::REASON_SHRUNK);
+  Submit("other", CoreHarness::Spec(1, 1000));
+  executor_.Disconnect();
+  executor_.Connect();
+  EXPECT_EQ(StateOf("high"), Job::STATE_PREPARING);
+  EXPECT_EQ(StateOf("elastic"), Job::STATE_PREPARING);
+  EXPECT_EQ(SizeNow("elastic"), 3);
+  EXPECT_EQ(StateOf("other"), Job::STATE_QUEUED);
+}
+
+TEST_F(SchedulerCoreElasticTest, GivesBackWhatIsGuaranteedToOthersAndNoMore) {
+  for (const char* id : {"guaranteed", "borrower"}) {
+    CreateQueue create;
+    create.call = harness_.next_call();
+    create.queue_id = create.uid = id;
+    auto& quota = *create.queue.add_quotas();
+    quota.set_resource("cpu");
+    quota.set_guarantee(4000);
+    executor_.Take(harness_.Apply(create));
+  }
+  JobSpec spec = Elastic(4, 8);
+  spec.set_queue("queues/borrower");
+  RunJob("elastic", spec);
+  AdvanceHeard(absl::Minutes(10));
+  JobSpec claim = CoreHarness::Spec(3, 1000);
+  claim.set_queue("queues/guaranteed");
+  Submit("claim", claim);
+  EXPECT_EQ(StateOf("claim"), Job::STATE_PREPARING);
+  EXPECT_EQ(SizeNow("elastic"), 5);
+  EXPECT_EQ(harness_.job("elastic").state.preemptions(), 0);
 }
 
 TEST_F(SchedulerCoreElasticTest, RecordsThatSayAnotherSizeAreRefused) {

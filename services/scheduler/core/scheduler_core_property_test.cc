@@ -22,6 +22,7 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   int beyond_least = 0;
   int short_of_most = 0;
   int resized = 0;
+  int shrunk = 0;
   for (uint64_t seed = 1; seed <= 16; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     RandomWorld world(seed);
@@ -36,6 +37,7 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
     beyond_least += world.beyond_least();
     short_of_most += world.short_of_most();
     resized += world.resized();
+    shrunk += world.shrunk();
     for (const auto& [fault, count] : world.faults()) faults[fault] += count;
     if (HasFailure()) return;
   }
@@ -50,6 +52,7 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   EXPECT_GT(beyond_least, 20);
   EXPECT_GT(short_of_most, 20);
   EXPECT_GT(resized, 10);
+  EXPECT_GT(shrunk, 5);
   EXPECT_GT(faults["crash"], 20);
   EXPECT_GT(faults["disconnect"], 20);
   EXPECT_GT(faults["silent node"], 20);

@@ -95,6 +95,9 @@ class TightRound final : public PlacingRound {
           gang.shares.begin(), gang.shares.end(),
           [&nodes](const auto& share) { return nodes[share.first].free.AnyBelowZero(); }));
     }
+    for (size_t i = 1; i < held.size(); ++i) {
+      if (held[i].is_spare) movable[i] = movable[i - 1] = movable[i] && movable[i - 1];
+    }
     std::vector<Amounts> allocatable;
     for (const NodeCapacity& node : nodes) allocatable.push_back(node.free);
     for (size_t i = 0; i < held.size(); ++i) {
@@ -107,6 +110,7 @@ class TightRound final : public PlacingRound {
     }
     for (size_t i = 0; i < held.size(); ++i) {
       held_.push_back(movable[i] ? AddHeld(held[i], i) : absl::nullopt);
+      if (held[i].is_spare) ShareLostWork(i);
     }
     for (size_t n = 0; n < nodes.size(); ++n) {
       fleet_.SetSchedulable(static_cast<round::NodeIndex>(n), nodes[n].eligible);
@@ -336,6 +340,16 @@ class TightRound final : public PlacingRound {
     departure.end = kNow + (departure.assumed ? kAssumedRun : left);
     departure.gang = gang;
     return departure;
+  }
+
+  // All of a gang's work ends with either part of it, and both together are as dear as one gang is.
+  void ShareLostWork(size_t spare) {
+    if (!held_[spare].has_value() || !held_[spare - 1].has_value()) return;
+    const auto snapshot = fleet_.Freeze();
+    const int64_t lost = round::LostWork(*snapshot, *held_[spare], kNow) +
+                         round::LostWork(*snapshot, *held_[spare - 1], kNow);
+    fleet_.SetLostWork(*held_[spare], lost / 2);
+    fleet_.SetLostWork(*held_[spare - 1], lost / 2 + 1);
   }
 
   // Groups of equal shares; absl::nullopt if it does not fit what the Nodes were said to have.

@@ -114,6 +114,8 @@ struct Gang {
   absl::Time started;
   // Work after this is lost with the gang; `started` if it has no checkpoint.
   absl::Time checkpointed;
+  // Of a running gang: what LostWork says of it, unless that is to be found from its runs.
+  absl::optional<int64_t> lost_work;
   // Of a gang that holds a place.
   std::shared_ptr<const std::vector<TaskRun>> runs;
 };
@@ -173,6 +175,7 @@ class Fleet {
   absl::Status StartNominated(GangIndex gang, absl::Time now);
   // Gives a running gang more tasks. FAILED_PRECONDITION as in Start.
   absl::Status Grow(GangIndex gang, const std::vector<TaskRun>& more);
+  void SetLostWork(GangIndex gang, int64_t lost) { gangs_.Mutable(gang).lost_work = lost; }
   void SetCheckpointed(GangIndex gang, absl::Time at) { gangs_.Mutable(gang).checkpointed = at; }
 
   const Gang& gang(GangIndex gang) const { return gangs_[gang]; }

@@ -366,6 +366,7 @@ int64_t LostWork(const Snapshot& snapshot, GangIndex gang, absl::Time now) {
   constexpr int64_t kMostWeight = 64'000;
   constexpr int64_t kMostSeconds = 10'000'000;
   const Gang& entry = snapshot.gangs[gang];
+  if (entry.lost_work.has_value()) return *entry.lost_work;
   const GangShape& shape = *snapshot.shapes[entry.shape];
   const int64_t lost = absl::ToInt64Seconds(now - std::max(entry.started, entry.checkpointed));
   const int64_t seconds = std::clamp<int64_t>(lost, 1, kMostSeconds);

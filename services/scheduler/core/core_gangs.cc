@@ -110,7 +110,7 @@ void SchedulerCore::StartGang(JobEntry* job) {
     protected_until_ = std::min(protected_until_, now_.boot + MinRuntime(*job));
   }
   SetState(job, Job::STATE_RUNNING, "STARTED",
-           absl::StrCat("runs as generation ", job->state.generation()));
+           absl::StrCat("runs as generation ", job->state.generation(), SizeInWords(*job)));
   resend_.insert(job->uid());
 }
 

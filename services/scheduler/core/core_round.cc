@@ -383,7 +383,7 @@ void SchedulerCore::Place(JobEntry* job, const std::vector<NodeCapacity>& nodes,
   job->state.clear_start_time();
   SetState(job, Job::STATE_PREPARING, "PLACED",
            absl::StrCat("placed on ", job->gang->head.cluster(), " as generation ",
-                        job->state.generation()));
+                        job->state.generation(), SizeInWords(*job)));
   *job->state.mutable_generation_time() = ToProto(now_.wall);
   if (IsTraced(*job)) effects_.push_back(TellSpan{PlaceSpan(*job, now_.wall), true});
   live_.insert(job->uid());

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/dependencies.h"
+#include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/retry.h"
 
@@ -497,7 +498,8 @@ ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
         used.insert(job.gang->node(static_cast<int>(rank)));
       }
       response.set_summary(absl::StrCat("runs as generation ", job.state.generation(), " on ",
-                                        used.size(), used.size() == 1 ? " node" : " nodes"));
+                                        used.size(), used.size() == 1 ? " node" : " nodes",
+                                        SizeInWords(job)));
       break;
     }
     default:

@@ -116,6 +116,13 @@ bool IsSpare(const JobEntry& job, int rank) {
   return index >= MinReplicas(job.spec.spec().task_groups(group));
 }
 
+std::string SizeInWords(const JobEntry& job) {
+  const capstan::scheduler::v1::JobSpec& spec = job.spec.spec();
+  if (!IsElastic(spec)) return "";
+  return absl::StrCat(" with ", job.gang->tasks.size(), " of ", MinTaskCount(spec), "..",
+                      MaxTaskCount(spec), " Tasks");
+}
+
 GangMove NextMove(const Gang& gang) {
   if (!gang.live()) return GangMove::kNone;
   bool all_ended = true;

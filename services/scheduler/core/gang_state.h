@@ -46,6 +46,8 @@ bool IsMakingWay(const Gang& gang);
 bool IsShrinking(const JobEntry& job);
 // Whether the Task of a live gang is one beyond the least of its TaskGroup.
 bool IsSpare(const JobEntry& job, int rank);
+// ` with 6 of 4..8 Tasks`, of the Job's generation; empty if it is not elastic.
+std::string SizeInWords(const JobEntry& job);
 GangMove NextMove(const Gang& gang);
 
 // Gives the Job its next generation, in PREPARE. `nodes` by rank, `sizes` by TaskGroup. The former

@@ -41,8 +41,8 @@ bool Succeeded(const capstan::type::v1::TaskEnd& end);
 bool Succeeded(const Gang& gang);
 // Told to end so that another Job can start.
 bool IsMakingWay(const Gang& gang);
-// Told to end so that another Job can start on what it has beyond its least: the rest of its room is
-// kept for it until all of it has ended.
+// Told to end so that another Job can start on what it has beyond its least: the rest of its room
+// is kept for it until all of it has ended.
 bool IsShrinking(const JobEntry& job);
 // Whether the Task of a live gang is one beyond the least of its TaskGroup.
 bool IsSpare(const JobEntry& job, int rank);

@@ -138,8 +138,8 @@ class PlacingRound {
 
   // All that the gang needs at least, or nothing; and of each group, in order, as many more as fit
   // and `may_have` lets it have, which must let it have less where it lets it have more.
-  // absl::nullopt if the least does not fit now, and then no gang of its Shape fits in this round any
-  // more; unless it IsBound, which holds of others of its Shape that are bound.
+  // absl::nullopt if the least does not fit now, and then no gang of its Shape fits in this round
+  // any more; unless it IsBound, which holds of others of its Shape that are bound.
   virtual absl::optional<GangPlacement> Place(const GangRequest& gang, MayHaveMore may_have) = 0;
   absl::optional<GangPlacement> Place(const GangRequest& gang) {
     return Place(gang, [](const Amounts&) { return true; });

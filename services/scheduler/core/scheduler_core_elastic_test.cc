@@ -16,7 +16,6 @@ namespace {
 
 using capstan::scheduler::v1::Job;
 using capstan::scheduler::v1::JobSpec;
-using capstan::scheduler::v1::Queue;
 using capstan::scheduler::v1::Topology;
 using capstan::type::v1::Stop;
 using capstan::type::v1::TaskEnd;

@@ -111,7 +111,6 @@ void CheckTopology(const Topology& topology, Topology::Level outer, const std::s
   check("preferred", topology.preferred(), narrower ? topology.required() : outer);
 }
 
-// What the API has and the scheduler does not carry out.
 void CheckArgv(absl::string_view path, const TaskGroup& group, bool bundle,
                status::FieldErrors* errors) {
   if (group.argv().empty()) {

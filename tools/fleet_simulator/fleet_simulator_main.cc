@@ -31,11 +31,14 @@ int Main(int argc, char** argv) {
   app.add_option("--load", options.generator.load_percent,
                  "GPU time asked for, in per cent of what there is")
       ->check(CLI::Range(1, 1000));
+  app.add_flag("--varied-checkpoints", options.generator.varied_checkpoints,
+               "Generated Jobs save every 10 min, 30 min, 1 h, 4 h or never, a fifth of them each");
   app.add_option("--trace", options.trace_file,
                  "CSV with Jobs instead of generated ones; columns in README.md");
-  app.add_option("--policies", options.policies,
-                 "Of all, no-backfill, no-reclaim, no-preemption; the others are compared to the "
-                 "first")
+  app.add_option(
+         "--policies", options.policies,
+         "Of all, no-backfill, no-reclaim, no-preemption, no-preemption-cost; the others are "
+         "compared to the first")
       ->delimiter(',');
   app.add_option("--plots", options.plots_folder, "Writes SVG plots into this folder");
   app.add_flag("--json", options.json, "A line of JSON for each figure instead of tables");

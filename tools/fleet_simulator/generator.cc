@@ -1,8 +1,10 @@
 #include "tools/fleet_simulator/generator.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "libs/random/random.h"
@@ -71,6 +73,15 @@ WorkloadJob DrawJob(Random& random, const GeneratorOptions& options) {
   return job;
 }
 
+// With numbers of its own, so that nothing else of the workload differs.
+void VaryCheckpoints(uint64_t seed, std::vector<WorkloadJob>* jobs) {
+  constexpr std::array<absl::Duration, 5> kPeriods = {absl::Minutes(10), absl::Minutes(30),
+                                                      absl::Hours(1), absl::Hours(4),
+                                                      absl::InfiniteDuration()};
+  Random random(~seed);
+  for (WorkloadJob& job : *jobs) job.checkpoint_period = kPeriods[random.Below(kPeriods.size())];
+}
+
 }  // namespace
 
 Workload Generate(const GeneratorOptions& options) {
@@ -96,6 +107,7 @@ Workload Generate(const GeneratorOptions& options) {
   std::stable_sort(
       workload.jobs.begin(), workload.jobs.end(),
       [](const WorkloadJob& a, const WorkloadJob& b) { return a.submitted < b.submitted; });
+  if (options.varied_checkpoints) VaryCheckpoints(options.seed, &workload.jobs);
   return workload;
 }
 

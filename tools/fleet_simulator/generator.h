@@ -24,6 +24,9 @@ struct GeneratorOptions {
   int undeclared_percent = 20;
   // Jobs of priority 10, that others of their queue make room for.
   int urgent_percent = 5;
+  // Jobs of any size save every 10 min, 30 min, 1 h, 4 h or never, a fifth of them each; else every
+  // 30 min, and of those on less than 8 GPUs half never. All else is the same with and without.
+  bool varied_checkpoints = false;
 };
 
 // Jobs as users of research fleets submit them: nearly half on one GPU, few on hundreds of them

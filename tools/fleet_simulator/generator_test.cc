@@ -1,5 +1,8 @@
 #include "tools/fleet_simulator/generator.h"
 
+#include <cstddef>
+#include <map>
+
 #include "gtest/gtest.h"
 
 namespace capstan::fleet_simulator {
@@ -24,6 +27,23 @@ TEST(GeneratorTest, TheSameSeedGivesTheSameWorkloadAndAnotherAnother) {
     EXPECT_EQ(a.jobs[j].gpus(), b.jobs[j].gpus());
   }
   EXPECT_TRUE(a.jobs.size() != c.jobs.size() || a.jobs[0].runtime != c.jobs[0].runtime);
+}
+
+TEST(GeneratorTest, CheckpointsThatVaryChangeNothingElse) {
+  GeneratorOptions options = Small(1);
+  const Workload alike = Generate(options);
+  options.varied_checkpoints = true;
+  const Workload varied = Generate(options);
+  ASSERT_EQ(alike.jobs.size(), varied.jobs.size());
+  std::map<absl::Duration, size_t> periods;
+  for (size_t j = 0; j < alike.jobs.size(); ++j) {
+    EXPECT_EQ(alike.jobs[j].submitted, varied.jobs[j].submitted);
+    EXPECT_EQ(alike.jobs[j].runtime, varied.jobs[j].runtime);
+    EXPECT_EQ(alike.jobs[j].declared, varied.jobs[j].declared);
+    ++periods[varied.jobs[j].checkpoint_period];
+  }
+  EXPECT_EQ(periods.size(), 5u);
+  for (const auto& [period, jobs] : periods) EXPECT_GT(jobs, varied.jobs.size() / 8) << period;
 }
 
 TEST(GeneratorTest, AsksForTheLoadInOrderOfTimeWithinBounds) {

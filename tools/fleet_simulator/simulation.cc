@@ -114,6 +114,7 @@ class Simulation {
     // Jobs of a workload are of one size.
     options.growth = false;
     options.preemption_limits.min_runtime = absl::Minutes(10);
+    options.preemption_limits.weigh_lost_work = policy.preemption_cost;
     return options;
   }
 
@@ -450,10 +451,11 @@ class Simulation {
 
 const std::vector<Policy>& Policies() {
   static const auto* const kPolicies = new std::vector<Policy>{
-      {"all", true, true, true},
-      {"no-backfill", false, true, true},
-      {"no-reclaim", true, true, false},
-      {"no-preemption", true, false, false},
+      {"all", true, true, true, true},
+      {"no-backfill", false, true, true, true},
+      {"no-reclaim", true, true, false, true},
+      {"no-preemption", true, false, false, true},
+      {"no-preemption-cost", true, true, true, false},
   };
   return *kPolicies;
 }

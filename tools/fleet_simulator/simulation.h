@@ -20,6 +20,8 @@ struct Policy {
   bool preemption = true;
   // Queues with guarantees take back what others borrowed.
   bool reclaim = true;
+  // Of victims those are chosen that lose least work since their last checkpoints.
+  bool preemption_cost = true;
 };
 
 // `all`, and one for each thing that can be off.

@@ -34,7 +34,7 @@ Outcome Simulated(const Workload& workload, const Policy& policy) {
 }
 
 Policy Only(bool backfill, bool preemption, bool reclaim) {
-  return {"test", backfill, preemption, reclaim};
+  return {"test", backfill, preemption, reclaim, true};
 }
 
 TEST(SimulationTest, JobsRunOneAfterAnotherWhereOnlyOneFits) {
@@ -84,6 +84,22 @@ TEST(SimulationTest, AnUrgentJobTakesThePlaceOfAnotherWhichLosesWhatNoCheckpoint
   EXPECT_LT(outcome.lost_gpu_hours, 8 * 15.0 / 60);
   EXPECT_LT(outcome.makespan, absl::Minutes(600 + 60 + 20));
   EXPECT_EQ(Simulated(workload, Only(true, false, true)).preemptions, 0);
+}
+
+// The one that came first is named where all are as dear.
+TEST(SimulationTest, WithPreemptionCostItIsTheOneThatSavedLastWhoGoes) {
+  Workload workload = Empty(2);
+  workload.jobs = {Job(0, 1, 8, 600), Job(0, 1, 8, 600), Job(100, 1, 8, 60)};
+  workload.jobs[1].checkpoint_period = absl::Minutes(10);
+  workload.jobs[2].priority = 10;
+  Policy policy = Only(true, true, true);
+  const Outcome weighed = Simulated(workload, policy);
+  EXPECT_EQ(weighed.preemptions, 1);
+  EXPECT_LT(weighed.lost_gpu_hours, 8 * 10.0 / 60);
+  policy.preemption_cost = false;
+  const Outcome unweighed = Simulated(workload, policy);
+  EXPECT_EQ(unweighed.preemptions, 1);
+  EXPECT_GT(unweighed.lost_gpu_hours, 8 * 90.0 / 60);
 }
 
 TEST(SimulationTest, AGuaranteeIsTakenBackFromWhoBorrowed) {

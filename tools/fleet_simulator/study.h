@@ -18,7 +18,8 @@ struct StudyOptions {
   // Instead of generated workloads, if not empty; then there is one.
   std::string trace_file;
   // Names of Policies().
-  std::vector<std::string> policies = {"all", "no-backfill", "no-reclaim", "no-preemption"};
+  std::vector<std::string> policies = {"all", "no-backfill", "no-reclaim", "no-preemption",
+                                       "no-preemption-cost"};
   // No plots, if empty. Made, if absent.
   std::string plots_folder;
   bool json = false;

@@ -145,7 +145,7 @@ void VictimSearch::Collect(const absl::flat_hash_set<GangIndex>& excluded) {
     candidate.gang = gang;
     candidate.queue = entry.queue;
     candidate.priority = entry.priority;
-    candidate.cost = LostWork(snapshot, gang, now_);
+    candidate.cost = limits_.weigh_lost_work ? LostWork(snapshot, gang, now_) : 1;
     candidate.shape = snapshot.shapes[entry.shape].get();
     candidate.runs = entry.runs;
     candidates_.push_back(std::move(candidate));

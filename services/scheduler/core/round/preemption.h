@@ -21,7 +21,7 @@ struct Preemption {
   std::vector<GangIndex> victims;
   // Where it goes once they have ended.
   std::vector<TaskRun> runs;
-  // Sum of LostWork.
+  // Sum of LostWork; where that is not weighed, how many they are.
   int64_t cost = 0;
 
   friend bool operator==(const Preemption&, const Preemption&) = default;
@@ -33,6 +33,9 @@ struct PreemptionLimits {
   // Task placements that may be tried for one preemptor; where a minimal set is not certain
   // within them, none is named.
   int64_t max_tried_tasks = 4'000'000;
+  // Off, to study what it is worth: all victims are as dear, so that of sets with equal highest
+  // priority the one with fewest is named.
+  bool weigh_lost_work = true;
 };
 
 // Work that ends with the gang: seconds since its last checkpoint, times its accelerators in

@@ -38,7 +38,7 @@ std::string Padded(const std::string& text, size_t width) {
 
 void AppendWaits(std::string& table, const std::string& of, const Waits& waits) {
   absl::StrAppend(
-      &table, Padded(of, 16),
+      &table, Padded(of, 20),
       absl::StrFormat("%8d  %8.2f  %8.2f  %8.2f\n", waits.jobs, absl::ToDoubleHours(waits.p50),
                       absl::ToDoubleHours(waits.p90), absl::ToDoubleHours(waits.p99)));
 }
@@ -93,7 +93,7 @@ std::string WaitTable(const PolicyOutcomes& policy) {
   if (policy.outcomes.empty()) return "";
   const Outcome& outcome = policy.outcomes.front();
   std::string table =
-      absl::StrCat(Padded(policy.policy, 16), "    jobs     p50 h     p90 h     p99 h\n");
+      absl::StrCat(Padded(policy.policy, 20), "    jobs     p50 h     p90 h     p99 h\n");
   for (const auto& [queue, waits] : outcome.by_queue) AppendWaits(table, queue, waits);
   for (const auto& [size, waits] : outcome.by_size) {
     AppendWaits(table, absl::StrCat(size, " GPUs"), waits);

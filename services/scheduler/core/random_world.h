@@ -202,7 +202,9 @@ class RandomWorld {
       Give(harness_.Apply(DeleteCapacityOrder{harness_.next_call(), id}));
     } else {
       const int node = static_cast<int>(random_.Below(kNodes));
-      FakeExecutor& executor = AnyExecutor();
+      // Of its Cluster, or now and then of the other.
+      const bool east = orders.at(id).order().cluster() == "clusters/east";
+      FakeExecutor& executor = random_.OneIn(8) ? AnyExecutor() : *executors_[east ? 0 : 1];
       SetLabels(&executor, node, random_.OneIn(4) ? "" : id);
       if (executor.connected() && executor.hears(executor.NodeName(node))) {
         executor.ReportNode(node, false);

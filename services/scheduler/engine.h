@@ -104,6 +104,9 @@ class Engine {
   void Call(UpdateQueue event, Answer<capstan::scheduler::v1::Queue> answer);
   void Call(CordonNode event, Answer<capstan::scheduler::v1::Node> answer);
   void Call(UncordonNode event, Answer<capstan::scheduler::v1::Node> answer);
+  void Call(CreateMaintenanceWindow event,
+            Answer<capstan::scheduler::v1::MaintenanceWindow> answer);
+  void Call(DeleteMaintenanceWindow event, absl::AnyInvocable<void(absl::Status)> answer);
   void Call(ConfirmSilence event, absl::AnyInvocable<void(absl::Status)> answer);
 
   // Sessions. `cluster` is what the certificate says; a Hello that says otherwise ends the session.
@@ -184,6 +187,7 @@ class Engine {
   std::map<CallId, Answer<capstan::scheduler::v1::Job>> job_calls_;
   std::map<CallId, Answer<capstan::scheduler::v1::Queue>> queue_calls_;
   std::map<CallId, Answer<capstan::scheduler::v1::Node>> node_calls_;
+  std::map<CallId, Answer<capstan::scheduler::v1::MaintenanceWindow>> window_calls_;
   std::map<CallId, absl::AnyInvocable<void(absl::Status)>> empty_calls_;
 };
 

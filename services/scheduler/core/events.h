@@ -15,6 +15,7 @@
 #include "libs/trace/span.h"
 #include "proto/capstan/event/v1/job_event.pb.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
+#include "proto/capstan/scheduler/v1/maintenance.pb.h"
 #include "proto/capstan/scheduler/v1/node.pb.h"
 #include "proto/capstan/scheduler/v1/queue.pb.h"
 #include "proto/capstan/type/v1/session.pb.h"
@@ -80,6 +81,22 @@ struct UncordonNode {
   std::string node;
   std::string owner;
 };
+struct CreateMaintenanceWindow {
+  CallId call = 0;
+  std::string cluster;
+  std::string window_id;
+  std::string uid;
+  std::string creator;
+  std::string request_id;
+  std::string body_hash;
+  capstan::scheduler::v1::MaintenanceWindow window;
+};
+struct DeleteMaintenanceWindow {
+  CallId call = 0;
+  std::string cluster;
+  std::string window_id;
+  std::string etag;  // may be empty
+};
 // An operator says that what is silent now is really gone: thaws re-placement by time-out.
 struct ConfirmSilence {
   CallId call = 0;
@@ -142,7 +159,8 @@ struct ArchiveFailed {
 struct Tick {};
 
 using Event = std::variant<LeadershipGained, CreateJob, CancelJob, CreateQueue, UpdateQueue,
-                           CordonNode, UncordonNode, ConfirmSilence, HelloReceived, RenewalReceived,
+                           CordonNode, UncordonNode, CreateMaintenanceWindow,
+                           DeleteMaintenanceWindow, ConfirmSilence, HelloReceived, RenewalReceived,
                            ObservationsReceived, SessionClosed, DataProgressed, DataReady,
                            DataFailed, PinsReleased, JobsArchived, ArchiveFailed, Tick>;
 
@@ -170,6 +188,10 @@ struct ReplyQueue {
 struct ReplyNode {
   CallId call = 0;
   absl::StatusOr<capstan::scheduler::v1::Node> node;
+};
+struct ReplyMaintenanceWindow {
+  CallId call = 0;
+  absl::StatusOr<capstan::scheduler::v1::MaintenanceWindow> window;
 };
 struct ReplyEmpty {
   CallId call = 0;
@@ -211,8 +233,8 @@ struct TellSpan {
 };
 
 using Effect =
-    std::variant<SendDown, CloseSession, ReplyJob, ReplyQueue, ReplyNode, ReplyEmpty, EnsureData,
-                 StopData, ReleasePins, ArchiveJobs, ObserverSuspected, TellSpan>;
+    std::variant<SendDown, CloseSession, ReplyJob, ReplyQueue, ReplyNode, ReplyMaintenanceWindow,
+                 ReplyEmpty, EnsureData, StopData, ReleasePins, ArchiveJobs, ObserverSuspected, TellSpan>;
 
 // Changes that must be committed in one transaction, with the events that tell of them.
 struct Write {

@@ -27,6 +27,7 @@ std::string ClusterKey(absl::string_view cluster);
 std::string QueueKey(absl::string_view queue_id);
 std::string QueueUsageKey(absl::string_view queue_id);
 // `kind` is `jobs` or `queues`; `scope` the project, or `-`.
+std::string MaintenanceWindowKey(absl::string_view cluster, absl::string_view window);
 std::string RequestKey(absl::string_view kind, absl::string_view scope,
                        absl::string_view request_id);
 std::string PinReleaseKey(absl::string_view uid, int64_t generation);

@@ -33,6 +33,8 @@ struct Model {
   std::map<std::string, rec::ClusterRecord> clusters;                             // by id
   std::map<std::string, rec::QueueRecord> queues;                                 // by id
   std::map<std::string, rec::QueueUsageRecord> queue_usage;                       // by Queue's id
+  // By Cluster and id.
+  std::map<std::pair<std::string, std::string>, rec::MaintenanceWindowRecord> maintenance_windows;
   std::map<std::string, rec::RequestRecord> requests;                             // by key
   std::map<std::pair<std::string, int64_t>, rec::PinReleaseRecord> pin_releases;  // uid, generation
 
@@ -71,6 +73,8 @@ store::Put PutNode(const NodeId& id, const rec::NodeRecord& node);
 store::Put PutCluster(absl::string_view id, const rec::ClusterRecord& cluster);
 store::Put PutQueue(absl::string_view id, const rec::QueueRecord& queue);
 store::Put PutQueueUsage(absl::string_view id, const rec::QueueUsageRecord& usage);
+store::Put PutMaintenanceWindow(const std::pair<std::string, std::string>& id,
+                                const rec::MaintenanceWindowRecord& window);
 store::Put PutRequest(absl::string_view key, const rec::RequestRecord& request);
 store::Put PutPinRelease(const rec::PinReleaseRecord& release);
 // Every record of the model, by key: what a store holds that has committed all of it.

@@ -99,6 +99,7 @@ bool Admits(const NodeCapacity& node, const GangRequest& gang) {
   if (!node.eligible) return false;
   if (!gang.clusters.empty() && gang.clusters.count(node.id.cluster) == 0) return false;
   if (gang.avoided.count(node.id) > 0) return false;
+  if (!node.IsOpen(absl::ZeroDuration(), gang.duration)) return false;
   return !node.only_submitter || *node.only_submitter == gang.submitter;
 }
 

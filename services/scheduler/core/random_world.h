@@ -63,6 +63,13 @@ class RandomWorld {
       return event.reason() == "SHRUNK" && !event.has_task();
     }));
   }
+  // Times that a gang was stopped for a maintenance window.
+  int evicted() const {
+    const auto& events = harness_.events();
+    return static_cast<int>(std::count_if(events.begin(), events.end(), [](const auto& event) {
+      return event.reason() == "MAINTENANCE" && event.state() == "STOPPING" && !event.has_task();
+    }));
+  }
   int preemptions() const {
     int preemptions = 0;
     for (const auto& [uid, job] : harness_.jobs()) preemptions += job.state.preemptions();
@@ -181,9 +188,42 @@ class RandomWorld {
     executor.End(running[random_.Below(running.size())], kCauses[random_.Below(6)]);
   }
 
+  // Makes a maintenance window, or calls one off.
+  void Maintain() {
+    if (random_.OneIn(4) && windows_ > 0) {
+      Give(harness_.Apply(DeleteMaintenanceWindow{
+          harness_.next_call(), random_.OneIn(2) ? "east" : "west",
+          absl::StrCat("w", random_.Below(windows_)), ""}));
+      return;
+    }
+    CreateMaintenanceWindow create;
+    create.call = harness_.next_call();
+    create.cluster = random_.OneIn(2) ? "east" : "west";
+    create.uid = create.window_id = absl::StrCat("w", windows_++);
+    if (random_.OneIn(2)) {
+      create.window.add_nodes(
+          absl::StrCat("clusters/", create.cluster, "/nodes/n", random_.Below(kNodes)));
+    } else if (random_.OneIn(2)) {
+      (*create.window.mutable_node_labels())["capstan.dev/rack"] = "first";
+    } else {
+      create.window.set_all_nodes(true);
+    }
+    const absl::Time start = harness_.now().wall + absl::Seconds(random_.Between(0, 180));
+    *create.window.mutable_start_time() = ToProto(start);
+    *create.window.mutable_end_time() = ToProto(start + absl::Seconds(random_.Between(1, 90)));
+    create.window.set_evict(random_.OneIn(2));
+    const std::vector<Effect> effects = random_.OneIn(6) ? harness_.CrashIn(create, random_.Below(4))
+                                                         : harness_.Apply(create);
+    Give(effects);
+    // It is no longer the same leader.
+    if (Of<ReplyMaintenanceWindow>(effects).empty()) {
+      for (auto& executor : executors_) executor->Disconnect();
+    }
+  }
+
   void Step() {
     FakeExecutor& executor = AnyExecutor();
-    switch (random_.Below(13)) {
+    switch (random_.Below(14)) {
       case 0:
       case 1: {
         const std::string id = absl::StrCat("j", jobs_++);
@@ -225,6 +265,9 @@ class RandomWorld {
       }
       case 11:
         if (random_.OneIn(4)) Crash();
+        break;
+      case 12:
+        Maintain();
         break;
       default:
         for (auto& other : executors_) other->Renew();
@@ -301,6 +344,7 @@ class RandomWorld {
   std::map<std::string, int64_t> seen_;
   std::map<std::string, int> faults_;
   int jobs_ = 0;
+  int windows_ = 0;
   int generations_ = 0;
   int grouped_ = 0;
   int dependent_ = 0;

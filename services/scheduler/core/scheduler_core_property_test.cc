@@ -23,6 +23,7 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   int short_of_most = 0;
   int resized = 0;
   int shrunk = 0;
+  int evicted = 0;
   for (uint64_t seed = 1; seed <= 16; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     RandomWorld world(seed);
@@ -38,6 +39,7 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
     short_of_most += world.short_of_most();
     resized += world.resized();
     shrunk += world.shrunk();
+    evicted += world.evicted();
     for (const auto& [fault, count] : world.faults()) faults[fault] += count;
     if (HasFailure()) return;
   }
@@ -53,6 +55,7 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   EXPECT_GT(short_of_most, 20);
   EXPECT_GT(resized, 10);
   EXPECT_GT(shrunk, 5);
+  EXPECT_GT(evicted, 20);
   EXPECT_GT(faults["crash"], 20);
   EXPECT_GT(faults["disconnect"], 20);
   EXPECT_GT(faults["silent node"], 20);

@@ -128,6 +128,7 @@ SimulatedState StateForSimulation(const Model& model, const SimulatePlacementReq
   copy.clusters = model.clusters;
   copy.queues = model.queues;
   copy.queue_usage = model.queue_usage;
+  copy.maintenance_windows = model.maintenance_windows;
   std::vector<JobGlance> waiting;
   model.jobs.ForEachGlance([&](const JobGlance& job) {
     if (job.live) {

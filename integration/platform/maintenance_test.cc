@@ -33,10 +33,9 @@ class MaintenanceTest : public ::testing::Test {
   }
   bool AwaitJob(const std::string& id, const std::string& expected) {
     return platform_->Await([&] {
-      return absl::StartsWith(
-          platform_->MustCapstan(
-              {"job", "get", id, "-o", "jsonpath={.state} {.reason} {.generation}"}),
-          expected);
+      return absl::StartsWith(platform_->MustCapstan({"job", "get", id, "-o",
+                                                      "jsonpath={.state} {.reason} {.generation}"}),
+                              expected);
     });
   }
 
@@ -46,9 +45,9 @@ class MaintenanceTest : public ::testing::Test {
 TEST_F(MaintenanceTest, StopsWhatRunsAndLetsItGoOn) {
   Submit("long", "");
   ASSERT_TRUE(AwaitJob("long", "STATE_RUNNING STARTED 1"));
-  const std::string made = platform_->MustCapstan({"node", "maintenance", "create", "disks",
-                                                   "--all-nodes", "--start", "1h", "--for", "1h",
-                                                   "--reason", "new disks"});
+  const std::string made =
+      platform_->MustCapstan({"node", "maintenance", "create", "disks", "--all-nodes", "--start",
+                              "1h", "--for", "1h", "--reason", "new disks"});
   EXPECT_THAT(made, HasSubstr("clusters/local/maintenanceWindows/disks created: in"));
   EXPECT_THAT(platform_->MustCapstan({"node", "list"}), HasSubstr("ACTIVE "));
   EXPECT_THAT(platform_->MustCapstan({"node", "get", "node-0"}),
@@ -56,8 +55,7 @@ TEST_F(MaintenanceTest, StopsWhatRunsAndLetsItGoOn) {
   // No time limit: it cannot be known to be over in time.
   Submit("late", "");
   ASSERT_TRUE(AwaitJob("late", "STATE_QUEUED INSUFFICIENT_RESOURCES"));
-  EXPECT_THAT(platform_->MustCapstan({"job", "explain", "late"}),
-              HasSubstr("maintenance window"));
+  EXPECT_THAT(platform_->MustCapstan({"job", "explain", "late"}), HasSubstr("maintenance window"));
   Submit("soon", "  time_limit: 10m\n");
   ASSERT_TRUE(AwaitJob("soon", "STATE_RUNNING STARTED 1"));
 

@@ -14,7 +14,8 @@ std::string CreateQueue(const std::string& queue) {
 }
 std::string CreateWindow(const std::string& window) {
   return absl::StrCat(
-      "parent: 'clusters/local' maintenance_window_id: 'wrong' maintenance_window { ", window, " }");
+      "parent: 'clusters/local' maintenance_window_id: 'wrong' maintenance_window { ", window,
+      " }");
 }
 std::string CreateDataset(const std::string& dataset) {
   return absl::StrCat("parent: 'projects/default' dataset_id: 'wrong' dataset { ", dataset, " }");

@@ -287,9 +287,9 @@ grpc::ServerUnaryReactor* JobService::ExplainJob(grpc::CallbackServerContext* co
         ReadView(deps_, std::move(finish), [this, &r, response](const CommittedView& view) {
           const JobEntry* job = view.model().FindJobByName(r.name());
           if (job == nullptr) return status::NotFound(r.name());
-          *response = scheduler::ExplainJob(view.model(), *job,
-                                            Standings(view.model(), view.usage(), {}, {},
-                                                      deps_.strand->clock().Read().wall));
+          *response = scheduler::ExplainJob(
+              view.model(), *job,
+              Standings(view.model(), view.usage(), {}, {}, deps_.strand->clock().Read().wall));
           return absl::OkStatus();
         });
       });

@@ -254,8 +254,7 @@ grpc::ServerUnaryReactor* NodeService::CreateMaintenanceWindow(
         event.body_hash = BodyHash(r);
         event.window = r.maintenance_window();
         const absl::Status audited = AuditBefore(
-            deps_, call,
-            resource::MaintenanceWindowName{event.cluster, event.window_id}.ToString(),
+            deps_, call, resource::MaintenanceWindowName{event.cluster, event.window_id}.ToString(),
             absl::StrCat(event.window.evict() ? "stops what runs there" : "",
                          event.window.evict() && !event.window.reason().empty() ? "; " : "",
                          event.window.reason()));
@@ -273,8 +272,7 @@ grpc::ServerUnaryReactor* NodeService::GetMaintenanceWindow(
     pb::MaintenanceWindow* response) {
   return rpc::HandleUnary(
       context, deps_.access, "/capstan.scheduler.v1.NodeService/GetMaintenanceWindow", request,
-      response,
-      [](const pb::GetMaintenanceWindowRequest& r) { return CheckWindowName(r.name()); },
+      response, [](const pb::GetMaintenanceWindowRequest& r) { return CheckWindowName(r.name()); },
       [this](const rpc::Call&, const pb::GetMaintenanceWindowRequest& r,
              pb::MaintenanceWindow* response, rpc::Finish finish) {
         ReadView(deps_, std::move(finish), [&r, response](const CommittedView& view) {
@@ -293,8 +291,7 @@ grpc::ServerUnaryReactor* NodeService::ListMaintenanceWindows(
     pb::ListMaintenanceWindowsResponse* response) {
   return rpc::HandleUnary(
       context, deps_.access, "/capstan.scheduler.v1.NodeService/ListMaintenanceWindows", request,
-      response,
-      [](const pb::ListMaintenanceWindowsRequest& r) { return CheckParent(r.parent()); },
+      response, [](const pb::ListMaintenanceWindowsRequest& r) { return CheckParent(r.parent()); },
       [this](const rpc::Call&, const pb::ListMaintenanceWindowsRequest& r,
              pb::ListMaintenanceWindowsResponse* response, rpc::Finish finish) {
         const std::string arguments = resource::PageArguments(r);
@@ -335,11 +332,11 @@ grpc::ServerUnaryReactor* NodeService::DeleteMaintenanceWindow(
         const absl::Status audited = AuditBefore(deps_, call, r.name(), "");
         if (!audited.ok()) return finish(audited);
         const auto id = WindowIdOf(r.name());
-        deps_.strand->Post([this, event = scheduler::DeleteMaintenanceWindow{0, id.first, id.second,
-                                                                             r.etag()},
-                            finish = std::move(finish)]() mutable {
-          deps_.engine->Call(std::move(event), std::move(finish));
-        });
+        deps_.strand->Post(
+            [this, event = scheduler::DeleteMaintenanceWindow{0, id.first, id.second, r.etag()},
+             finish = std::move(finish)]() mutable {
+              deps_.engine->Call(std::move(event), std::move(finish));
+            });
       });
 }
 

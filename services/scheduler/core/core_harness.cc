@@ -230,8 +230,8 @@ bool CoreHarness::Concerns(const capstan::scheduler::v1::MaintenanceWindow& wind
 
 void CoreHarness::CheckWindows(const JobEntry& job) {
   const JobSpec& spec = job.spec.spec();
-  const bool is_new = std::exchange(placed_[job.uid()], job.state.generation()) <
-                      job.state.generation();
+  const bool is_new =
+      std::exchange(placed_[job.uid()], job.state.generation()) < job.state.generation();
   absl::Time end = absl::InfiniteFuture();
   if (spec.has_time_limit()) {
     end = now_.wall + absl::Minutes(1) + ToDuration(spec.time_limit()) +
@@ -250,8 +250,7 @@ void CoreHarness::CheckWindows(const JobEntry& job) {
           << job.uid() << " is placed on " << node.Name() << " before " << window.name();
       ASSERT_TRUE(!is_done || is_stopping || !window.evict() ||
                   job.gang->ended(static_cast<int>(rank)) ||
-                  now_.wall < ToTime(window.start_time()) ||
-                  now_.wall >= ToTime(window.end_time()))
+                  now_.wall < ToTime(window.start_time()) || now_.wall >= ToTime(window.end_time()))
           << job.uid() << " is on " << node.Name() << " in " << window.name();
     }
   }

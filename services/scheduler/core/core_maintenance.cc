@@ -84,9 +84,9 @@ void SchedulerCore::On(const DeleteMaintenanceWindow& event) {
   const auto found = model_.maintenance_windows.find({event.cluster, event.window_id});
   if (found == model_.maintenance_windows.end()) {
     replies_.push_back(ReplyEmpty{
-        event.call, status::NotFound(
-                        resource::MaintenanceWindowName{event.cluster, event.window_id}
-                            .ToString())});
+        event.call,
+        status::NotFound(
+            resource::MaintenanceWindowName{event.cluster, event.window_id}.ToString())});
     return;
   }
   const absl::Status fresh = resource::CheckEtag(event.etag, found->second.window().etag());

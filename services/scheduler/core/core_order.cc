@@ -180,9 +180,8 @@ bool SchedulerCore::MayAskForVictims(const QueueOrder& order, const RoundWork& w
 
 bool SchedulerCore::TryMakeRoom(const QueueOrder& order, JobEntry* job, const GangRequest& request,
                                 RoundWork* work) {
-  const auto kind =
-      std::make_tuple(absl::StrCat(request.Shape(), work->placing->Openings(request)),
-                      job->spec.spec().queue(), job->spec.spec().priority());
+  const auto kind = std::make_tuple(absl::StrCat(request.Shape(), work->placing->Openings(request)),
+                                    job->spec.spec().queue(), job->spec.spec().priority());
   if (work->vain.count(kind) > 0) return false;
   ++work->victim_questions;
   QueueVictims rules =

@@ -232,9 +232,9 @@ struct TellSpan {
   bool until_stored = false;
 };
 
-using Effect =
-    std::variant<SendDown, CloseSession, ReplyJob, ReplyQueue, ReplyNode, ReplyMaintenanceWindow,
-                 ReplyEmpty, EnsureData, StopData, ReleasePins, ArchiveJobs, ObserverSuspected, TellSpan>;
+using Effect = std::variant<SendDown, CloseSession, ReplyJob, ReplyQueue, ReplyNode,
+                            ReplyMaintenanceWindow, ReplyEmpty, EnsureData, StopData, ReleasePins,
+                            ArchiveJobs, ObserverSuspected, TellSpan>;
 
 // Changes that must be committed in one transaction, with the events that tell of them.
 struct Write {

@@ -445,8 +445,7 @@ std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
     if (!model.maintenance_windows.empty()) {
       const auto windows = WindowsOf(model, id, node, now);
       standing.capacity.closures = ClosuresOf(windows, now);
-      standing.maintained =
-          !standing.capacity.IsOpen(absl::ZeroDuration(), absl::Nanoseconds(1));
+      standing.maintained = !standing.capacity.IsOpen(absl::ZeroDuration(), absl::Nanoseconds(1));
       standing.evicts_in = EvictsIn(windows, now);
     }
     standing.capacity.eligible = !standing.silent && !standing.cordoned && !standing.draining;

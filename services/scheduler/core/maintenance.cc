@@ -28,8 +28,7 @@ std::string TimeInWords(absl::Time time) {
 class Concern {
  public:
   explicit Concern(const MaintenanceWindow& window)
-      : window_(window),
-        labels_(window.node_labels().begin(), window.node_labels().end()) {}
+      : window_(window), labels_(window.node_labels().begin(), window.node_labels().end()) {}
 
   bool Takes(const NodeId& id, const Labels& labels) const {
     if (window_.all_nodes()) return true;
@@ -77,12 +76,12 @@ void ValidateMaintenanceWindow(absl::string_view cluster, absl::string_view id,
     }
   }
   if (window.node_labels_size() > kMaxMaintenanceLabels) {
-    errors->Add(path + ".node_labels", absl::StrCat("has ", window.node_labels_size(),
-                                                    " entries; expected at most ",
-                                                    kMaxMaintenanceLabels));
+    errors->Add(path + ".node_labels",
+                absl::StrCat("has ", window.node_labels_size(), " entries; expected at most ",
+                             kMaxMaintenanceLabels));
   }
-  for (const auto& [key, value] : std::map<std::string, std::string>(
-           window.node_labels().begin(), window.node_labels().end())) {
+  for (const auto& [key, value] : std::map<std::string, std::string>(window.node_labels().begin(),
+                                                                     window.node_labels().end())) {
     // As Kubernetes bounds them.
     if (key.empty() || key.size() > 317 || value.size() > 63) {
       errors->Add(absl::StrCat(path, ".node_labels[", key, "]"),
@@ -94,10 +93,9 @@ void ValidateMaintenanceWindow(absl::string_view cluster, absl::string_view id,
   } else if (window.has_start_time()) {
     const absl::Duration length = ToTime(window.end_time()) - ToTime(window.start_time());
     if (length < absl::Seconds(1) || length > kMaxMaintenanceLength) {
-      errors->Add(path + ".end_time",
-                  absl::StrCat("is ", absl::FormatDuration(length),
-                               " after start_time; expected 1s to ",
-                               absl::FormatDuration(kMaxMaintenanceLength)));
+      errors->Add(path + ".end_time", absl::StrCat("is ", absl::FormatDuration(length),
+                                                   " after start_time; expected 1s to ",
+                                                   absl::FormatDuration(kMaxMaintenanceLength)));
     }
   }
   if (window.reason().size() > kMaxMaintenanceReason) {
@@ -124,14 +122,14 @@ absl::Status CheckMaintenanceWindow(const Model& model, absl::string_view cluste
   const absl::Time start = ToTime(window.start_time());
   const absl::Time end = ToTime(window.end_time());
   if (end <= now) {
-    errors.Add("maintenance_window.end_time",
-               absl::StrCat("is ", TimeInWords(end), "; expected a time after now, ",
-                            TimeInWords(now)));
+    errors.Add(
+        "maintenance_window.end_time",
+        absl::StrCat("is ", TimeInWords(end), "; expected a time after now, ", TimeInWords(now)));
   } else if (end - start > kMaxMaintenanceLength) {
-    errors.Add("maintenance_window.end_time",
-               absl::StrCat("is ", absl::FormatDuration(end - start),
-                            " after start_time; expected 1s to ",
-                            absl::FormatDuration(kMaxMaintenanceLength)));
+    errors.Add(
+        "maintenance_window.end_time",
+        absl::StrCat("is ", absl::FormatDuration(end - start), " after start_time; expected 1s to ",
+                     absl::FormatDuration(kMaxMaintenanceLength)));
   }
   if (start > now + kMaxMaintenanceAhead) {
     errors.Add("maintenance_window.start_time",
@@ -154,8 +152,7 @@ std::vector<const MaintenanceWindow*> WindowsOf(const Model& model, const NodeId
   for (auto at = model.maintenance_windows.lower_bound({id.cluster, ""});
        at != model.maintenance_windows.end() && at->first.first == id.cluster; ++at) {
     const MaintenanceWindow& window = at->second.window();
-    if (ToTime(window.end_time()) > now &&
-        Concern(window).Takes(id, node.observation().labels())) {
+    if (ToTime(window.end_time()) > now && Concern(window).Takes(id, node.observation().labels())) {
       windows.push_back(&window);
     }
   }
@@ -183,8 +180,7 @@ absl::Duration EvictsIn(const std::vector<const MaintenanceWindow*>& windows, ab
   absl::Duration soonest = absl::InfiniteDuration();
   for (const MaintenanceWindow* window : windows) {
     if (!window->evict()) continue;
-    soonest = std::min(soonest,
-                       std::max(ToTime(window->start_time()) - now, absl::ZeroDuration()));
+    soonest = std::min(soonest, std::max(ToTime(window->start_time()) - now, absl::ZeroDuration()));
   }
   return soonest;
 }

@@ -34,8 +34,10 @@ absl::Status CheckMaintenanceWindow(const Model& model, absl::string_view cluste
                                     absl::Time now);
 
 // Those that concern the Node and are not over, by their beginning.
-std::vector<const capstan::scheduler::v1::MaintenanceWindow*> WindowsOf(
-    const Model& model, const NodeId& id, const rec::NodeRecord& node, absl::Time now);
+std::vector<const capstan::scheduler::v1::MaintenanceWindow*> WindowsOf(const Model& model,
+                                                                        const NodeId& id,
+                                                                        const rec::NodeRecord& node,
+                                                                        absl::Time now);
 // When it takes nothing because of them, from now.
 std::vector<Closure> ClosuresOf(
     const std::vector<const capstan::scheduler::v1::MaintenanceWindow*>& windows, absl::Time now);

@@ -30,9 +30,9 @@ inline constexpr int kTasksPerChunk = 128;
 struct Model {
   JobTable jobs;
   std::map<NodeId, rec::NodeRecord> nodes;
-  std::map<std::string, rec::ClusterRecord> clusters;                             // by id
-  std::map<std::string, rec::QueueRecord> queues;                                 // by id
-  std::map<std::string, rec::QueueUsageRecord> queue_usage;                       // by Queue's id
+  std::map<std::string, rec::ClusterRecord> clusters;        // by id
+  std::map<std::string, rec::QueueRecord> queues;            // by id
+  std::map<std::string, rec::QueueUsageRecord> queue_usage;  // by Queue's id
   // By Cluster and id.
   std::map<std::pair<std::string, std::string>, rec::MaintenanceWindowRecord> maintenance_windows;
   std::map<std::string, rec::RequestRecord> requests;                             // by key

@@ -24,7 +24,7 @@ namespace capstan::scheduler {
 class RandomWorld {
  public:
   explicit RandomWorld(uint64_t seed, CoreHarness::Observer observer = nullptr)
-      : random_(seed), harness_(Config(seed), std::move(observer)) {
+      : random_(seed), with_windows_(seed % 2 == 1), harness_(Config(seed), std::move(observer)) {
     for (const char* cluster : {"east", "west"}) {
       executors_.push_back(std::make_unique<FakeExecutor>(cluster, kNodes, 4000, &harness_));
       // Two Nodes of the first rack, one of the second.
@@ -191,9 +191,9 @@ class RandomWorld {
   // Makes a maintenance window, or calls one off.
   void Maintain() {
     if (random_.OneIn(4) && windows_ > 0) {
-      Give(harness_.Apply(DeleteMaintenanceWindow{
-          harness_.next_call(), random_.OneIn(2) ? "east" : "west",
-          absl::StrCat("w", random_.Below(windows_)), ""}));
+      Give(harness_.Apply(DeleteMaintenanceWindow{harness_.next_call(),
+                                                  random_.OneIn(2) ? "east" : "west",
+                                                  absl::StrCat("w", random_.Below(windows_)), ""}));
       return;
     }
     CreateMaintenanceWindow create;
@@ -208,12 +208,12 @@ class RandomWorld {
     } else {
       create.window.set_all_nodes(true);
     }
-    const absl::Time start = harness_.now().wall + absl::Seconds(random_.Between(0, 180));
+    const absl::Time start = harness_.now().wall + absl::Seconds(random_.Between(0, 60));
     *create.window.mutable_start_time() = ToProto(start);
-    *create.window.mutable_end_time() = ToProto(start + absl::Seconds(random_.Between(1, 90)));
-    create.window.set_evict(random_.OneIn(2));
-    const std::vector<Effect> effects = random_.OneIn(6) ? harness_.CrashIn(create, random_.Below(4))
-                                                         : harness_.Apply(create);
+    *create.window.mutable_end_time() = ToProto(start + absl::Seconds(random_.Between(1, 40)));
+    create.window.set_evict(!random_.OneIn(3));
+    const std::vector<Effect> effects =
+        random_.OneIn(6) ? harness_.CrashIn(create, random_.Below(4)) : harness_.Apply(create);
     Give(effects);
     // It is no longer the same leader.
     if (Of<ReplyMaintenanceWindow>(effects).empty()) {
@@ -223,7 +223,7 @@ class RandomWorld {
 
   void Step() {
     FakeExecutor& executor = AnyExecutor();
-    switch (random_.Below(14)) {
+    switch (random_.Below(with_windows_ ? 14 : 13)) {
       case 0:
       case 1: {
         const std::string id = absl::StrCat("j", jobs_++);
@@ -266,7 +266,7 @@ class RandomWorld {
       case 11:
         if (random_.OneIn(4)) Crash();
         break;
-      case 12:
+      case 13:
         Maintain();
         break;
       default:
@@ -338,6 +338,7 @@ class RandomWorld {
   }
 
   Random random_;
+  const bool with_windows_;
   CoreHarness harness_;
   std::vector<std::unique_ptr<FakeExecutor>> executors_;
   std::set<std::string> acknowledged_;

@@ -346,7 +346,7 @@ class SchedulerCore {
   // The next round is not before.
   BootTime round_at_ = BootTime::InfinitePast();
   int64_t rounds_ = 0;
-  bool drain_due_ = true;                             // somebody may run whose Queue is drained
+  bool drain_due_ = true;  // somebody may run whose Queue is drained
   // When the next maintenance window begins or is over; past: to be found out.
   absl::Time maintenance_at_ = absl::InfinitePast();
   bool eviction_due_ = false;                         // somebody may run where a window evicts

@@ -49,7 +49,7 @@ class World {
 
   // `random` decides all that the state does not.
   void Step(Random random) {
-    switch (random.Below(13)) {
+    switch (random.Below(12)) {
       case 0:
       case 1:
       case 2:
@@ -82,19 +82,6 @@ class World {
       case 10:
         Touch(random.OneIn(2) ? 300 : 50);
         break;
-      case 11: {
-        CreateMaintenanceWindow create;
-        create.call = harness_.next_call();
-        create.cluster = "c";
-        create.uid = create.window_id = absl::StrCat("w", create.call);
-        create.window.add_nodes(absl::StrCat("clusters/c/nodes/n", random.Below(kNodes)));
-        const absl::Time start = harness_.now().wall + absl::Seconds(random.Between(0, 400));
-        *create.window.mutable_start_time() = ToProto(start);
-        *create.window.mutable_end_time() = ToProto(start + absl::Seconds(random.Between(1, 90)));
-        create.window.set_evict(random.OneIn(2));
-        executor_.Take(harness_.Apply(create));
-        break;
-      }
       default:
         executor_.Renew();
         executor_.Take(harness_.Advance(absl::Seconds(random.Between(1, 40))));

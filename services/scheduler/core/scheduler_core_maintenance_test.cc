@@ -125,7 +125,8 @@ TEST_F(MaintenanceTest, ExplainSaysHowManyNodesAreLeftOut) {
   Submit("forever", Spec(8, kForever));
   Submit("long", Spec(8, absl::Hours(3)));
   const auto maintenance = [this](const std::string& uid) {
-    for (const auto& constraint : Explained(uid).constraints()) {
+    const ExplainJobResponse explained = Explained(uid);
+    for (const auto& constraint : explained.constraints()) {
       if (constraint.type() == "maintenance") return constraint;
     }
     return ExplainJobResponse::Constraint();
@@ -193,12 +194,17 @@ TEST_F(MaintenanceTest, EvictStopsWholeGangsAndTheyComeBackUncounted) {
 TEST_F(MaintenanceTest, EvictStopsWhatIsThereAlreadyWhenAWindowIsMade) {
   executor_.Connect();
   RunJob("there", Spec(8, kForever));
-  Submit("preparing", Spec(1, kForever));
+  Submit("waits", Spec(1, absl::Minutes(1)));
   Create("now", Window(absl::ZeroDuration(), absl::Minutes(10), /*evict=*/true));
   EXPECT_EQ(ReasonOf("there"), "MAINTENANCE");
   EXPECT_EQ(StateOf("there"), Job::STATE_QUEUED);
-  // And who waits takes what is left.
-  EXPECT_EQ(NodesOf("preparing"), (std::set<std::string>{"n1"}));
+  // Who is over before the one that was stopped can come back takes what is left.
+  ASSERT_EQ(StateOf("waits"), Job::STATE_PREPARING);
+  EXPECT_EQ(NodesOf("waits"), (std::set<std::string>{"n1"}));
+  MaintenanceWindow other = Window(absl::ZeroDuration(), absl::Minutes(5), /*evict=*/true);
+  other.set_nodes(0, "clusters/local/nodes/n1");
+  Create("other", other);
+  EXPECT_EQ(ReasonOf("waits"), "MAINTENANCE");
 }
 
 TEST_F(MaintenanceTest, TheEstimateOfWhoNeedsTheNodesLiesBehindTheWindow) {
@@ -299,7 +305,8 @@ TEST_F(MaintenanceTest, ALeaderThatDiesAtAnyWriteLeavesTheNextOneToStopTheRest) 
     CoreHarness harness{Config()};
     FakeExecutor executor{"local", 2, 4000, &harness};
     executor.Connect();
-    for (int i = 0; i < 3; ++i) executor.Take(harness.Submit(absl::StrCat("j", i), Spec(2, kForever)));
+    for (int i = 0; i < 3; ++i)
+      executor.Take(harness.Submit(absl::StrCat("j", i), Spec(2, kForever)));
     executor.PrepareAll();
     executor.RunAll();
     CreateMaintenanceWindow create = Creating("now", MaintenanceWindow());

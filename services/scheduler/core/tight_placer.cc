@@ -282,8 +282,7 @@ class TightRound final : public PlacingRound {
     for (const std::vector<Closure>& calendar : calendars_) {
       for (const Closure& closure : calendar) {
         // It may still begin when it is over just as the Node closes.
-        const absl::Duration too_late =
-            closure.from - gang.duration + absl::Nanoseconds(1);
+        const absl::Duration too_late = closure.from - gang.duration + absl::Nanoseconds(1);
         if (too_late > absl::ZeroDuration()) starts.insert(too_late);
         if (closure.until > absl::ZeroDuration()) starts.insert(closure.until);
       }

@@ -198,8 +198,8 @@ absl::StatusOr<Event> RecordedEvent(const EventRecord& record) {
     }
     case EventRecord::kCreateMaintenanceWindow: {
       const auto& from = record.create_maintenance_window();
-      return CreateMaintenanceWindow{from.call(),    from.cluster(),    from.window_id(),
-                                     from.uid(),     from.creator(),    from.request_id(),
+      return CreateMaintenanceWindow{from.call(),      from.cluster(), from.window_id(),
+                                     from.uid(),       from.creator(), from.request_id(),
                                      from.body_hash(), from.window()};
     }
     case EventRecord::kDeleteMaintenanceWindow: {

@@ -39,8 +39,7 @@ void AddMaintenanceCommands(CLI::App& node, Act* act) {
   create->add_option("--start", options->start,
                      "when it begins, 2026-03-01T22:00:00Z, or how long from now, 2h; default now");
   create->add_option("--end", options->end, "when it is over, likewise");
-  create
-      ->add_option("--for", "how long it lasts, instead of --end, e.g. 8h")
+  create->add_option("--for", "how long it lasts, instead of --end, e.g. 8h")
       ->type_name("DURATION")
       ->check([options](const std::string& text) {
         const auto parsed = resource::ParseDuration(text);
@@ -63,18 +62,18 @@ void AddMaintenanceCommands(CLI::App& node, Act* act) {
   CLI::App* list = maintenance->add_subcommand("list", "List windows that are not over");
   list->add_option("--cluster", *cluster, "only of this Cluster")->type_name("CLUSTER");
   list->footer("Examples:\n  capstan node maintenance list\n");
-  list->callback(
-      [=] { *act = [=](Invocation& invocation) { return ListMaintenance(*cluster, invocation); }; });
+  list->callback([=] {
+    *act = [=](Invocation& invocation) { return ListMaintenance(*cluster, invocation); };
+  });
   constexpr char kHelp[] = "id in the Cluster `local`, {c}/{id}, or the whole name";
   auto name = std::make_shared<std::string>();
-  CLI::App* get =
-      AddNamed(*maintenance, "get", "Show one window", "WINDOW", kHelp, name.get());
+  CLI::App* get = AddNamed(*maintenance, "get", "Show one window", "WINDOW", kHelp, name.get());
   get->alias("describe");
   get->footer("Examples:\n  capstan node maintenance get disks\n");
   get->callback(
       [=] { *act = [=](Invocation& invocation) { return GetMaintenance(*name, invocation); }; });
-  CLI::App* erase = AddNamed(*maintenance, "delete", "Call a window off, or end it", "WINDOW",
-                             kHelp, name.get());
+  CLI::App* erase =
+      AddNamed(*maintenance, "delete", "Call a window off, or end it", "WINDOW", kHelp, name.get());
   erase->footer("Examples:\n  capstan node maintenance delete disks\n");
   erase->callback(
       [=] { *act = [=](Invocation& invocation) { return DeleteMaintenance(*name, invocation); }; });

@@ -31,12 +31,11 @@ absl::Status CreateMaintenance(const MaintenanceOptions& options, Invocation& in
   CAPSTAN_ASSIGN_OR_RETURN(const MaintenanceWindow window,
                            Call(nodes.stub.get(), &NodeService::Stub::CreateMaintenanceWindow,
                                 request, Terms(invocation)));
-  return PrintResource<MaintenanceWindow>(
-      invocation, window, [&](const MaintenanceWindow& made) {
-        return absl::StrCat(made.name(), " created: ",
-                            BeginsInWords(made, invocation.clock->Read().wall), ", ",
-                            made.node_count(), made.node_count() == 1 ? " Node\n" : " Nodes\n");
-      });
+  return PrintResource<MaintenanceWindow>(invocation, window, [&](const MaintenanceWindow& made) {
+    return absl::StrCat(made.name(),
+                        " created: ", BeginsInWords(made, invocation.clock->Read().wall), ", ",
+                        made.node_count(), made.node_count() == 1 ? " Node\n" : " Nodes\n");
+  });
 }
 
 absl::Status ListMaintenance(const std::string& cluster, Invocation& invocation) {
@@ -62,8 +61,7 @@ absl::Status ListMaintenance(const std::string& cluster, Invocation& invocation)
         [](const MaintenanceWindow& window) {
           return HumanDuration(ToTime(window.end_time()) - ToTime(window.start_time()));
         }},
-       {"NODES",
-        [](const MaintenanceWindow& window) { return absl::StrCat(window.node_count()); }},
+       {"NODES", [](const MaintenanceWindow& window) { return absl::StrCat(window.node_count()); }},
        {"JOBS", [](const MaintenanceWindow& window) { return absl::StrCat(window.job_count()); }},
        {"EVICTS", [](const MaintenanceWindow& window) { return window.evict() ? "yes" : "no"; }},
        {"REASON", [](const MaintenanceWindow& window) { return window.reason(); }},
@@ -76,9 +74,9 @@ absl::Status GetMaintenance(const std::string& name, Invocation& invocation) {
   CAPSTAN_ASSIGN_OR_RETURN(const auto nodes, Connect<NodeService>(invocation, "scheduler"));
   GetMaintenanceWindowRequest request;
   request.set_name(WindowResource(name));
-  CAPSTAN_ASSIGN_OR_RETURN(const MaintenanceWindow window,
-                           Call(nodes.stub.get(), &NodeService::Stub::GetMaintenanceWindow,
-                                request, Terms(invocation)));
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const MaintenanceWindow window,
+      Call(nodes.stub.get(), &NodeService::Stub::GetMaintenanceWindow, request, Terms(invocation)));
   return PrintResource<MaintenanceWindow>(invocation, window, [&](const MaintenanceWindow& shown) {
     return DescribeWindow(shown, invocation.clock->Read().wall);
   });

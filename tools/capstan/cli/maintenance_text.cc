@@ -114,11 +114,11 @@ std::string DescribeWindow(const MaintenanceWindow& window, absl::Time now) {
     if (!value.empty()) absl::StrAppend(&out, name, WithoutControls(value), "\n");
   };
   add("Name:       ", window.name());
-  add("Begins:     ", absl::StrCat(TimeInWords(ToTime(window.start_time())), ", ",
-                                   BeginsInWords(window, now)));
-  add("Ends:       ", absl::StrCat(TimeInWords(ToTime(window.end_time())), ", after ",
-                                   HumanDuration(ToTime(window.end_time()) -
-                                                 ToTime(window.start_time()))));
+  add("Begins:     ",
+      absl::StrCat(TimeInWords(ToTime(window.start_time())), ", ", BeginsInWords(window, now)));
+  add("Ends:       ",
+      absl::StrCat(TimeInWords(ToTime(window.end_time())), ", after ",
+                   HumanDuration(ToTime(window.end_time()) - ToTime(window.start_time()))));
   add("Nodes:      ", absl::StrCat(NodesInWords(window), "; ", window.node_count(), " now"));
   add("Jobs there: ", absl::StrCat(window.job_count()));
   add("What runs:  ", window.evict() ? "is stopped with grace and waits again" : "runs on");

@@ -81,7 +81,7 @@ TEST(MaintenanceTextTest, SaysAllOfAWindow) {
   EXPECT_THAT(text, HasSubstr("Nodes:      node-0, n, with rack=r1; 3 now"));
   EXPECT_THAT(text, HasSubstr("What runs:  runs on"));
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
-  EXPECT_EQ(BeginsInWords(window, kNow + absl::Hours(2) + absl::Minutes(5)), "since 5m0s");
+  EXPECT_EQ(BeginsInWords(window, kNow + absl::Hours(2) + absl::Minutes(5)), "since 5m");
   EXPECT_EQ(BeginsInWords(window, kNow + absl::Hours(4)), "over");
 }
 

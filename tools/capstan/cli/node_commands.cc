@@ -35,11 +35,10 @@ std::string Share(const std::string& used, const std::string& all) {
 }
 
 bool InMaintenance(const Node& node, absl::Time now) {
-  return std::any_of(node.maintenance().begin(), node.maintenance().end(),
-                     [now](const auto& maintenance) {
-                       return ToTime(maintenance.start_time()) <= now &&
-                              now < ToTime(maintenance.end_time());
-                     });
+  return std::any_of(
+      node.maintenance().begin(), node.maintenance().end(), [now](const auto& maintenance) {
+        return ToTime(maintenance.start_time()) <= now && now < ToTime(maintenance.end_time());
+      });
 }
 
 TextTable::Cell StateCell(const Node& node, absl::Time now) {
@@ -145,9 +144,8 @@ std::string DescribeNode(const Node& node, absl::Time now, const Terminal& termi
     if (!value.empty()) absl::StrAppend(&out, name, WithoutControls(value), "\n");
   };
   add("Name:         ", node.name());
-  absl::StrAppend(
-      &out, "State:        ",
-      terminal.Paint(StateCell(node, now).colour, StateCell(node, now).text), "\n");
+  absl::StrAppend(&out, "State:        ",
+                  terminal.Paint(StateCell(node, now).colour, StateCell(node, now).text), "\n");
   add("Host:         ", node.host());
   add("Heard:        ", absl::StrCat(HumanAge(ToTime(node.observe_time()), now), " ago"));
   add("Tasks:        ", absl::StrCat(node.task_count()));

@@ -75,7 +75,7 @@ Candidates Queues(const Invocation& invocation) {
 }
 
 // As people type it: see NodeResource and WindowResource.
-std::string InCluster(absl::string_view whole, absl::string_view collection) {
+std::string InCluster(const std::string& whole, const std::string& collection) {
   std::string name(absl::StripPrefix(whole, "clusters/"));
   if (absl::StartsWith(name, "local/")) return LastSegment(name);
   const size_t middle = name.find(collection);
@@ -90,8 +90,9 @@ Candidates Nodes(const Invocation& invocation) {
       invocation, "scheduler", &NodeService::Stub::ListNodes, "clusters/-",
       [](const auto& page) -> const auto& { return page.nodes(); },
       [](const Node& node) {
-        return Candidate{InCluster(node.name(), "/nodes/"), absl::StrCat(ShortEnum(Node::State_Name(node.state()), "STATE_"),
-                                            ", ", node.task_count(), " Tasks")};
+        return Candidate{InCluster(node.name(), "/nodes/"),
+                         absl::StrCat(ShortEnum(Node::State_Name(node.state()), "STATE_"), ", ",
+                                      node.task_count(), " Tasks")};
       });
 }
 

@@ -40,15 +40,18 @@ int BandOf(int priority) {
 }
 
 // Equal for groups whose Tasks need the same.
-std::string ShapeKey(const TaskGroup& group) {
+std::string ShapeKey(const capstan::scheduler::v1::JobSpec& spec, const TaskGroup& group) {
   const auto& resources = group.resources();
-  std::string key = absl::StrCat(group.topology().required(), ",", resources.cpu_millis(), ",",
+  std::string key = absl::StrCat(RequiredOf(spec, group), ",", resources.cpu_millis(), ",",
                                  resources.memory_bytes());
   // A map's own order is none.
   const std::map<std::string, int64_t> accelerators(resources.accelerators().begin(),
                                                     resources.accelerators().end());
   for (const auto& [name, count] : accelerators) {
     if (count != 0) absl::StrAppend(&key, ",", name, "=", count);
+  }
+  for (const auto& slice : group.slices()) {
+    absl::StrAppend(&key, "/", slice.level(), "x", slice.size());
   }
   return key;
 }
@@ -105,7 +108,7 @@ DemandBook::Classes::iterator DemandBook::ClassOf(const JobEntry& job, TaskCount
   std::vector<std::pair<std::string, const TaskGroup*>> groups;
   groups.reserve(spec.task_groups_size());
   for (const TaskGroup& group : spec.task_groups()) {
-    groups.emplace_back(ShapeKey(group), &group);
+    groups.emplace_back(ShapeKey(spec, group), &group);
   }
   std::stable_sort(groups.begin(), groups.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -126,7 +129,9 @@ DemandBook::Classes::iterator DemandBook::ClassOf(const JobEntry& job, TaskCount
   if (known != classes_.end()) return known;
   Class made;
   for (const TaskGroup* group : shapes) {
-    made.shapes.push_back({Amounts::From(group->resources()), group->topology().required()});
+    made.shapes.push_back({Amounts::From(group->resources()),
+                           RequiredOf(spec, *group),
+                           {group->slices().begin(), group->slices().end()}});
   }
   made.required = spec.topology().required();
   made.clusters = std::move(clusters);
@@ -397,6 +402,7 @@ UnmetDemand DemandBook::Told(absl::string_view cluster) const {
       DemandClass::TaskShape& shape = *shown.add_shapes();
       *shape.mutable_resources() = of->shapes[i].each.ToResources();
       shape.set_required(of->shapes[i].required);
+      *shape.mutable_slices() = {of->shapes[i].slices.begin(), of->shapes[i].slices.end()};
       shape.set_tasks(of->told.tasks[i]);
       shape.set_tasks_of_largest(of->told_largest_tasks[i]);
       shown.set_largest_tasks(shown.largest_tasks() + of->told_largest_tasks[i]);

@@ -14,6 +14,11 @@ namespace capstan::scheduler {
 
 namespace rec = ::capstan::scheduler::records::v1;
 
+// QUEUED, and why: stands with no Queue yet.
+inline constexpr char kAwaitsJobs[] = "DEPENDENCY";
+// QUEUED, and why: as many elements of its array have begun as may.
+inline constexpr char kAwaitsTurn[] = "ARRAY_LIMIT";
+
 // A Node, by the ids in its name.
 struct NodeId {
   std::string cluster;

@@ -12,6 +12,18 @@ namespace capstan::scheduler {
 using capstan::scheduler::v1::JobSpec;
 using capstan::scheduler::v1::TaskGroup;
 
+Model Model::Copy() const {
+  Model copy(jobs.pool());
+  copy.jobs = jobs.Copy();
+  copy.nodes = nodes;
+  copy.clusters = clusters;
+  copy.queues = queues;
+  copy.queue_usage = queue_usage;
+  copy.requests = requests;
+  copy.pin_releases = pin_releases;
+  return copy;
+}
+
 int MinReplicas(const TaskGroup& group) {
   return group.min_replicas() == 0 ? group.replicas() : group.min_replicas();
 }

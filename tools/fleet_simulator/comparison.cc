@@ -29,6 +29,9 @@ std::string DifferenceText(const Difference& difference, bool higher_is_better) 
   return text;
 }
 
+// Names of policies, queues and sizes in a table of waits.
+constexpr size_t kWaiterWidth = 20;
+
 // `±` is one column and two bytes.
 std::string Padded(const std::string& text, size_t width) {
   size_t columns = 0;
@@ -38,7 +41,7 @@ std::string Padded(const std::string& text, size_t width) {
 
 void AppendWaits(std::string& table, const std::string& of, const Waits& waits) {
   absl::StrAppend(
-      &table, Padded(of, 20),
+      &table, Padded(of, kWaiterWidth),
       absl::StrFormat("%8d  %8.2f  %8.2f  %8.2f\n", waits.jobs, absl::ToDoubleHours(waits.p50),
                       absl::ToDoubleHours(waits.p90), absl::ToDoubleHours(waits.p99)));
 }
@@ -93,7 +96,7 @@ std::string WaitTable(const PolicyOutcomes& policy) {
   if (policy.outcomes.empty()) return "";
   const Outcome& outcome = policy.outcomes.front();
   std::string table =
-      absl::StrCat(Padded(policy.policy, 20), "    jobs     p50 h     p90 h     p99 h\n");
+      absl::StrCat(Padded(policy.policy, kWaiterWidth), "    jobs     p50 h     p90 h     p99 h\n");
   for (const auto& [queue, waits] : outcome.by_queue) AppendWaits(table, queue, waits);
   for (const auto& [size, waits] : outcome.by_size) {
     AppendWaits(table, absl::StrCat(size, " GPUs"), waits);

@@ -141,6 +141,7 @@ TEST_F(PeopleTest, EachMayDoWhatTheRoleSaysWithOneReplicaToo) {
   MayNot(kViewer, "queue update default --weight 2", "queues.update");
   MayNot(kViewer, "node cordon node-0", "nodes.cordon");
   MayNot(kViewer, "node demand", "demand.get");
+  MayNot(kViewer, "node order list", "capacityOrders.get");
   MayNot(kViewer, absl::StrCat("role bind ", kViewer, " admin"), "roleBindings.create");
   MayNot(kViewer, "audit list", "auditRecords.list");
 

@@ -88,6 +88,33 @@ std::vector<Row> OtherRows() {
        "parent", "clusters/"},
       {"demand of all without saying so", "scheduler.NodeService/WatchDemand", "", kInvalid,
        "parent", "clusters/-"},
+      {"an order of no Nodes", "scheduler.CapacityOrderService/CreateCapacityOrder",
+       "order_id: 'more' order { cluster: 'clusters/local' job: 'projects/default/jobs/there' "
+       "expire_time { seconds: 4000000000 } }",
+       kInvalid, "order.nodes", "1 to"},
+      {"an order for nobody", "scheduler.CapacityOrderService/CreateCapacityOrder",
+       "order_id: 'more' order { cluster: 'clusters/local' nodes: 1 "
+       "expire_time { seconds: 4000000000 } }",
+       kInvalid, "order.job", "one of them"},
+      {"an order without an end", "scheduler.CapacityOrderService/CreateCapacityOrder",
+       "order_id: 'more' order { cluster: 'clusters/local' nodes: 1 "
+       "job: 'projects/default/jobs/there' }",
+       kInvalid, "order.expire_time", "7 days"},
+      {"an order that holds room for years", "scheduler.CapacityOrderService/CreateCapacityOrder",
+       "order_id: 'more' order { cluster: 'clusters/local' nodes: 1 "
+       "job: 'projects/default/jobs/there' expire_time { seconds: 4000000000 } }",
+       kInvalid, "order.expire_time", "7 days"},
+      {"an order for a class that is none", "scheduler.CapacityOrderService/CreateCapacityOrder",
+       "order_id: 'more' order { cluster: 'clusters/local' nodes: 1 demand_class: 'h100' "
+       "expire_time { seconds: 4000000000 } }",
+       kInvalid, "order.demand_class", "node demand"},
+      {"a bare order", "scheduler.CapacityOrderService/GetCapacityOrder", "name: 'more'", kInvalid,
+       "name", "capacityOrders/"},
+      {"an order that is not there", "scheduler.CapacityOrderService/DeleteCapacityOrder",
+       "name: 'capacityOrders/absent'", kNotFound, "", "absent"},
+      {"a page token of another list of orders",
+       "scheduler.CapacityOrderService/ListCapacityOrders",
+       "page_token: 'AAAAAAAAAAAAAAAAAAAAAAAA'", kInvalid, "page_token", "begin again"},
       {"a bare Cluster", "clustermanager.ClusterService/GetCluster", "name: 'local'", kInvalid,
        "name", "clusters/"},
       {"a Cluster that is not there", "clustermanager.ClusterService/GetCluster",

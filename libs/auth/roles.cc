@@ -27,6 +27,10 @@ constexpr auto kTable = std::to_array<Row>({
     {"auditRecords.list", kAdmin | kOperator},
     {"bundles.create", kAdmin | kResearcher, kAny},
     {"bundles.get", kEveryone, kAny},
+    // Names Jobs of all Projects.
+    {"capacityOrders.create", kAdmin | kOperator},
+    {"capacityOrders.delete", kAdmin | kOperator},
+    {"capacityOrders.get", kAdmin | kOperator},
     {"clusters.get", kEveryone, kAny},
     {"dataLoads.create", kAdmin | kResearcher},
     {"dataLoads.get", kEveryone},

@@ -145,6 +145,11 @@ absl::StatusOr<QueueName> QueueName::Parse(absl::string_view name) {
   return QueueName{std::move(v[0])};
 }
 
+absl::StatusOr<CapacityOrderName> CapacityOrderName::Parse(absl::string_view name) {
+  CAPSTAN_ASSIGN_OR_RETURN(std::vector<std::string> v, ParseName(kPattern, name));
+  return CapacityOrderName{std::move(v[0])};
+}
+
 absl::StatusOr<SiteName> SiteName::Parse(absl::string_view name) {
   CAPSTAN_ASSIGN_OR_RETURN(std::vector<std::string> v, ParseName(kPattern, name));
   return SiteName{std::move(v[0])};

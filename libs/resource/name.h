@@ -135,6 +135,15 @@ struct QueueName {
   friend bool operator==(const QueueName&, const QueueName&) = default;
 };
 
+struct CapacityOrderName {
+  static constexpr char kPattern[] = "capacityOrders/{order}";
+  std::string order;
+
+  static absl::StatusOr<CapacityOrderName> Parse(absl::string_view name);
+  std::string ToString() const { return FormatName(kPattern, {order}); }
+  friend bool operator==(const CapacityOrderName&, const CapacityOrderName&) = default;
+};
+
 struct SiteName {
   static constexpr char kPattern[] = "sites/{site}";
   std::string site;

@@ -42,7 +42,7 @@ void CommittedView::Read() {
       const absl::Status applied = builder_->Apply(kv.key, absl::string_view(kv.value));
       if (!applied.ok()) return TryAgain(applied);
     }
-    queues_changed_ = true;
+    queues_changed_ = orders_changed_ = true;
     first_revision_ = records->revision;
     ready_ = true;
     Settle(records->revision);
@@ -68,6 +68,7 @@ void CommittedView::Take(const store::WatchBatch& batch) {
     const absl::Status applied = builder_->Apply(event.kv.key, value);
     if (!applied.ok()) return TryAgain(applied);
     queues_changed_ = queues_changed_ || absl::StartsWith(event.kv.key, QueueKey(""));
+    orders_changed_ = orders_changed_ || absl::StartsWith(event.kv.key, CapacityOrderKey(""));
   }
   Settle(batch.revision);
 }
@@ -112,10 +113,12 @@ void CommittedView::Settle(int64_t revision) {
   }
   for (const NodeId& id : nodes) node_revisions_[id] = revision;
   const bool queues_changed = std::exchange(queues_changed_, false);
+  const bool orders_changed = std::exchange(orders_changed_, false);
   const std::set<Listener*> listeners = listeners_;
   for (Listener* listener : listeners) {
     if (listeners_.count(listener) == 0) continue;
     if (queues_changed) listener->QueuesChanged();
+    if (orders_changed) listener->OrdersChanged();
     if (!jobs.empty()) listener->JobsChanged(jobs);
     if (!nodes.empty()) listener->NodesChanged(nodes);
   }

@@ -33,6 +33,8 @@ class CommittedView {
     virtual void NodesChanged(const std::set<NodeId>& nodes) = 0;
     // Any of the Queues, in what people set.
     virtual void QueuesChanged() {}
+    // Any of the orders of capacity.
+    virtual void OrdersChanged() {}
     // The service stops: end what is open.
     virtual void Closing() = 0;
   };
@@ -95,6 +97,7 @@ class CommittedView {
   std::unique_ptr<store::Watch> watch_;
   // Since listeners were told.
   bool queues_changed_ = false;
+  bool orders_changed_ = false;
   Strand::TimerId retry_timer_ = 0;
   const std::shared_ptr<char> alive_ = std::make_shared<char>();
 };

@@ -164,6 +164,7 @@ void Engine::Lost(const absl::Status& why) {
   RefuseAll(&job_calls_, status);
   RefuseAll(&queue_calls_, status);
   RefuseAll(&node_calls_, status);
+  RefuseAll(&order_calls_, status);
   RefuseAll(&empty_calls_, status);
   Gauges();
 }
@@ -222,6 +223,8 @@ void Engine::CarryOut(const std::vector<Effect>& effects, int64_t revision) {
       AnswerCall(&queue_calls_, queue->call, queue->queue);
     } else if (const auto* node = std::get_if<ReplyNode>(&effect)) {
       AnswerCall(&node_calls_, node->call, node->node);
+    } else if (const auto* order = std::get_if<ReplyCapacityOrder>(&effect)) {
+      AnswerCall(&order_calls_, order->call, order->order);
     } else if (const auto* empty = std::get_if<ReplyEmpty>(&effect)) {
       AnswerCall(&empty_calls_, empty->call, empty->status);
     } else if (const auto* ensure = std::get_if<EnsureData>(&effect)) {
@@ -388,6 +391,22 @@ void Engine::Call(UncordonNode event, Answer<capstan::scheduler::v1::Node> answe
   if (!ready.ok()) return answer(ready);
   event.call = ++last_id_;
   node_calls_.emplace(event.call, std::move(answer));
+  Apply(event);
+}
+
+void Engine::Call(CreateCapacityOrder event, Answer<capstan::scheduler::v1::CapacityOrder> answer) {
+  const absl::Status ready = Ready(/*new_work=*/false);
+  if (!ready.ok()) return answer(ready);
+  event.call = ++last_id_;
+  order_calls_.emplace(event.call, std::move(answer));
+  Apply(event);
+}
+
+void Engine::Call(DeleteCapacityOrder event, absl::AnyInvocable<void(absl::Status)> answer) {
+  const absl::Status ready = Ready(/*new_work=*/false);
+  if (!ready.ok()) return answer(ready);
+  event.call = ++last_id_;
+  empty_calls_.emplace(event.call, std::move(answer));
   Apply(event);
 }
 

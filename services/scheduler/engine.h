@@ -104,6 +104,8 @@ class Engine {
   void Call(UpdateQueue event, Answer<capstan::scheduler::v1::Queue> answer);
   void Call(CordonNode event, Answer<capstan::scheduler::v1::Node> answer);
   void Call(UncordonNode event, Answer<capstan::scheduler::v1::Node> answer);
+  void Call(CreateCapacityOrder event, Answer<capstan::scheduler::v1::CapacityOrder> answer);
+  void Call(DeleteCapacityOrder event, absl::AnyInvocable<void(absl::Status)> answer);
   void Call(ConfirmSilence event, absl::AnyInvocable<void(absl::Status)> answer);
 
   // Sessions. `cluster` is what the certificate says; a Hello that says otherwise ends the session.
@@ -184,6 +186,7 @@ class Engine {
   std::map<CallId, Answer<capstan::scheduler::v1::Job>> job_calls_;
   std::map<CallId, Answer<capstan::scheduler::v1::Queue>> queue_calls_;
   std::map<CallId, Answer<capstan::scheduler::v1::Node>> node_calls_;
+  std::map<CallId, Answer<capstan::scheduler::v1::CapacityOrder>> order_calls_;
   std::map<CallId, absl::AnyInvocable<void(absl::Status)>> empty_calls_;
 };
 

@@ -11,6 +11,7 @@
 #include "libs/strand/thread_strand.h"
 #include "services/scheduler/adapters/data_loader_source.h"
 #include "services/scheduler/adapters/telemetry_archive.h"
+#include "services/scheduler/api/capacity_order_service.h"
 #include "services/scheduler/api/executor_session_service.h"
 #include "services/scheduler/api/job_service.h"
 #include "services/scheduler/api/node_service.h"
@@ -49,6 +50,7 @@ struct Server::Parts {
   std::unique_ptr<JobService> job_service;
   std::unique_ptr<QueueService> queue_service;
   std::unique_ptr<NodeService> node_service;
+  std::unique_ptr<CapacityOrderService> order_service;
   std::unique_ptr<ExecutorSessionService> session_service;
   // What runs here uses the services above.
   std::unique_ptr<ThreadStrand> simulations;
@@ -153,6 +155,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   parts.job_service = std::make_unique<JobService>(api, config.core, incarnation);
   parts.queue_service = std::make_unique<QueueService>(api);
   parts.node_service = std::make_unique<NodeService>(api, incarnation);
+  parts.order_service = std::make_unique<CapacityOrderService>(api);
   parts.session_service = std::make_unique<ExecutorSessionService>(api);
 
   namespace pb = ::capstan::scheduler::v1;
@@ -163,6 +166,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   rpc_config.services = {rpc::Registered<pb::JobService>(parts.job_service.get()),
                          rpc::Registered<pb::QueueService>(parts.queue_service.get()),
                          rpc::Registered<pb::NodeService>(parts.node_service.get()),
+                         rpc::Registered<pb::CapacityOrderService>(parts.order_service.get()),
                          rpc::Registered<pb::ExecutorSession>(parts.session_service.get())};
   CAPSTAN_ASSIGN_OR_RETURN(std::unique_ptr<rpc::Server> started, rpc::Server::Start(rpc_config));
   parts.OnStrand([&] {

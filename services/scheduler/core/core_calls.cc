@@ -11,6 +11,7 @@
 #include "libs/status/status_macros.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/arrays.h"
+#include "services/scheduler/core/capacity_orders.h"
 #include "services/scheduler/core/dependencies.h"
 #include "services/scheduler/core/job_spans.h"
 #include "services/scheduler/core/keys.h"
@@ -47,7 +48,7 @@ absl::Status FieldError(absl::string_view field, absl::string_view description) 
 // A leader before has tried it and written so.
 bool SaysWhyItWaits(const JobEntry& job) {
   const std::string& reason = job.state.reason();
-  return reason == "INSUFFICIENT_RESOURCES" || reason == "RESERVED" ||
+  return reason == "INSUFFICIENT_RESOURCES" || reason == "RESERVED" || reason == kOrdered ||
          absl::StartsWith(reason, "QUEUE_");
 }
 
@@ -128,6 +129,7 @@ void SchedulerCore::On(const LeadershipGained& event) {
   ResumeArrays();
   ResumeSingletons();
   RestoreUsage();
+  RestoreOrders();
   ResumeMakingRoom();
   ArmRetirement();
 }

@@ -125,6 +125,7 @@ void CoreHarness::Check(bool rebuild) {
   }
 
   CheckOrder();
+  CheckNominees();
   std::map<NodeId, Amounts> used;
   for (const auto& [uid, job] : core_->model().jobs) {
     const bool begun = job.state.state() != Job::STATE_QUEUED && !job.final();
@@ -178,6 +179,15 @@ void CoreHarness::CheckOrder() const {
     ASSERT_TRUE(array != nullptr) << uid;
     const int most = array->spec.spec().array().max_parallel();
     ASSERT_TRUE(most == 0 || count <= most) << count << " elements of " << uid << " have begun";
+  }
+}
+
+void CoreHarness::CheckNominees() const {
+  for (const auto& [id, record] : core_->model().capacity_orders) {
+    if (record.used() || record.nominee_uid().empty()) continue;
+    const JobEntry* job = core_->model().FindJob(record.nominee_uid());
+    ASSERT_TRUE(job != nullptr && job->state.state() == Job::STATE_QUEUED) << id;
+    ASSERT_EQ(job->state.reason(), "ORDERED") << id << ": " << job->uid();
   }
 }
 

@@ -83,6 +83,8 @@ class CoreHarness {
   void Check(bool rebuild);
   // Whether arrays have their elements, and no more Jobs have begun than arrays and singletons let.
   void CheckOrder() const;
+  // Whether all to whom ordered Nodes are nominated wait for them.
+  void CheckNominees() const;
   // Whether its generation has as many Tasks as are recorded, and no fewer or more than it may.
   void CheckSizes(const JobEntry& job) const;
   // Whether the Job's Tasks stand to each other as its topology and those of its groups want it.

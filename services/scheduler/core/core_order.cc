@@ -81,7 +81,7 @@ void SchedulerCore::TryInOrder(RoundWork* work) {
       }
     }
     // With work left over the flags stay set: NextDeadline asks for the rest.
-    if (!order.has_next()) room_changed_ = false;
+    if (!order.has_next() && std::exchange(room_changed_, false)) ConcludeSeeking();
   }
   for (const JobEntry* job : placed) {
     Dequeue(*job);
@@ -106,13 +106,13 @@ SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* 
   bool told = false;
   if (WaitsForRate(job, &told)) return told ? Tried::kLeft : Tried::kKindLeft;
   if (const auto limit = queue_book_.Refusal(order, work->capacity)) {
-    if (MayAskForVictims(order, *work) && TryMakeRoom(order, job, GangRequest::From(*job), work)) {
+    if (MayAskForVictims(order, *work) && TryMakeRoom(order, job, RequestOf(*job), work)) {
       return Tried::kMakesRoom;
     }
     if (SetState(job, Job::STATE_QUEUED, "QUEUE_LIMIT", limit->words)) return Tried::kLeft;
     return limit->lasts ? Tried::kKindLeft : Tried::kKindLeftUntilStart;
   }
-  const GangRequest request = GangRequest::From(*job);
+  const GangRequest request = RequestOf(*job);
   const std::string shape = request.Shape();
   const bool is_reserved = reserved_ == job->uid();
   const bool bound = !is_reserved && work->placing->IsBound(request);
@@ -136,6 +136,7 @@ SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* 
       hopeless_.count(shape) == 0 && work->unreservable.count(shape) == 0) {
     TryReserve(job, request, work);
   }
+  if (Nominate(job)) return Tried::kLeft;
   // Whose place is kept says nothing of others.
   const Tried left = is_reserved ? Tried::kLeft : Tried::kKindLeft;
   const std::string& reason = job->state.reason();

@@ -165,7 +165,9 @@ bool SchedulerCore::WaitsForRate(JobEntry* job, bool* told) {
   const absl::optional<QueueBook::RateWait> wait = queue_book_.StartWait(*job);
   if (!wait.has_value()) return false;
   start_rate_at_ = std::min(start_rate_at_, wait->available);
-  const bool is_news = SetState(job, Job::STATE_QUEUED, "QUEUE_RATE", wait->words);
+  // Nodes go on being kept for one that they were ordered for: its turn comes soon.
+  const bool is_news =
+      !IsNominee(*job) && SetState(job, Job::STATE_QUEUED, "QUEUE_RATE", wait->words);
   if (told != nullptr) *told = is_news;
   return true;
 }

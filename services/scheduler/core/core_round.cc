@@ -192,6 +192,7 @@ void SchedulerCore::Round() {
   UpdateUsage();
   if (waiting_jobs() == 0) {
     room_changed_ = false;
+    seeking_orders_.clear();
     return;
   }
   if (!RoundDue() || now_.boot < round_at_) return;
@@ -232,6 +233,7 @@ void SchedulerCore::BeginRound(RoundWork* work) {
     queues_changed_ = false;
   }
   work->standings = Standings(model_, usage_, draining_, unreported);
+  KeepOrdered(work);
   work->kept = KeepForReturning(work);
   std::vector<Amounts> free;
   for (const NodeStanding& standing : work->standings) {
@@ -273,7 +275,7 @@ void SchedulerCore::PlaceMadeRoomFor(RoundWork* work) {
   const std::set<OrderKey> all = making_room_;
   for (const OrderKey& key : all) {
     JobEntry* job = FindJob(std::get<2>(key));
-    const GangRequest request = GangRequest::From(*job);
+    const GangRequest request = RequestOf(*job);
     // Its least is in use already.
     const auto may_have = [&](const Amounts& more) {
       return queue_book_.MayUse(*job, work->capacity, more);
@@ -310,7 +312,7 @@ void SchedulerCore::KeepReservation(RoundWork* work) {
     if (job != nullptr) queue_book_.SetChanged(*job);
     return ForgetReservation();
   }
-  const GangRequest request = GangRequest::From(*job);
+  const GangRequest request = RequestOf(*job);
   const auto placement = work->placing->Place(request, [&](const Amounts& more) {
     Amounts all = LeastOf(*job);
     all.Add(more);
@@ -364,6 +366,7 @@ void SchedulerCore::PlaceIn(JobEntry* job, const GangRequest& request,
     if (work->standings[at].unisolated) work->nodes[at].only_submitter = request.submitter;
     work->standings[at].capacity = work->nodes[at];
   }
+  UseOrders(*job);
 }
 
 void SchedulerCore::Place(JobEntry* job, const std::vector<NodeCapacity>& nodes,

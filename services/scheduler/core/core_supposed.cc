@@ -28,6 +28,8 @@ std::unique_ptr<SchedulerCore> SchedulerCore::Suppose(const CoreConfig& config, 
   core->now_ = now;
   core->queue_book_.SetNow(now);
   core->On(LeadershipGained());
+  // No gang is looked for that was not found before.
+  core->seeking_orders_.clear();
   for (const auto& [id, node] : core->model_.nodes) {
     if (node.state() == Node::STATE_ACTIVE) core->sessions_[id.cluster].nodes_heard.insert(id);
   }

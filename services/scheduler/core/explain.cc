@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/capacity_orders.h"
 #include "services/scheduler/core/dependencies.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/placement.h"
@@ -203,7 +204,12 @@ void AddResources(const PartialFit& fit, const std::string& task_count,
 
 void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings,
                  ExplainJobResponse* response) {
-  const GangRequest gang = GangRequest::From(job);
+  GangRequest gang = GangRequest::From(job);
+  for (const NodeStanding& standing : standings) {
+    if (standing.nominee == job.uid() && !standing.nominee.empty()) {
+      gang.orders.insert(standing.capacity.order);
+    }
+  }
   const int total = static_cast<int>(standings.size());
   if (total == 0) {
     response->set_summary("no node is known yet");
@@ -224,6 +230,8 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
       out["draining"].push_back(capacity.id);
     } else if (gang.avoided.count(capacity.id) > 0) {
       out["avoided"].push_back(capacity.id);
+    } else if (!capacity.order.empty() && gang.orders.count(capacity.order) == 0) {
+      out["ordered"].push_back(capacity.id);
     } else if (!Admits(capacity, gang)) {
       out["isolation"].push_back(capacity.id);
     } else if (std::string domain = DomainOf(capacity, gang.topology.required()); domain.empty()) {
@@ -249,6 +257,8 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
   add("draining", "is shutting down", "are shutting down");
   add("isolation", "runs another submitter's Tasks and cannot isolate them",
       "run another submitter's Tasks and cannot isolate them");
+  add("ordered", "is kept for a Job that it was ordered for",
+      "are kept for a Job that they were ordered for");
   add("avoided", "failed a Task of the Job, which stays off it for a time",
       "failed Tasks of the Job, which stays off them for a time");
   add("cluster", "is in a cluster that the Job may not use",
@@ -419,6 +429,13 @@ std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
     standing.silent = node.state() != Node::STATE_ACTIVE || unreported.count(id) > 0;
     standing.cordoned = node.cordons_size() > 0;
     standing.draining = draining.count(id) > 0;
+    if (const std::string order = OrderOfNode(model, id, node); !order.empty()) {
+      const rec::CapacityOrderRecord& record = model.capacity_orders.at(order);
+      if (!record.used() && !record.nominee_uid().empty()) {
+        standing.capacity.order = order;
+        standing.nominee = record.nominee_uid();
+      }
+    }
     for (int limitation : node.observation().limitations()) {
       if (limitation == NodeObservation::LIMITATION_DRAINING) standing.draining = true;
       if (limitation == NodeObservation::LIMITATION_UNISOLATED) standing.unisolated = true;
@@ -481,6 +498,9 @@ ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
         break;
       }
       ExplainQueued(job, nodes, &response);
+      if (job.state.reason() == kOrdered) {
+        response.set_summary(absl::StrCat(response.summary(), OrdersInWords(model, job.uid())));
+      }
       ExplainOthers(model, job, &response);
       break;
     case Job::STATE_PREPARING: {

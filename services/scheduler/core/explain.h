@@ -21,6 +21,8 @@ struct NodeStanding {
   bool draining = false;
   // It cannot keep strangers' Tasks apart.
   bool unisolated = false;
+  // Uid of the Job that it was ordered for and is kept for: see NodeCapacity::order.
+  std::string nominee;
 };
 
 // Standing of every Node, sorted by id. `draining` are Nodes known to be shutting down and

@@ -26,7 +26,8 @@ std::string NodeKey(absl::string_view cluster, absl::string_view node);
 std::string ClusterKey(absl::string_view cluster);
 std::string QueueKey(absl::string_view queue_id);
 std::string QueueUsageKey(absl::string_view queue_id);
-// `kind` is `jobs` or `queues`; `scope` the project, or `-`.
+std::string CapacityOrderKey(absl::string_view order_id);
+// `kind` is `jobs`, `queues` or `capacity_orders`; `scope` the project, or `-`.
 std::string RequestKey(absl::string_view kind, absl::string_view scope,
                        absl::string_view request_id);
 std::string PinReleaseKey(absl::string_view uid, int64_t generation);

@@ -126,6 +126,10 @@ store::Put PutQueueUsage(absl::string_view id, const rec::QueueUsageRecord& usag
   return {QueueUsageKey(id), session::SerializeDeterministic(usage)};
 }
 
+store::Put PutCapacityOrder(absl::string_view id, const rec::CapacityOrderRecord& order) {
+  return {CapacityOrderKey(id), session::SerializeDeterministic(order)};
+}
+
 store::Put PutRequest(absl::string_view key, const rec::RequestRecord& request) {
   return {std::string(key), session::SerializeDeterministic(request)};
 }
@@ -155,6 +159,7 @@ std::map<std::string, std::string> AllRecords(const Model& model) {
   for (const auto& [id, cluster] : model.clusters) add(PutCluster(id, cluster));
   for (const auto& [id, queue] : model.queues) add(PutQueue(id, queue));
   for (const auto& [id, usage] : model.queue_usage) add(PutQueueUsage(id, usage));
+  for (const auto& [id, order] : model.capacity_orders) add(PutCapacityOrder(id, order));
   for (const auto& [key, request] : model.requests) add(PutRequest(key, request));
   for (const auto& [id, release] : model.pin_releases) add(PutPinRelease(release));
   return records;

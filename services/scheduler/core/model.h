@@ -33,6 +33,7 @@ struct Model {
   std::map<std::string, rec::ClusterRecord> clusters;                             // by id
   std::map<std::string, rec::QueueRecord> queues;                                 // by id
   std::map<std::string, rec::QueueUsageRecord> queue_usage;                       // by Queue's id
+  std::map<std::string, rec::CapacityOrderRecord> capacity_orders;                // by id
   std::map<std::string, rec::RequestRecord> requests;                             // by key
   std::map<std::pair<std::string, int64_t>, rec::PinReleaseRecord> pin_releases;  // uid, generation
 
@@ -71,6 +72,7 @@ store::Put PutNode(const NodeId& id, const rec::NodeRecord& node);
 store::Put PutCluster(absl::string_view id, const rec::ClusterRecord& cluster);
 store::Put PutQueue(absl::string_view id, const rec::QueueRecord& queue);
 store::Put PutQueueUsage(absl::string_view id, const rec::QueueUsageRecord& usage);
+store::Put PutCapacityOrder(absl::string_view id, const rec::CapacityOrderRecord& order);
 store::Put PutRequest(absl::string_view key, const rec::RequestRecord& request);
 store::Put PutPinRelease(const rec::PinReleaseRecord& release);
 // Every record of the model, by key: what a store holds that has committed all of it.

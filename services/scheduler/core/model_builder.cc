@@ -78,6 +78,9 @@ absl::Status ModelBuilder::Apply(absl::string_view key, absl::optional<absl::str
   if (kind == "clusters" && n == 2) return ApplyTo(&model_.clusters, parts[1], key, value);
   if (kind == "queues" && n == 2) return ApplyTo(&model_.queues, parts[1], key, value);
   if (kind == "queue_usage" && n == 2) return ApplyTo(&model_.queue_usage, parts[1], key, value);
+  if (kind == "capacity_orders" && n == 2) {
+    return ApplyTo(&model_.capacity_orders, parts[1], key, value);
+  }
   if (kind == "requests" && n == 4) {
     return ApplyTo(&model_.requests, std::string(key), key, value);
   }

@@ -33,6 +33,7 @@ std::string GangRequest::Shape() const {
   std::string shape = absl::StrCat(submitter, "|", topology.required(), "/", topology.preferred());
   for (const std::string& cluster : clusters) absl::StrAppend(&shape, "|", cluster);
   for (const NodeId& id : avoided) absl::StrAppend(&shape, "|!", id.cluster, "/", id.node);
+  for (const std::string& order : orders) absl::StrAppend(&shape, "|^", order);
   for (const Group& group : groups) {
     absl::StrAppend(&shape, ";", group.replicas, ",", group.topology.required(), "/",
                     group.topology.preferred(), ",", group.each.cpu_millis, ",",
@@ -99,6 +100,7 @@ bool Admits(const NodeCapacity& node, const GangRequest& gang) {
   if (!node.eligible) return false;
   if (!gang.clusters.empty() && gang.clusters.count(node.id.cluster) == 0) return false;
   if (gang.avoided.count(node.id) > 0) return false;
+  if (!node.order.empty() && gang.orders.count(node.order) == 0) return false;
   return !node.only_submitter || *node.only_submitter == gang.submitter;
 }
 

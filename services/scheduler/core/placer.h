@@ -44,6 +44,8 @@ struct NodeCapacity {
   bool unisolated = false;
   // Some gang stays off it: see GangRequest::avoided.
   bool avoided = false;
+  // If set, it is kept for the gangs that name it in GangRequest::orders.
+  std::string order;
   NodeTopology topology;
 };
 
@@ -87,6 +89,8 @@ struct GangRequest {
   std::string submitter;
   // Nodes that it stays off; in a round only those count that are marked so.
   std::set<NodeId> avoided;
+  // Orders of capacity (ids) on whose Nodes it may be.
+  std::set<std::string> orders;
   // Of the whole gang.
   capstan::scheduler::v1::Topology topology;
   // Holds its place for at most so long; infinite if nothing was declared. No part of the Shape.

@@ -13,7 +13,9 @@
 #include "gtest/gtest.h"
 #include "libs/random/random.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/capacity_orders.h"
 #include "services/scheduler/core/core_harness.h"
+#include "services/scheduler/core/demand_class.h"
 
 namespace capstan::scheduler {
 
@@ -28,10 +30,7 @@ class RandomWorld {
     for (const char* cluster : {"east", "west"}) {
       executors_.push_back(std::make_unique<FakeExecutor>(cluster, kNodes, 4000, &harness_));
       // Two Nodes of the first rack, one of the second.
-      for (int node = 0; node < kNodes; ++node) {
-        executors_.back()->set_labels(node, {{"topology.kubernetes.io/zone", "z"},
-                                             {"capstan.dev/rack", node < 2 ? "first" : "second"}});
-      }
+      for (int node = 0; node < kNodes; ++node) SetLabels(executors_.back().get(), node, "");
       executors_.back()->Connect();
     }
   }
@@ -68,6 +67,9 @@ class RandomWorld {
     for (const auto& [uid, job] : harness_.jobs()) preemptions += job.state.preemptions();
     return preemptions;
   }
+  // Jobs that ordered Nodes were nominated to, and those that were placed on them.
+  int nominated() const { return static_cast<int>(nominated_.size()); }
+  int orders_used() const { return static_cast<int>(used_orders_.size()); }
   const std::map<std::string, int>& faults() const { return faults_; }
 
   // In half of the worlds anybody may be ended for others at any time.
@@ -168,6 +170,77 @@ class RandomWorld {
     for (auto& executor : executors_) executor->Disconnect();
   }
 
+  static void SetLabels(FakeExecutor* executor, int node, const std::string& order) {
+    std::map<std::string, std::string> labels = {
+        {"topology.kubernetes.io/zone", "z"}, {"capstan.dev/rack", node < 2 ? "first" : "second"}};
+    if (!order.empty()) labels[kOrderLabel] = order;
+    executor->set_labels(node, std::move(labels));
+  }
+
+  // Somebody orders, a Node of an order comes, or one is deleted.
+  void Order() {
+    const auto& orders = harness_.core().model().capacity_orders;
+    const std::string id = absl::StrCat("o", random_.Below(4));
+    if (orders.count(id) == 0) {
+      if (jobs_ == 0) return;
+      CreateCapacityOrder create;
+      create.call = harness_.next_call();
+      create.order_id = id;
+      create.order.set_cluster(random_.OneIn(2) ? "clusters/east" : "clusters/west");
+      create.order.set_nodes(static_cast<int>(random_.Between(1, 3)));
+      const std::string uid = absl::StrCat("j", random_.Below(jobs_));
+      const JobEntry* job = harness_.jobs().Find(uid);
+      if (job != nullptr && random_.OneIn(2)) {
+        create.order.set_demand_class(DemandClassId(DemandNeed::Of(*job).key));
+      } else {
+        create.order.set_job(absl::StrCat("projects/p/jobs/", uid));
+      }
+      *create.order.mutable_expire_time() =
+          ToProto(harness_.now().wall + absl::Minutes(random_.Between(1, 6)));
+      Give(harness_.Apply(create));
+    } else if (random_.OneIn(4)) {
+      Give(harness_.Apply(DeleteCapacityOrder{harness_.next_call(), id}));
+    } else {
+      const int node = static_cast<int>(random_.Below(kNodes));
+      FakeExecutor& executor = AnyExecutor();
+      SetLabels(&executor, node, random_.OneIn(4) ? "" : id);
+      if (executor.connected() && executor.hears(executor.NodeName(node))) {
+        executor.ReportNode(node, false);
+      }
+    }
+  }
+
+  // Nobody is placed on what is kept for another, before and after.
+  void CheckKept() {
+    const Model& model = harness_.core().model();
+    std::map<NodeId, std::string> kept;
+    for (const auto& [id, node] : model.nodes) {
+      const std::string order = OrderOfNode(model, id, node);
+      if (order.empty()) continue;
+      const rec::CapacityOrderRecord& record = model.capacity_orders.at(order);
+      if (!record.used() && !record.nominee_uid().empty()) kept[id] = record.nominee_uid();
+    }
+    for (const auto& [id, record] : model.capacity_orders) {
+      if (!record.nominee_uid().empty()) nominated_.insert(record.nominee_uid());
+      // An id may be another order's later.
+      const std::string one = absl::StrCat(id, " ", record.order().create_time().seconds());
+      if (record.used()) used_orders_.insert(one);
+    }
+    for (const auto& [uid, job] : model.jobs) {
+      if (!job.live() || job.state.generation() <= placed_[uid]) continue;
+      placed_[uid] = job.state.generation();
+      for (const std::string& node : job.gang->nodes) {
+        const NodeId id{job.gang->head.cluster(), node};
+        const auto before = kept_.find(id);
+        const auto now = kept.find(id);
+        if (before == kept_.end() || now == kept.end()) continue;
+        ASSERT_TRUE(before->second == uid || now->second == uid || before->second != now->second)
+            << uid << " is placed on " << id.Name() << ", which is kept for " << now->second;
+      }
+    }
+    kept_ = std::move(kept);
+  }
+
   void EndSomething() {
     FakeExecutor& executor = AnyExecutor();
     std::vector<std::string> running;
@@ -183,7 +256,7 @@ class RandomWorld {
 
   void Step() {
     FakeExecutor& executor = AnyExecutor();
-    switch (random_.Below(13)) {
+    switch (random_.Below(14)) {
       case 0:
       case 1: {
         const std::string id = absl::StrCat("j", jobs_++);
@@ -226,6 +299,9 @@ class RandomWorld {
       case 11:
         if (random_.OneIn(4)) Crash();
         break;
+      case 12:
+        Order();
+        break;
       default:
         for (auto& other : executors_) other->Renew();
         Pass(absl::Seconds(random_.Between(1, random_.OneIn(5) ? 90 : 10)));
@@ -234,6 +310,7 @@ class RandomWorld {
   }
 
   void Check() {
+    CheckKept();
     for (const std::string& uid : acknowledged_) {
       ASSERT_TRUE(harness_.core().model().FindJob(uid) != nullptr) << uid << " is lost";
     }
@@ -306,6 +383,11 @@ class RandomWorld {
   int dependent_ = 0;
   int singletons_ = 0;
   int arrays_ = 0;
+  // As of the last check: who which Nodes are kept for, and generations placed.
+  std::map<NodeId, std::string> kept_;
+  std::map<std::string, int64_t> placed_;
+  std::set<std::string> nominated_;
+  std::set<std::string> used_orders_;
   std::map<std::string, int> sizes_;
   int elastic_ = 0;
   int beyond_least_ = 0;

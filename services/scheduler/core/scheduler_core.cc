@@ -12,6 +12,7 @@
 #include "libs/time/proto_time.h"
 #include "libs/trace/span.h"
 #include "services/scheduler/core/arrays.h"
+#include "services/scheduler/core/capacity_orders.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/job_spans.h"
 #include "services/scheduler/core/keys.h"
@@ -60,12 +61,15 @@ Step SchedulerCore::Apply(const Event& event, Now now) {
   now_ = now;
   queue_book_.SetNow(now);
   if (!leading_ && !std::holds_alternative<LeadershipGained>(event)) return {};
+  ExpireOrders();
   std::visit([this](const auto& e) { On(e); }, event);
   RefreshTree();
   SettleDependencies();
   CancelElements();
   DrainQueues();
+  SettleOrders();
   Round();
+  SettleOrders();
   Flush();
   Step step;
   step.persist = std::move(other_writes_);
@@ -90,6 +94,7 @@ absl::optional<BootTime> SchedulerCore::NextDeadline() const {
   for (const auto& [uid, at] : prepare_deadline_) next = std::min(next, at);
   if (!time_limits_.empty()) next = std::min(next, time_limits_.begin()->first);
   if (!avoidances_.empty()) next = std::min(next, avoidances_.begin()->first);
+  if (!order_expiries_.empty()) next = std::min(next, order_expiries_.begin()->first);
   next = std::min({next, NextGiveUp(), retire_at_, protected_until_, start_rate_at_, usage_due_});
   if (next == BootTime::InfiniteFuture()) return absl::nullopt;
   return next;
@@ -183,6 +188,10 @@ Write SchedulerCore::WriteOf(JobEntry* job, const DirtyJob& dirty) {
   }
   for (int chunk : dirty.task_chunks) write.puts.push_back(PutTaskChunk(*job, chunk));
   if (dirty.gang) write.puts.push_back(PutGangHead(*job));
+  for (const std::string& order : dirty.orders) {
+    if (dirty_orders_.erase(order) == 0) continue;
+    write.puts.push_back(PutCapacityOrder(order, model_.capacity_orders.at(order)));
+  }
   write.puts.push_back(PutJobState(*job));
   if (dirty.dropped_generation > 0) {
     for (const std::string& prefix : {PlacementPrefix(job->uid(), dirty.dropped_generation),
@@ -223,6 +232,12 @@ void SchedulerCore::Flush() {
     other_writes_.push_back(WriteOf(array, DirtyJob()));
   }
   made_arrays_.clear();
+  for (const std::string& id : dirty_orders_) {
+    Write write;
+    write.puts.push_back(PutCapacityOrder(id, model_.capacity_orders.at(id)));
+    other_writes_.push_back(std::move(write));
+  }
+  dirty_orders_.clear();
   // Last, since a journal position says that all before it is stored.
   for (const std::string& id : dirty_clusters_) {
     Write write;
@@ -239,6 +254,14 @@ void SchedulerCore::Flush() {
     replies_.push_back(ReplyNode{call, RenderNode(id, model_.nodes[id], usage_.Get(id))});
   }
   node_replies_.clear();
+  if (!order_replies_.empty()) {
+    std::map<std::string, int> come = NodesCome(model_);
+    for (const auto& [call, id] : order_replies_) {
+      replies_.push_back(
+          ReplyCapacityOrder{call, RenderCapacityOrder(model_.capacity_orders.at(id), come[id])});
+    }
+    order_replies_.clear();
+  }
   std::vector<std::string> clusters;
   for (const auto& [cluster, session] : sessions_) clusters.push_back(cluster);
   for (const std::string& cluster : clusters) SendDesired(cluster);

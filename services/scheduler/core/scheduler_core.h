@@ -106,6 +106,8 @@ class SchedulerCore {
     bool gang = false;  // head
     std::set<int> task_chunks;
     int64_t dropped_generation = 0;
+    // Orders of capacity that change with it, and are not written yet.
+    std::set<std::string> orders;
     std::vector<store::Put> more_puts;
     std::vector<store::Delete> more_deletes;
     std::vector<capstan::event::v1::JobEvent> events;
@@ -135,6 +137,9 @@ class SchedulerCore {
   void On(const CordonNode& event);
   void On(const UncordonNode& event);
   void On(const ConfirmSilence& event);
+  // core_orders.cc.
+  void On(const CreateCapacityOrder& event);
+  void On(const DeleteCapacityOrder& event);
   absl::StatusOr<std::string> Replayed(const std::string& key, const std::string& body_hash) const;
   void RememberRequest(const std::string& key, const std::string& body_hash,
                        const std::string& made, std::vector<store::Put>* puts,
@@ -278,6 +283,28 @@ class SchedulerCore {
   // What a leader before had begun.
   void ResumeMakingRoom();
 
+  // Orders of capacity: core_orders.cc.
+  void RestoreOrders();
+  void ExpireOrders();
+  void RemoveOrder(const std::string& id);
+  // Other Nodes are kept than before, or for others.
+  void OrdersChanged();
+  // Keeps its Nodes until a full round has looked for a gang to nominate.
+  void SeekNominee(const std::string& id);
+  // The full round is over.
+  void ConcludeSeeking();
+  bool IsNominee(const JobEntry& job) const;
+  // Lets go of Jobs that do not wait for their orders any more.
+  void SettleOrders();
+  // If any order is the Job's, or is to be: it waits for that.
+  bool Nominate(JobEntry* job);
+  // Nodes of orders that a gang is looked for.
+  void KeepOrdered(RoundWork* work) const;
+  // What is asked for the Job, with the orders on whose Nodes it may be.
+  GangRequest RequestOf(const JobEntry& job) const;
+  // It was placed: on Nodes of which orders?
+  void UseOrders(const JobEntry& job);
+
   // What Queues used in the past: core_usage.cc.
   void RestoreUsage();
   // Tells the Queues' book of changed Queues, before anything else happens.
@@ -370,6 +397,10 @@ class SchedulerCore {
   // usable Nodes have in all. They use up no more tries to keep room for somebody.
   std::set<std::string> hopeless_;
   Amounts hopeless_fleet_;
+  // When which order of capacity is void; ids.
+  std::set<std::pair<BootTime, std::string>> order_expiries_;
+  // Orders that a gang is looked for: their Nodes are kept meanwhile.
+  std::set<std::string> seeking_orders_;
   // The next time at which someone who may not be ended yet might be.
   BootTime protected_until_ = BootTime::InfiniteFuture();
   // The next time at which a rate may let somebody start who waits for it.
@@ -392,6 +423,7 @@ class SchedulerCore {
   // Arrays that are told once all else is written that their elements are.
   std::vector<std::string> made_arrays_;
   std::set<NodeId> dirty_nodes_;
+  std::set<std::string> dirty_orders_;
   std::set<std::string> dirty_clusters_;
   std::vector<Write> other_writes_;
   std::vector<Effect> replies_;
@@ -403,6 +435,7 @@ class SchedulerCore {
   std::map<std::string, std::vector<capstan::type::v1::TaskKey>> forgotten_;
   std::map<CallId, std::string> job_replies_;  // uid: rendered when the step is complete
   std::map<CallId, NodeId> node_replies_;
+  std::map<CallId, std::string> order_replies_;  // ids
 };
 
 }  // namespace capstan::scheduler

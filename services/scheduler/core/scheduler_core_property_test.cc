@@ -23,6 +23,8 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   int short_of_most = 0;
   int resized = 0;
   int shrunk = 0;
+  int nominated = 0;
+  int orders_used = 0;
   for (uint64_t seed = 1; seed <= 16; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     RandomWorld world(seed);
@@ -38,6 +40,8 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
     short_of_most += world.short_of_most();
     resized += world.resized();
     shrunk += world.shrunk();
+    nominated += world.nominated();
+    orders_used += world.orders_used();
     for (const auto& [fault, count] : world.faults()) faults[fault] += count;
     if (HasFailure()) return;
   }
@@ -53,6 +57,8 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   EXPECT_GT(short_of_most, 20);
   EXPECT_GT(resized, 10);
   EXPECT_GT(shrunk, 5);
+  EXPECT_GT(nominated, 10);
+  EXPECT_GT(orders_used, 5);
   EXPECT_GT(faults["crash"], 20);
   EXPECT_GT(faults["disconnect"], 20);
   EXPECT_GT(faults["silent node"], 20);

@@ -27,6 +27,7 @@ using round::TaskRun;
 constexpr char kClusterLabel[] = "/cluster";
 constexpr char kNodeLabel[] = "/node";
 constexpr char kSubmitterTaint[] = "/submitter";
+constexpr char kOrderTaint[] = "/order";
 
 // All times of a round are counted from its own.
 constexpr absl::Time kNow = absl::UnixEpoch();
@@ -421,8 +422,9 @@ class TightRound final : public PlacingRound {
     // Nodes that differ in their labels are looked at one by one: only those that somebody avoids.
     if (node.avoided) traits.labels.insert({kNodeLabel, NodeLabel(node.id)});
     if (node.only_submitter.has_value()) {
-      traits.taints = {{kSubmitterTaint, *node.only_submitter}};
+      traits.taints.push_back({kSubmitterTaint, *node.only_submitter});
     }
+    if (!node.order.empty()) traits.taints.push_back({kOrderTaint, node.order});
     traits.allocatable[round::kCpuMillis] = allocatable.cpu_millis;
     traits.allocatable[round::kMemoryBytes] = allocatable.memory_bytes;
     for (const auto& [name, count] : allocatable.accelerators) {
@@ -434,7 +436,7 @@ class TightRound final : public PlacingRound {
 
   void TakeForOne(round::NodeIndex node, const std::string& submitter) {
     round::NodeTraits traits = *fleet_.node(node).traits;
-    traits.taints = {{kSubmitterTaint, submitter}};
+    traits.taints.push_back({kSubmitterTaint, submitter});
     fleet_.ReplaceNode(node, std::move(traits));
     unisolated_[node] = false;
     is_loaded_ = false;
@@ -460,6 +462,9 @@ class TightRound final : public PlacingRound {
   absl::optional<round::ShapeId> ShapeOf(const GangRequest& gang, const std::vector<int>& sizes) {
     round::Constraints constraints;
     constraints.tolerations = {{kSubmitterTaint, false, gang.submitter}};
+    for (const std::string& order : gang.orders) {
+      constraints.tolerations.push_back({kOrderTaint, false, order});
+    }
     if (!gang.clusters.empty()) {
       constraints.selector = {{kClusterLabel, {gang.clusters.begin(), gang.clusters.end()}, false}};
     }

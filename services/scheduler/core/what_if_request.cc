@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/resource/name.h"
+#include "services/scheduler/core/capacity_orders.h"
 #include "services/scheduler/core/explain.h"
 #include "services/scheduler/core/validate.h"
 #include "services/scheduler/core/what_if.h"
@@ -128,6 +129,7 @@ SimulatedState StateForSimulation(const Model& model, const SimulatePlacementReq
   copy.clusters = model.clusters;
   copy.queues = model.queues;
   copy.queue_usage = model.queue_usage;
+  copy.capacity_orders = model.capacity_orders;
   std::vector<JobGlance> waiting;
   model.jobs.ForEachGlance([&](const JobGlance& job) {
     if (job.live) {
@@ -138,7 +140,9 @@ SimulatedState StateForSimulation(const Model& model, const SimulatePlacementReq
   });
   if (waiting.size() > kMaxSimulatedWaiting) {
     // Those that room is made or kept for come first.
-    const auto kept = [](const JobGlance& job) { return job.makes_room || job.has_estimate; };
+    const auto kept = [](const JobGlance& job) {
+      return job.makes_room || job.has_estimate || job.reason == kOrdered;
+    };
     std::nth_element(waiting.begin(), waiting.begin() + kMaxSimulatedWaiting, waiting.end(),
                      [&kept](const JobGlance& a, const JobGlance& b) {
                        const bool a_kept = kept(a);

@@ -88,6 +88,12 @@ class EffectRecorder {
     record.set_name(effect.node->name());
     record.set_digest(DigestOfMessage(*effect.node));
   }
+  void operator()(const ReplyCapacityOrder& effect) {
+    Decision::Reply& record = Reply("CapacityOrder", effect.call, effect.order.status());
+    if (!effect.order.ok()) return;
+    record.set_name(effect.order->name());
+    record.set_digest(DigestOfMessage(*effect.order));
+  }
   void operator()(const ReplyEmpty& effect) { Reply("Empty", effect.call, effect.status); }
   void operator()(const EnsureData& effect) {
     auto& record = *out_.add_effects()->mutable_ensure_data();

@@ -76,6 +76,20 @@ class Recorder {
   void operator()(const ConfirmSilence& event) {
     out_.mutable_confirm_silence()->set_call(event.call);
   }
+  void operator()(const CreateCapacityOrder& event) {
+    auto& record = *out_.mutable_create_capacity_order();
+    record.set_call(event.call);
+    record.set_order_id(event.order_id);
+    record.set_creator(event.creator);
+    record.set_request_id(event.request_id);
+    record.set_body_hash(redaction_.Hash(event.body_hash));
+    *record.mutable_order() = event.order;
+  }
+  void operator()(const DeleteCapacityOrder& event) {
+    auto& record = *out_.mutable_delete_capacity_order();
+    record.set_call(event.call);
+    record.set_order_id(event.order_id);
+  }
   void operator()(const HelloReceived& event) {
     auto& record = *out_.mutable_hello_received();
     record.set_session(event.session);
@@ -180,6 +194,14 @@ absl::StatusOr<Event> RecordedEvent(const EventRecord& record) {
     }
     case EventRecord::kConfirmSilence:
       return ConfirmSilence{record.confirm_silence().call()};
+    case EventRecord::kCreateCapacityOrder: {
+      const auto& from = record.create_capacity_order();
+      return CreateCapacityOrder{from.call(),       from.order_id(),  from.creator(),
+                                 from.request_id(), from.body_hash(), from.order()};
+    }
+    case EventRecord::kDeleteCapacityOrder:
+      return DeleteCapacityOrder{record.delete_capacity_order().call(),
+                                 record.delete_capacity_order().order_id()};
     case EventRecord::kHelloReceived:
       return HelloReceived{record.hello_received().session(), record.hello_received().hello()};
     case EventRecord::kRenewalReceived: {
@@ -256,6 +278,12 @@ std::string EventInWords(const EventRecord& record) {
                           record.uncordon_node().node());
     case EventRecord::kConfirmSilence:
       return "ConfirmSilence";
+    case EventRecord::kCreateCapacityOrder:
+      return absl::StrCat("CreateCapacityOrder call ", record.create_capacity_order().call(),
+                          " capacityOrders/", record.create_capacity_order().order_id());
+    case EventRecord::kDeleteCapacityOrder:
+      return absl::StrCat("DeleteCapacityOrder call ", record.delete_capacity_order().call(),
+                          " capacityOrders/", record.delete_capacity_order().order_id());
     case EventRecord::kHelloReceived:
       return absl::StrCat("HelloReceived session ", record.hello_received().session(), " clusters/",
                           record.hello_received().hello().cluster());

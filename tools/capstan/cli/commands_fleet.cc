@@ -1,5 +1,7 @@
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
@@ -19,6 +21,69 @@ CLI::App* AddNamed(CLI::App& parent, const char* word, const char* help, const c
   CLI::App* command = parent.add_subcommand(word, help);
   command->add_option("name", *name, name_help)->type_name(type)->required();
   return command;
+}
+
+CLI::Option* AddDuration(CLI::App* command, const char* name, const char* help,
+                         std::function<void(absl::Duration)> set) {
+  return command->add_option(name, help)
+      ->type_name("DURATION")
+      ->check([set = std::move(set)](const std::string& text) {
+        const auto parsed = resource::ParseDuration(text);
+        if (!parsed.ok()) return std::string(parsed.status().message());
+        set(*parsed);
+        return std::string();
+      });
+}
+
+void AddOrderCommands(CLI::App& node, Act* act) {
+  CLI::App* order = node.add_subcommand(
+      "order", "Say that Nodes were ordered, so that they are kept for the gang that waits");
+  order->require_subcommand(1);
+  order->alias("orders");
+  auto options = std::make_shared<OrderOptions>();
+  CLI::App* create = order->add_subcommand("create", "Nominate ordered Nodes to a gang");
+  create->add_option("id", options->id, "id of the order: label its Nodes capstan.dev/order=ID")
+      ->type_name("ORDER")
+      ->required();
+  create->add_option("--nodes", options->nodes, "how many were ordered")->required();
+  create->add_option("--cluster", options->cluster, "of the Nodes; default local")
+      ->type_name("CLUSTER");
+  CLI::Option* job =
+      create->add_option("--job", options->job, "Job that they are for")->type_name("JOB");
+  create
+      ->add_option("--class", options->demand_class,
+                   "class of demand that they are for: `id` of `capstan node demand -o json`")
+      ->type_name("CLASS")
+      ->excludes(job);
+  AddDuration(create, "--expires-in", "void after so long, at most 168h",
+              [options](absl::Duration d) { options->expires_in = d; })
+      ->required();
+  AddDuration(create, "--expected-in",
+              "when all are there: Jobs that are over by then may use the first meanwhile",
+              [options](absl::Duration d) { options->expected_in = d; });
+  create->add_option("--reason", options->reason, "why, for people");
+  create->footer(
+      "Examples:\n"
+      "  capstan node order create more-h100 --nodes 8 --job train --expires-in 4h\n"
+      "  capstan node order create spot-7 --nodes 8 --class 0123456789abcdef --expected-in 20m "
+      "--expires-in 2h\n");
+  create->callback(
+      [=] { *act = [=](Invocation& invocation) { return CreateOrder(*options, invocation); }; });
+  order->add_subcommand("list", "List orders, and how many of their Nodes have come")
+      ->footer("Examples:\n  capstan node order list\n")
+      ->callback([=] { *act = ListOrders; });
+  auto name = std::make_shared<std::string>();
+  CLI::App* get =
+      AddNamed(*order, "get", "Show one order", "ORDER", "id, or capacityOrders/{o}", name.get());
+  get->alias("describe");
+  get->footer("Examples:\n  capstan node order get more-h100\n");
+  get->callback(
+      [=] { *act = [=](Invocation& invocation) { return GetOrder(*name, invocation); }; });
+  CLI::App* remove = AddNamed(*order, "delete", "Void an order: its Nodes are kept for nobody",
+                              "ORDER", "id, or capacityOrders/{o}", name.get());
+  remove->footer("Examples:\n  capstan node order delete more-h100\n");
+  remove->callback(
+      [=] { *act = [=](Invocation& invocation) { return DeleteOrder(*name, invocation); }; });
 }
 
 void AddNodeCommands(CLI::App& app, Act* act) {
@@ -67,6 +132,7 @@ void AddNodeCommands(CLI::App& app, Act* act) {
     *act = [=](Invocation& invocation) { return ShowDemand(*demand_options, invocation); };
   });
 
+  AddOrderCommands(*node, act);
   node->add_subcommand("confirm-silence",
                        "Say that every silent Node and executor is really gone, where so many fell "
                        "silent that the scheduler suspects itself")

@@ -31,6 +31,23 @@ struct ShowDemandOptions {
 // What waiting gangs need of more Nodes.
 absl::Status ShowDemand(const ShowDemandOptions& options, Invocation& invocation);
 
+struct OrderOptions {
+  std::string id;
+  std::string cluster = "local";
+  int nodes = 0;
+  // One of the two.
+  std::string job;
+  std::string demand_class;
+  absl::Duration expires_in;
+  absl::optional<absl::Duration> expected_in;
+  std::string reason;
+};
+// Says that Nodes were ordered, and for whom; see CapacityOrderService.
+absl::Status CreateOrder(const OrderOptions& options, Invocation& invocation);
+absl::Status ListOrders(Invocation& invocation);
+absl::Status GetOrder(const std::string& name, Invocation& invocation);
+absl::Status DeleteOrder(const std::string& name, Invocation& invocation);
+
 struct QueueOptions {
   std::string id;
   // 0: the default, or as it is.

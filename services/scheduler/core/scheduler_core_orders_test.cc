@@ -188,8 +188,9 @@ TEST_F(OrdersTest, WhoIsOverBeforeTheyAreAllExpectedMayUseTheFirstMeanwhile) {
 }
 
 TEST_F(OrdersTest, AnOrderThatExpiresKeepsNothingAndItsGangIsDemandAgain) {
-  SubmitGang("gang", 3);
-  ASSERT_TRUE(Give(OrderFor("more", 3, "gang")).ok());
+  // Of more Nodes than come: else room would be kept for it all the same.
+  SubmitGang("gang", 4);
+  ASSERT_TRUE(Give(OrderFor("more", 4, "gang")).ok());
   Come(2, "more");
   SubmitSmall("small");
   AdvanceHeard(absl::Minutes(59));
@@ -201,8 +202,9 @@ TEST_F(OrdersTest, AnOrderThatExpiresKeepsNothingAndItsGangIsDemandAgain) {
 }
 
 TEST_F(OrdersTest, ANewLeaderLetsItExpireInTime) {
-  SubmitGang("gang", 3);
-  ASSERT_TRUE(Give(OrderFor("more", 3, "gang")).ok());
+  // Of more Nodes than come: else room would be kept for it all the same.
+  SubmitGang("gang", 4);
+  ASSERT_TRUE(Give(OrderFor("more", 4, "gang")).ok());
   Come(2, "more");
   SubmitSmall("small");
   AdvanceHeard(absl::Minutes(30));
@@ -216,8 +218,9 @@ TEST_F(OrdersTest, ANewLeaderLetsItExpireInTime) {
 }
 
 TEST_F(OrdersTest, AnOrderThatIsDeletedKeepsNothing) {
-  SubmitGang("gang", 3);
-  ASSERT_TRUE(Give(OrderFor("more", 3, "gang")).ok());
+  // Of more Nodes than come: else room would be kept for it all the same.
+  SubmitGang("gang", 4);
+  ASSERT_TRUE(Give(OrderFor("more", 4, "gang")).ok());
   Come(2, "more");
   SubmitSmall("small");
   EXPECT_TRUE(Waits("small"));

@@ -97,6 +97,10 @@ void Scenario::PlanJobs() {
       if (i % 3 == 1) {
         capstan::scheduler::v1::TaskGroup& elastic = *job->spec.mutable_task_groups(0);
         elastic.set_min_replicas(std::max(elastic.replicas() / 2, 1));
+        if (elastic.min_replicas() < elastic.replicas()) {
+          *job->spec.mutable_checkpoint_period() = ToProto(absl::Seconds(10));
+          *job->spec.mutable_grow_after() = ToProto(absl::Minutes(1));
+        }
       }
     }
     Fleet::Done done = nullptr;

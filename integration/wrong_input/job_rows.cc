@@ -90,6 +90,9 @@ std::vector<Row> JobRows() {
        kInvalid, name + "min_replicas", "is 5; expected 1 to `replicas`, which is 4"},
       {"a negative least", create, WithGroup("name: 'w' replicas: 4 min_replicas: -1"), kInvalid,
        name + "min_replicas", "is -1"},
+      {"growth of a Job that is not elastic", create,
+       WithSpec("grow_after { seconds: 600 } checkpoint_period { seconds: 60 }"), kInvalid,
+       "job.spec.grow_after", "no TaskGroup has a `min_replicas` below its `replicas`"},
       {"no program", create,
        CreateJob(GoodJob(
            "", "name: 'w' replicas: 1 resources { cpu_millis: 10 memory_bytes: 33554432 }")),

@@ -13,6 +13,7 @@
 #include "services/scheduler/core/arrays.h"
 #include "services/scheduler/core/capacity_orders.h"
 #include "services/scheduler/core/dependencies.h"
+#include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/job_spans.h"
 #include "services/scheduler/core/keys.h"
 #include "services/scheduler/core/render.h"
@@ -117,6 +118,12 @@ void SchedulerCore::On(const LeadershipGained& event) {
       AskForData(FindJob(uid));
     } else if (job.state.making_room_size() > 0) {
       making_room_.insert(OrderOf(job));
+      queue_book_.SetLive(job);
+    } else if (IsReturning(job)) {
+      const absl::Duration waited = now_.wall - ToTime(job.state.phase_time());
+      returning_[OrderOf(job)] =
+          now_.boot +
+          std::clamp(config_.return_within - waited, absl::ZeroDuration(), config_.return_within);
       queue_book_.SetLive(job);
     } else if (job.state.reason() == "BACK_OFF") {
       retry_at_[uid] = now_.boot + ToDuration(job.state.back_off());
@@ -330,6 +337,8 @@ void SchedulerCore::Cancel(JobEntry* job) {
   } else if (!job->live()) {
     Finish(job, Job::STATE_CANCELLED, "CANCELLED", "cancelled before it was placed");
   } else if (job->state.state() == Job::STATE_STOPPING) {
+    // Nothing is kept for it any more.
+    room_changed_ = true;
     SetState(job, Job::STATE_STOPPING, "CANCELLED", "cancelled; its Tasks are being ended");
   } else {
     StopGang(job, capstan::type::v1::Stop::REASON_CANCELLED);

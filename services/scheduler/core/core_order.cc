@@ -224,8 +224,10 @@ void SchedulerCore::EndFor(JobEntry* job, const std::vector<int>& victims, Round
   // By the position of the gang: whether it only gives up what it has beyond its least.
   std::map<int, bool> gangs;
   for (int at : victims) {
+    // With the rest of it all of a gang ends, whichever of the two is named first.
     const bool is_spare = work->held[at].is_spare;
-    gangs.emplace(is_spare ? at - 1 : at, is_spare);
+    const auto gang = gangs.emplace(is_spare ? at - 1 : at, is_spare).first;
+    gang->second = gang->second && is_spare;
   }
   const auto shrinking =
       std::count_if(gangs.begin(), gangs.end(), [](const auto& gang) { return gang.second; });

@@ -80,18 +80,21 @@ std::vector<HeldGang> SchedulerCore::HeldGangs(const RoundWork& work) const {
     gang.shares.assign(shares.begin(), shares.end());
     const absl::Duration ran = RanFor(job);
     const absl::Duration grace = ToDuration(spec.stop_grace());
-    gang.ending = job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING;
+    const bool comes_back = IsGrowing(job) && kept != work.kept.end();
+    gang.ending = job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING && !comes_back;
     // The end on a silent Node may be long in coming.
-    gang.preemptible =
-        spec.preemption() != JobSpec::PREEMPTION_NEVER && !any_silent && ran >= MinRuntime(job);
+    gang.preemptible = spec.preemption() != JobSpec::PREEMPTION_NEVER && !any_silent &&
+                       ran >= MinRuntime(job) && !comes_back;
     gang.left_is_assumed = !spec.has_time_limit();
     if (gang.ending) {
       gang.left = grace;
       gang.left_is_assumed = any_silent;
     } else {
-      const bool preparing = job.gang->head.phase() == GangHeadRecord::PHASE_PREPARING;
+      const bool preparing =
+          comes_back || job.gang->head.phase() == GangHeadRecord::PHASE_PREPARING;
       gang.left = (spec.has_time_limit() ? LongestRun(spec) : kAssumedRun) +
-                  (preparing ? kPrepareAllowance : absl::ZeroDuration()) - ran;
+                  (preparing ? kPrepareAllowance : absl::ZeroDuration()) +
+                  (comes_back ? grace : -ran);
       if (gang.left <= absl::ZeroDuration()) {
         gang.left = std::max(ran, absl::Seconds(1));
         gang.left_is_assumed = true;
@@ -108,7 +111,7 @@ void SchedulerCore::SplitHeld(const JobEntry& job, HeldGang gang, const RoundWor
                               std::vector<HeldGang>* all) {
   const bool shrinking = IsShrinking(job);
   const int tasks = static_cast<int>(job.gang->tasks.size());
-  if ((gang.ending && !shrinking) || tasks == MinTaskCount(job.spec.spec())) {
+  if ((gang.ending && !shrinking) || IsGrowing(job) || tasks == MinTaskCount(job.spec.spec())) {
     all->push_back(std::move(gang));
     return;
   }
@@ -165,7 +168,7 @@ std::map<std::string, std::map<int, Amounts>> SchedulerCore::KeepForReturning(
   for (const std::string& uid : live_) {
     const JobEntry& job = *model_.FindJob(uid);
     const bool shrinking = IsShrinking(job);
-    if (!shrinking && !ReturnsAtOnce(job)) continue;
+    if (!shrinking && !IsGrowing(job) && !ReturnsAtOnce(job)) continue;
     const auto shares = usage_.SharesOf(uid);
     const bool any_silent = std::any_of(shares.begin(), shares.end(), [work](const auto& share) {
       const int at = work->PositionOf(share.first);
@@ -173,16 +176,23 @@ std::map<std::string, std::map<int, Amounts>> SchedulerCore::KeepForReturning(
     });
     // The end on a silent Node may be long in coming.
     if (any_silent) continue;
-    for (int rank = 0; rank < static_cast<int>(job.gang->tasks.size()); ++rank) {
-      const int at = job.gang->ended(rank) ? work->PositionOf(job.gang->node(rank)) : -1;
-      if (at < 0 || (shrinking && IsSpare(job, rank))) continue;
-      const int group = GroupOf(job, rank).first;
+    const auto keep = [&](const NodeId& node, int group, int count) {
+      const int at = work->PositionOf(node);
+      if (at < 0) return;
       const Amounts each = Amounts::From(job.spec.spec().task_groups(group).resources());
       // One that had done its work long before: others may be there by now.
       Amounts& free = work->standings[at].capacity.free;
-      if (free.Fits(each, 1) < 1) continue;
-      free.Subtract(each);
-      all[uid][at].Add(each);
+      const int64_t fits = free.Fits(each, count);
+      if (fits < 1) return;
+      free.Subtract(each, fits);
+      all[uid][at].Add(each, fits);
+    };
+    for (int rank = 0; rank < static_cast<int>(job.gang->tasks.size()); ++rank) {
+      if (!job.gang->ended(rank) || (shrinking && IsSpare(job, rank))) continue;
+      keep(job.gang->node(rank), GroupOf(job, rank).first, 1);
+    }
+    for (const auto& addition : job.gang->head.additions()) {
+      keep({job.gang->head.cluster(), addition.node()}, addition.group(), addition.count());
     }
   }
   return all;
@@ -190,18 +200,26 @@ std::map<std::string, std::map<int, Amounts>> SchedulerCore::KeepForReturning(
 
 void SchedulerCore::Round() {
   UpdateUsage();
-  if (waiting_jobs() == 0) {
+  ArmGrowth();
+  if (waiting_jobs() == 0 && !GrowthDue()) {
     room_changed_ = false;
     seeking_orders_.clear();
     return;
   }
-  if (!RoundDue() || now_.boot < round_at_) return;
+  // Nobody grows before all that waits was asked.
+  room_changed_ = room_changed_ || GrowthDue();
+  if ((!RoundDue() && !GrowthDue()) || now_.boot < round_at_) return;
   ++rounds_;
+  const bool asks_all = room_changed_;
   RoundWork work;
   BeginRound(&work);
+  FindPlacesForReturned(&work);
   PlaceMadeRoomFor(&work);
   KeepReservation(&work);
   TryInOrder(&work);
+  const bool asked_all = asks_all && !room_changed_;
+  PlaceReturned(/*may_have_more=*/asked_all, &work);
+  if (asked_all && GrowthDue()) GrowGangs(&work);
   // One that was cut short goes on at once.
   round_at_ =
       RoundDue() ? BootTime::InfinitePast() : now_.boot + PauseAfterRound(model_.nodes.size());
@@ -235,6 +253,7 @@ void SchedulerCore::BeginRound(RoundWork* work) {
   work->standings = Standings(model_, usage_, draining_, unreported);
   KeepOrdered(work);
   work->kept = KeepForReturning(work);
+  KeepForReturned(work);
   std::vector<Amounts> free;
   for (const NodeStanding& standing : work->standings) {
     work->nodes.push_back(standing.capacity);
@@ -251,6 +270,7 @@ void SchedulerCore::BeginRound(RoundWork* work) {
   work->free = queue_book_.Sum(free);
   work->capacity = queue_book_.Capacity(free);
   work->held = HeldGangs(*work);
+  HoldForReturned(work);
   std::vector<std::pair<std::string, int32_t>> held;
   for (const HeldGang& gang : work->held) held.emplace_back(gang.uid, gang.priority);
   work->victims = queue_book_.GangsOf(held);

@@ -25,6 +25,7 @@ struct SchedulerCore::RoundWork {
   std::vector<NodeCapacity> nodes;
   // By uid and position of the Node: see KeepForReturning.
   std::map<std::string, std::map<int, Amounts>> kept;
+  std::vector<Returned> returned;
   // What shares are of, and what of it is free.
   Resources capacity;
   Resources free;

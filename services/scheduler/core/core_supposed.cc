@@ -39,6 +39,8 @@ std::unique_ptr<SchedulerCore> SchedulerCore::Suppose(const CoreConfig& config, 
     session.synced = true;
     core->session_clusters_[session.id] = cluster;
   }
+  // Nobody grows in the moment that is looked at.
+  core->growers_.clear();
   // The states of Nodes are those that the leader stored.
   core->clusters_unheard_.clear();
   for (const auto& [uid, job] : core->model_.jobs) {

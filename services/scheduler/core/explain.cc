@@ -372,7 +372,7 @@ void ExplainQueued(const JobEntry& job, const std::vector<NodeStanding>& nodes,
   }
   if (job.state.reason() == "QUEUE_LIMIT" || job.state.reason() == "QUEUE_HELD" ||
       job.state.reason() == "QUEUE_RATE" || job.state.reason() == "MAKING_ROOM" ||
-      job.state.reason() == "ARRAY_LIMIT") {
+      job.state.reason() == "ARRAY_LIMIT" || IsReturning(job)) {
     response->set_summary(job.state.message());
     return;
   }

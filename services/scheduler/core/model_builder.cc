@@ -63,6 +63,19 @@ bool HasSizesOf(const rec::GangHeadRecord& head, const capstan::scheduler::v1::J
   return count == head.task_count();
 }
 
+// Whether what is added to the gang makes none of its groups larger than it may be.
+bool HasRoomForAdditions(const rec::GangHeadRecord& head,
+                         const capstan::scheduler::v1::JobSpec& spec) {
+  std::vector<int64_t> sizes(head.group_sizes().begin(), head.group_sizes().end());
+  for (const rec::GangHeadRecord::Addition& addition : head.additions()) {
+    const int group = addition.group();
+    if (group < 0 || group >= static_cast<int>(sizes.size()) || addition.count() < 1) return false;
+    sizes[group] += addition.count();
+    if (sizes[group] > spec.task_groups(group).replicas()) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 absl::Status ModelBuilder::Apply(absl::string_view key, absl::optional<absl::string_view> value) {
@@ -186,7 +199,7 @@ absl::Status ModelBuilder::ResolveJob(const std::string& uid) {
   rec::JobSpecRecord spec;
   model_.jobs.pool()->Unpack(*raw.spec, &spec);
   if (gang.nodes.size() != count || gang.tasks.size() != count ||
-      !HasSizesOf(gang.head, spec.spec())) {
+      !HasSizesOf(gang.head, spec.spec()) || !HasRoomForAdditions(gang.head, spec.spec())) {
     return store::CorruptRecord(absl::StrCat("gang of job ", uid));
   }
   model_.jobs.Put(*raw.spec, *raw.state, std::move(gang));

@@ -109,6 +109,13 @@ struct GangPlacement {
   std::vector<int> sizes;
 };
 
+// More Tasks of a gang's group on a Node, by position.
+struct MoreTasks {
+  int group = 0;
+  int node = 0;
+  int count = 0;
+};
+
 // Whether the queues let a gang have so much beyond what it needs at least.
 using MayHaveMore = absl::FunctionRef<bool(const Amounts& more)>;
 
@@ -148,6 +155,13 @@ class PlacingRound {
   absl::optional<GangPlacement> Place(const GangRequest& gang) {
     return Place(gang, [](const Amounts&) { return true; });
   }
+
+  // More Tasks for a gang that holds, or kept, the place `has`: of each group, in order, as many as
+  // fit beside all that was placed or is held, up to the most it may have, in the domains that it
+  // is in, preferably in the preferred ones. If those are at least `least`, their places are taken;
+  // else the answer is empty. A gang that IsBound gets no reserved room.
+  virtual std::vector<MoreTasks> Grow(const GangRequest& gang, const GangPlacement& has, int least,
+                                      MayHaveMore may_have) = 0;
 
   // Finds the earliest time at which the gang fits for sure and keeps its place there: from now on
   // a gang that is not over by then is *bound*, and takes only what this one leaves. absl::nullopt

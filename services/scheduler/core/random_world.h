@@ -16,6 +16,12 @@
 #include "services/scheduler/core/capacity_orders.h"
 #include "services/scheduler/core/core_harness.h"
 #include "services/scheduler/core/demand_class.h"
+#include "services/scheduler/core/events.h"
+#include "services/scheduler/core/model.h"
+#include "services/scheduler/core/placer.h"
+#include "services/scheduler/core/scheduler_core.h"
+#include "services/scheduler/core/tight_placer.h"
+#include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
 
@@ -26,7 +32,11 @@ namespace capstan::scheduler {
 class RandomWorld {
  public:
   explicit RandomWorld(uint64_t seed, CoreHarness::Observer observer = nullptr)
-      : random_(seed), harness_(Config(seed), std::move(observer)) {
+      : random_(seed),
+        harness_(Config(seed), [this, observer = std::move(observer)](const auto&... said) {
+          SawStep(said...);
+          if (observer) observer(said...);
+        }) {
     for (const char* cluster : {"east", "west"}) {
       executors_.push_back(std::make_unique<FakeExecutor>(cluster, kNodes, 4000, &harness_));
       // Two Nodes of the first rack, one of the second.
@@ -62,6 +72,8 @@ class RandomWorld {
       return event.reason() == "SHRUNK" && !event.has_task();
     }));
   }
+  // Times that a gang was stopped to grow.
+  int grown() const { return grown_; }
   int preemptions() const {
     int preemptions = 0;
     for (const auto& [uid, job] : harness_.jobs()) preemptions += job.state.preemptions();
@@ -76,6 +88,9 @@ class RandomWorld {
   static CoreConfig Config(uint64_t seed) {
     CoreConfig config;
     config.min_runtime = seed % 2 == 0 ? absl::ZeroDuration() : absl::Seconds(20);
+    config.min_grow_after = absl::Seconds(1);
+    config.spare_for = absl::Seconds(3);
+    config.return_within = absl::Minutes(1);
     return config;
   }
 
@@ -97,6 +112,10 @@ class RandomWorld {
       auto& workers = *spec.mutable_task_groups(0);
       workers.set_min_replicas(static_cast<int>(random_.Between(1, workers.replicas())));
       workers.set_replicas(workers.replicas() + static_cast<int>(random_.Between(0, 6)));
+      if (workers.min_replicas() < workers.replicas() && random_.OneIn(2)) {
+        *spec.mutable_checkpoint_period() = ToProto(absl::Seconds(2));
+        *spec.mutable_grow_after() = ToProto(absl::Seconds(10));
+      }
     }
     if (random_.OneIn(4)) spec.add_clusters(random_.OneIn(2) ? "east" : "west");
     if (random_.OneIn(4))
@@ -332,6 +351,45 @@ class RandomWorld {
     }
   }
 
+  void SawStep(const SchedulerCore& core, const Event&, Now now, const scheduler::Step* step,
+               const std::map<std::string, std::string>&) {
+    if (step == nullptr) return;
+    for (const Write& write : step->persist) {
+      for (const auto& event : write.events) {
+        if (event.reason() != "GROWN" || event.has_task()) continue;
+        ++grown_;
+        CheckGrowth(core.model(), *core.model().FindJob(event.job_uid()), now);
+      }
+    }
+  }
+
+  // It has run for as long as it must, and nobody waits who could have had what it gets.
+  void CheckGrowth(const Model& model, const JobEntry& job, Now now) {
+    const JobSpec& spec = job.spec.spec();
+    EXPECT_GE(now.wall - ToTime(job.state.start_time()), ToDuration(spec.grow_after()));
+    std::map<std::string, NodeCapacity> gets;
+    for (const auto& addition : job.gang->head.additions()) {
+      NodeCapacity& node = gets[addition.node()];
+      node.id = {job.gang->head.cluster(), addition.node()};
+      node.eligible = node.avoided = true;
+      node.topology = NodeTopology::From(model.nodes.at(node.id).observation().labels());
+      node.free.Add(Amounts::From(spec.task_groups(addition.group()).resources()),
+                    addition.count());
+    }
+    std::vector<NodeCapacity> nodes;
+    for (auto& [name, node] : gets) nodes.push_back(std::move(node));
+    for (const auto& [uid, other] : model.jobs) {
+      const std::string& reason = other.state.reason();
+      if (other.state.state() != capstan::scheduler::v1::Job::STATE_QUEUED ||
+          (reason != "INSUFFICIENT_RESOURCES" && reason != "WAITING" && reason != "PREEMPTED" &&
+           reason != "MAKING_ROOM")) {
+        continue;
+      }
+      EXPECT_FALSE(TightPlacer().Begin(nodes)->Place(GangRequest::From(other)).has_value())
+          << job.uid() << " gets what " << uid << " waits for";
+    }
+  }
+
   void SawSize(const std::string& uid, int tasks, const JobEntry& job) {
     if (!IsElastic(job.spec.spec())) return;
     ++elastic_;
@@ -371,6 +429,7 @@ class RandomWorld {
     }
   }
 
+  int grown_ = 0;
   Random random_;
   CoreHarness harness_;
   std::vector<std::unique_ptr<FakeExecutor>> executors_;

@@ -95,6 +95,10 @@ absl::optional<BootTime> SchedulerCore::NextDeadline() const {
   if (!time_limits_.empty()) next = std::min(next, time_limits_.begin()->first);
   if (!avoidances_.empty()) next = std::min(next, avoidances_.begin()->first);
   if (!order_expiries_.empty()) next = std::min(next, order_expiries_.begin()->first);
+  if (!growers_.empty()) next = std::min(next, std::max(growth_at_, round_at_));
+  for (const auto& [key, until] : returning_) {
+    next = std::min(next, std::max(until, round_at_));
+  }
   next = std::min({next, NextGiveUp(), retire_at_, protected_until_, start_rate_at_, usage_due_});
   if (next == BootTime::InfiniteFuture()) return absl::nullopt;
   return next;

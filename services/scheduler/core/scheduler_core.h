@@ -65,7 +65,9 @@ class SchedulerCore {
   const LeaseTable& leases() const { return leases_; }
   // Rounds of placement so far.
   int64_t rounds() const { return rounds_; }
-  size_t waiting_jobs() const { return queue_book_.waiting() + making_room_.size(); }
+  size_t waiting_jobs() const {
+    return queue_book_.waiting() + making_room_.size() + returning_.size();
+  }
 
   // A core for asking what would happen (what_if.h), whose steps nobody carries out. It has led
   // from `now` on for as long as it takes, by what `model` holds: each Cluster with an ACTIVE Node
@@ -247,6 +249,46 @@ class SchedulerCore {
   std::map<std::string, std::map<int, Amounts>> KeepForReturning(RoundWork* work) const;
   // Every gang that holds a place.
   std::vector<HeldGang> HeldGangs(const RoundWork& work) const;
+  // Gangs that return to their places: core_returning.cc.
+  struct Returned {
+    std::string uid;
+    // Positions of Nodes by rank, -1 where it can be no more.
+    std::vector<int> places;
+    std::vector<MoreTasks> additions;
+    absl::optional<GangPlacement> placement;
+    bool is_whole() const { return std::find(places.begin(), places.end(), -1) == places.end(); }
+  };
+  void Return(JobEntry* job, const std::string& why);
+  // Ends the wait of a gang for its place: from now on it takes its turn.
+  void ForgetReturn(JobEntry* job);
+  // Before anything is placed: takes what they had out of what is free, or lets them wait as others
+  // do once that has lasted too long.
+  void KeepForReturned(RoundWork* work);
+  // Adds what is kept so to what is held.
+  void HoldForReturned(RoundWork* work) const;
+  // Finds their places, before anybody else gets one, and puts them there once all others were
+  // asked: elastic ones with more, if so much is left.
+  void FindPlacesForReturned(RoundWork* work);
+  void PlaceReturned(bool may_have_more, RoundWork* work);
+  // Where it goes now: where it was, or as much of it as is left with others near that, or elsewhere
+  // as a whole.
+  absl::optional<GangPlacement> FindPlaceAgain(const JobEntry& job, const Returned& returned,
+                                               RoundWork* work) const;
+  // The level that it prefers, if it was in one domain of that; else the one that it requires.
+  capstan::scheduler::v1::Topology::Level LevelStoodIn(const JobEntry& job) const;
+
+  // Gangs that grow: core_growth.cc.
+  // Whether the gang may grow some day, as it runs.
+  static bool MayGrow(const JobEntry& job);
+  void WatchGrowth(const JobEntry& job);
+  void ForgetGrowth(const JobEntry& job);
+  // After room has changed it is worth a look.
+  void ArmGrowth();
+  bool GrowthDue() const { return !growers_.empty() && growth_at_ <= now_.boot; }
+  // At the end of a round that has considered all that waits.
+  void GrowGangs(RoundWork* work);
+  // What the gang can have more now, if that is enough; takes its place in the round.
+  std::vector<MoreTasks> FindGrowth(const JobEntry& job, RoundWork* work) const;
   // Adds the gang; of one that has more than its least, what that is behind it.
   static void SplitHeld(const JobEntry& job, HeldGang gang, const RoundWork& work,
                         std::vector<HeldGang>* all);
@@ -391,6 +433,17 @@ class SchedulerCore {
   std::set<std::string> live_;        // uids of Jobs with a gang that is
   // Jobs that others are ended for; none of those that queue_book_ knows to wait.
   std::set<OrderKey> making_room_;
+  // Jobs that are about to return to their places, and until when these are kept; none of those
+  // that queue_book_ knows to wait.
+  std::map<OrderKey, BootTime> returning_;
+  // Jobs that run and may grow; of those, since when there was room, without a gap that was seen.
+  std::set<OrderKey> growers_;
+  std::map<std::string, BootTime> spare_since_;  // by uid
+  // When it is worth a look whether somebody may grow, when that was last seen, and with whom it
+  // goes on.
+  BootTime growth_at_ = BootTime::InfiniteFuture();
+  BootTime growth_seen_at_ = BootTime::InfinitePast();
+  absl::optional<OrderKey> next_grower_;
   // The waiting Job that room is kept for, or "".
   std::string reserved_;
   // Shapes that would not fit even once all that runs has gone, as far as it was tried with what

@@ -25,6 +25,7 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   int shrunk = 0;
   int nominated = 0;
   int orders_used = 0;
+  int grown = 0;
   for (uint64_t seed = 1; seed <= 16; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     RandomWorld world(seed);
@@ -42,6 +43,7 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
     shrunk += world.shrunk();
     nominated += world.nominated();
     orders_used += world.orders_used();
+    grown += world.grown();
     for (const auto& [fault, count] : world.faults()) faults[fault] += count;
     if (HasFailure()) return;
   }
@@ -59,6 +61,7 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   EXPECT_GT(shrunk, 5);
   EXPECT_GT(nominated, 10);
   EXPECT_GT(orders_used, 5);
+  EXPECT_GT(grown, 5);
   EXPECT_GT(faults["crash"], 20);
   EXPECT_GT(faults["disconnect"], 20);
   EXPECT_GT(faults["silent node"], 20);

@@ -1,6 +1,7 @@
 #include "services/scheduler/core/tight_placer.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -142,6 +143,59 @@ class TightRound final : public PlacingRound {
       if (unisolated_[run.node]) TakeForOne(run.node, gang.submitter);
     }
     return placement;
+  }
+
+  std::vector<MoreTasks> Grow(const GangRequest& gang, const GangPlacement& has, int least,
+                              MayHaveMore may_have) override {
+    const Plane plane = PlaneOf(gang);
+    std::vector<int> most;
+    for (const GangRequest::Group& group : gang.groups) {
+      most.push_back(group.replicas + group.more);
+    }
+    const absl::optional<round::ShapeId> widest = ShapeOf(gang, most);
+    if (!widest.has_value()) return {};
+    const int first_leaf = gang.groups.size() > 1 ? 1 : 0;
+    std::vector<TaskRun> runs;
+    size_t rank = 0;
+    for (size_t g = 0; g < gang.groups.size(); ++g) {
+      for (int i = 0; i < has.sizes[g]; ++i, ++rank) {
+        runs.push_back({static_cast<round::NodeIndex>(has.nodes[rank]),
+                        static_cast<int32_t>(g) + first_leaf, 1});
+      }
+    }
+    // The classes of the shapes that are tried are those of the widest.
+    const size_t mark = LoadFor(*widest);
+    round::GangPlacer placer(&workspace_, 0);
+    std::vector<MoreTasks> added;
+    std::vector<TaskRun> added_runs;
+    Amounts more;
+    int count = 0;
+    for (size_t g = 0; g < gang.groups.size(); ++g) {
+      const Amounts& each = gang.groups[g].each;
+      int wanted = MostAllowed(each, most[g] - has.sizes[g], more, may_have);
+      for (const Topology::Level level : LevelsOf(gang, g)) {
+        if (wanted == 0) break;
+        GangRequest narrowed = gang;
+        narrowed.groups[g].topology.set_required(level);
+        const absl::optional<round::ShapeId> id = ShapeOf(narrowed, most);
+        if (!id.has_value()) break;
+        const GangShape& shape = fleet_.shape(*id);
+        std::vector<int64_t> limit(shape.groups.size(), 0);
+        limit[g + first_leaf] = wanted;
+        for (const TaskRun& run : placer.Grow(shape, runs, plane, limit)) {
+          runs.push_back(run);
+          added_runs.push_back(run);
+          added.push_back({static_cast<int>(g), static_cast<int>(run.node), run.count});
+          more.Add(each, run.count);
+          wanted -= run.count;
+          count += run.count;
+        }
+      }
+    }
+    workspace_.UndoTo(mark);
+    if (count < std::max(least, 1) || !HoldMore(gang, added)) return {};
+    if (plane == Plane::kBeyondReservation) Lower(fleet_.shape(*widest), added_runs);
+    return added;
   }
 
   absl::optional<StartEstimate> Reserve(const GangRequest& gang) override {
@@ -296,6 +350,56 @@ class TightRound final : public PlacingRound {
       sizes[g] = low;
     }
     return sizes;
+  }
+
+  // How many of `most` the queues let it have beside what it has got.
+  static int MostAllowed(const Amounts& each, int most, const Amounts& got, MayHaveMore may_have) {
+    int low = 0;
+    for (int high = most; low < high;) {
+      const int tried = low + (high - low + 1) / 2;
+      Amounts all = got;
+      all.Add(each, tried);
+      if (may_have(all)) {
+        low = tried;
+      } else {
+        high = tried - 1;
+      }
+    }
+    return low;
+  }
+
+  // Levels in which more Tasks of the group are looked for beside those that it has: from what is
+  // preferred outwards to what is required.
+  static std::vector<Topology::Level> LevelsOf(const GangRequest& gang, size_t group) {
+    const Topology& own = gang.groups[group].topology;
+    const Topology::Level all = gang.topology.preferred() == Topology::LEVEL_UNSPECIFIED
+                                    ? Topology::LEVEL_NVLINK_DOMAIN
+                                    : gang.topology.preferred();
+    const Topology::Level required = std::max(own.required(), gang.topology.required());
+    std::vector<Topology::Level> levels;
+    for (int level = std::max(own.preferred(), all); level > required; --level) {
+      levels.push_back(static_cast<Topology::Level>(level));
+    }
+    levels.push_back(own.required());
+    return levels;
+  }
+
+  // Takes the place of what a gang gets more, as one that stays.
+  bool HoldMore(const GangRequest& gang, const std::vector<MoreTasks>& added) {
+    std::map<int, Amounts> shares;
+    for (const MoreTasks& one : added) {
+      shares[one.node].Add(gang.groups[one.group].each, one.count);
+    }
+    HeldGang held;
+    held.shares.assign(shares.begin(), shares.end());
+    held.left = gang.duration;
+    is_loaded_ = false;
+    if (!AddHeld(held, 0).has_value()) return false;
+    departures_.back().assumed = gang.duration == absl::InfiniteDuration();
+    for (const auto& [node, amounts] : shares) {
+      if (unisolated_[node]) TakeForOne(static_cast<round::NodeIndex>(node), gang.submitter);
+    }
+    return true;
   }
 
   static std::vector<int> LeastSizes(const GangRequest& gang) {

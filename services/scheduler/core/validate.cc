@@ -196,6 +196,28 @@ void CheckGroups(const JobSpec& spec, absl::string_view path, status::FieldError
   }
 }
 
+void CheckGrowth(const CoreConfig& config, const JobSpec& spec, const std::string& path,
+                 status::FieldErrors* errors) {
+  if (!spec.has_grow_after()) return;
+  const bool is_elastic =
+      std::any_of(spec.task_groups().begin(), spec.task_groups().end(), [](const TaskGroup& group) {
+        return group.min_replicas() > 0 && group.min_replicas() < group.replicas();
+      });
+  if (!is_elastic) {
+    errors->Add(path,
+                "is set, and no TaskGroup has a `min_replicas` below its `replicas`; give one "
+                "to those that may have fewer Tasks, or leave this out");
+  }
+  if (!spec.has_checkpoint_period()) {
+    errors->Add(path,
+                "is set without `checkpoint_period`; a gang that grows starts again from its "
+                "newest checkpoint: say how often the program saves, or leave this out");
+  }
+  CheckDuration(path, ToDuration(spec.grow_after()),
+                std::max(config.min_grow_after, ToDuration(spec.checkpoint_period())),
+                kMaxGrowAfter, errors);
+}
+
 void CheckRate(absl::string_view path, const capstan::scheduler::v1::RateLimit& rate,
                status::FieldErrors* errors) {
   CheckRange(absl::StrCat(path, ".count"), rate.count(), 1, kMaxRateCount, errors);
@@ -372,6 +394,7 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const 
     CheckDuration(field("checkpoint_period"), ToDuration(spec.checkpoint_period()),
                   absl::Seconds(1), kMaxCheckpointPeriod, errors);
   }
+  CheckGrowth(config, spec, field("grow_after"), errors);
   if (!JobSpec::Preemption_IsValid(spec.preemption())) {
     errors->Add(field("preemption"), absl::StrCat("is ", spec.preemption(),
                                                   "; expected PREEMPTION_ALLOWED or "

@@ -30,6 +30,7 @@ inline constexpr int kMaxPriority = 1'000;
 inline constexpr int kMaxRestarts = 1'000;
 inline constexpr absl::Duration kMaxTimeLimit = absl::Hours(24 * 366);
 inline constexpr absl::Duration kMaxCheckpointPeriod = absl::Hours(24 * 30);
+inline constexpr absl::Duration kMaxGrowAfter = absl::Hours(24 * 30);
 inline constexpr absl::Duration kMaxMinRuntime = absl::Hours(24 * 7);
 inline constexpr absl::Duration kMinUsageHalfLife = absl::Minutes(1);
 inline constexpr absl::Duration kMaxUsageHalfLife = absl::Hours(24 * 366);

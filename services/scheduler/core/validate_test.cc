@@ -94,6 +94,25 @@ TEST(ValidateTest, NamesEachWrongFieldByItsPath) {
        [](JobSpec* s) { *s->mutable_time_limit() = ToProto(absl::Milliseconds(999)); }},
       {"job.spec.time_limit",
        [](JobSpec* s) { *s->mutable_time_limit() = ToProto(absl::Hours(24 * 367)); }},
+      // Of a Job that is not elastic, and of one that saves nothing.
+      {"job.spec.grow_after",
+       [](JobSpec* s) {
+         *s->mutable_checkpoint_period() = ToProto(absl::Minutes(1));
+         *s->mutable_grow_after() = ToProto(absl::Minutes(10));
+       }},
+      {"job.spec.grow_after",
+       [](JobSpec* s) {
+         s->mutable_task_groups(0)->set_replicas(2);
+         s->mutable_task_groups(0)->set_min_replicas(1);
+         *s->mutable_grow_after() = ToProto(absl::Minutes(10));
+       }},
+      {"job.spec.grow_after",
+       [](JobSpec* s) {
+         s->mutable_task_groups(0)->set_replicas(2);
+         s->mutable_task_groups(0)->set_min_replicas(1);
+         *s->mutable_checkpoint_period() = ToProto(absl::Minutes(20));
+         *s->mutable_grow_after() = ToProto(absl::Minutes(10));
+       }},
       {"job.spec.checkpoint_period",
        [](JobSpec* s) { *s->mutable_checkpoint_period() = ToProto(absl::ZeroDuration()); }},
       {"job.spec.array.size", [](JobSpec* s) { s->mutable_array(); }},

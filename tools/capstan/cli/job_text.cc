@@ -209,6 +209,9 @@ std::string DescribeJob(const Job& job, absl::Time now, const Terminal& terminal
   if (job.spec().has_time_limit()) {
     AddField(&out, "Time limit", HumanDuration(ToDuration(job.spec().time_limit())));
   }
+  if (job.spec().has_grow_after()) {
+    AddField(&out, "Grows after", HumanDuration(ToDuration(job.spec().grow_after())));
+  }
   AddField(&out, "Starts in", StartsIn(job, now));
   if (job.has_data_progress()) AddField(&out, "Data", DataLine(job.data_progress()));
   for (const scheduler::v1::JobDependency& after : job.spec().after()) {

@@ -185,8 +185,10 @@ void SchedulerCore::FindPlacesForReturned(RoundWork* work) {
   for (Returned& returned : work->returned) {
     JobEntry* job = FindJob(returned.uid);
     // Its Nodes may only not have been heard of yet.
-    const auto session = sessions_.find(job->gang->head.cluster());
-    const bool is_heard = session != sessions_.end() && session->second.synced;
+    const std::string& cluster = job->gang->head.cluster();
+    const auto session = sessions_.find(cluster);
+    const bool is_heard = session != sessions_.end() ? session->second.synced
+                                                     : leases_.ClusterSilent(cluster);
     if (!is_heard && !returned.is_whole()) continue;
     returned.placement = FindPlaceAgain(*job, returned, work);
     if (returned.placement.has_value()) continue;

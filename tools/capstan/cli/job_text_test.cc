@@ -47,6 +47,14 @@ TEST(JobTextTest, ShowsOfElasticJobsHowManyTasksAreThereAndMayBe) {
   EXPECT_TRUE(absl::StrContains(text, "server: 1 x ")) << text;
 }
 
+TEST(JobTextTest, SaysOfOneThatMayGrowWhen) {
+  Job job = Elastic(Job::STATE_RUNNING, 6);
+  EXPECT_FALSE(absl::StrContains(DescribeJob(job, absl::UnixEpoch(), Terminal()), "Grows after"));
+  job.mutable_spec()->mutable_grow_after()->set_seconds(600);
+  EXPECT_TRUE(
+      absl::StrContains(DescribeJob(job, absl::UnixEpoch(), Terminal()), "Grows after:  10m"));
+}
+
 TEST(JobTextTest, ShowsOfOtherJobsHowManyTasksTheyHave) {
   Job job = Elastic(Job::STATE_RUNNING, 8);
   job.mutable_spec()->mutable_task_groups(0)->clear_min_replicas();

@@ -89,7 +89,7 @@ class RandomWorld {
     CoreConfig config;
     config.min_runtime = seed % 2 == 0 ? absl::ZeroDuration() : absl::Seconds(20);
     config.min_grow_after = absl::Seconds(1);
-    config.spare_for = absl::Seconds(3);
+    config.spare_for = absl::Seconds(1);
     config.return_within = absl::Minutes(1);
     return config;
   }
@@ -113,8 +113,8 @@ class RandomWorld {
       workers.set_min_replicas(static_cast<int>(random_.Between(1, workers.replicas())));
       workers.set_replicas(workers.replicas() + static_cast<int>(random_.Between(0, 6)));
       if (workers.min_replicas() < workers.replicas() && random_.OneIn(2)) {
-        *spec.mutable_checkpoint_period() = ToProto(absl::Seconds(2));
-        *spec.mutable_grow_after() = ToProto(absl::Seconds(10));
+        *spec.mutable_checkpoint_period() = ToProto(absl::Seconds(1));
+        *spec.mutable_grow_after() = ToProto(absl::Seconds(3));
       }
     }
     if (random_.OneIn(4)) spec.add_clusters(random_.OneIn(2) ? "east" : "west");

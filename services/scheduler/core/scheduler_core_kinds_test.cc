@@ -224,7 +224,7 @@ TEST(SchedulerCoreKindsTest, AskingOncePerKindDecidesAsAskingEveryone) {
   EXPECT_GT(generations, 200);
   EXPECT_GT(preemptions, 8);
   EXPECT_GT(reasons["QUEUE_LIMIT"], 40);
-  EXPECT_GT(reasons["RESERVED"], 4);
+  EXPECT_GT(reasons["RESERVED"], 3);
   EXPECT_GT(reasons["INSUFFICIENT_RESOURCES"], 40);
 }
 

@@ -60,6 +60,8 @@ void SchedulerCore::Dequeue(const JobEntry& job) {
   if (making_room_.erase(OrderOf(job)) + returning_.erase(OrderOf(job)) > 0) room_changed_ = true;
   if (reserved_ == job.uid()) ForgetReservation();
   fresh_.erase(OrderOf(job));
+  // What it wanted may be spare now.
+  if (queue_book_.IsWaiting(job)) ArmGrowth();
   queue_book_.RemoveWaiting(job);
   retry_at_.erase(job.uid());
 }

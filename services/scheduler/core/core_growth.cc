@@ -53,7 +53,7 @@ void SchedulerCore::ForgetGrowth(const JobEntry& job) {
 }
 
 void SchedulerCore::ArmGrowth() {
-  if (!room_changed_ || growers_.empty()) return;
+  if (growers_.empty()) return;
   growth_at_ = std::min(growth_at_, std::max(now_.boot, growth_seen_at_ + kGrowthPeriod));
 }
 

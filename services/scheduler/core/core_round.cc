@@ -200,7 +200,7 @@ std::map<std::string, std::map<int, Amounts>> SchedulerCore::KeepForReturning(
 
 void SchedulerCore::Round() {
   UpdateUsage();
-  ArmGrowth();
+  if (room_changed_) ArmGrowth();
   if (waiting_jobs() == 0 && !GrowthDue()) {
     room_changed_ = false;
     seeking_orders_.clear();

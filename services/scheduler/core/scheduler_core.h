@@ -282,7 +282,7 @@ class SchedulerCore {
   static bool MayGrow(const JobEntry& job);
   void WatchGrowth(const JobEntry& job);
   void ForgetGrowth(const JobEntry& job);
-  // After room has changed it is worth a look.
+  // After room has changed, or who waits, it is worth a look.
   void ArmGrowth();
   bool GrowthDue() const { return !growers_.empty() && growth_at_ <= now_.boot; }
   // At the end of a round that has considered all that waits.

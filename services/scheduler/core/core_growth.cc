@@ -113,7 +113,7 @@ std::vector<MoreTasks> SchedulerCore::FindGrowth(const JobEntry& job, RoundWork*
   if (!reserved_.empty() && job.spec.spec().has_time_limit()) return {};
   // It would have what somebody of higher standing in its Queue waits for.
   if (queue_book_.IsOutranked(job)) return {};
-  GangRequest request = GangRequest::From(job);
+  GangRequest request = RequestOf(job);
   request.clusters = {job.gang->head.cluster()};
   GangPlacement has;
   const int tasks = static_cast<int>(job.gang->tasks.size());

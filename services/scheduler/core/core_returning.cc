@@ -65,7 +65,7 @@ void SchedulerCore::KeepForReturned(RoundWork* work) {
       ForgetReturn(job);
       continue;
     }
-    const GangRequest request = GangRequest::From(*job);
+    const GangRequest request = RequestOf(*job);
     // How many of the group's Tasks the Node still has room for.
     const auto keep = [&](const NodeId& node, int group, int count) {
       const int at = work->PositionOf(node);
@@ -111,7 +111,7 @@ absl::optional<GangPlacement> SchedulerCore::FindPlaceAgain(const JobEntry& job,
                                                             const Returned& returned,
                                                             RoundWork* work) const {
   const JobSpec& spec = job.spec.spec();
-  GangRequest whole = GangRequest::From(job);
+  GangRequest whole = RequestOf(job);
   const int groups = spec.task_groups_size();
   // Where the rest of it is to be, in the order of ranks.
   GangPlacement has;
@@ -212,7 +212,7 @@ void SchedulerCore::PlaceReturned(bool may_have_more, RoundWork* work) {
       work->nodes[at].free.Add(amounts);
       work->standings[at].capacity = work->nodes[at];
     }
-    GangRequest request = GangRequest::From(*job);
+    GangRequest request = RequestOf(*job);
     if (may_have_more && IsElastic(job->spec.spec())) {
       request.clusters = {work->nodes[placement.nodes.front()].id.cluster};
       const auto more = work->placing->Grow(request, placement, 1, [&](const Amounts& amounts) {

@@ -48,6 +48,8 @@ constexpr auto kTable = std::to_array<Row>({
     {"jobs.simulate", kAdmin | kOperator | kResearcher},
     {"joinTokens.create", kAdmin | kOperator},
     {"logs.read", kEveryone},
+    {"maintenanceWindows.create", kAdmin | kOperator},
+    {"maintenanceWindows.delete", kAdmin | kOperator},
     {"nodes.cordon", kAdmin | kOperator},
     {"nodes.get", kEveryone, kAny},
     {"outputs.get", kEveryone},

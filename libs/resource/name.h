@@ -62,6 +62,16 @@ struct JobStreamName {
   friend bool operator==(const JobStreamName&, const JobStreamName&) = default;
 };
 
+struct MaintenanceWindowName {
+  static constexpr char kPattern[] = "clusters/{cluster}/maintenanceWindows/{window}";
+  std::string cluster;
+  std::string window;
+
+  static absl::StatusOr<MaintenanceWindowName> Parse(absl::string_view name);
+  std::string ToString() const { return FormatName(kPattern, {cluster, window}); }
+  friend bool operator==(const MaintenanceWindowName&, const MaintenanceWindowName&) = default;
+};
+
 struct ServiceAccountName {
   static constexpr char kPattern[] = "projects/{project}/serviceAccounts/{account}";
   std::string project;

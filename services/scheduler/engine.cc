@@ -165,6 +165,7 @@ void Engine::Lost(const absl::Status& why) {
   RefuseAll(&queue_calls_, status);
   RefuseAll(&node_calls_, status);
   RefuseAll(&order_calls_, status);
+  RefuseAll(&window_calls_, status);
   RefuseAll(&empty_calls_, status);
   Gauges();
 }
@@ -225,6 +226,8 @@ void Engine::CarryOut(const std::vector<Effect>& effects, int64_t revision) {
       AnswerCall(&node_calls_, node->call, node->node);
     } else if (const auto* order = std::get_if<ReplyCapacityOrder>(&effect)) {
       AnswerCall(&order_calls_, order->call, order->order);
+    } else if (const auto* window = std::get_if<ReplyMaintenanceWindow>(&effect)) {
+      AnswerCall(&window_calls_, window->call, window->window);
     } else if (const auto* empty = std::get_if<ReplyEmpty>(&effect)) {
       AnswerCall(&empty_calls_, empty->call, empty->status);
     } else if (const auto* ensure = std::get_if<EnsureData>(&effect)) {
@@ -403,6 +406,23 @@ void Engine::Call(CreateCapacityOrder event, Answer<capstan::scheduler::v1::Capa
 }
 
 void Engine::Call(DeleteCapacityOrder event, absl::AnyInvocable<void(absl::Status)> answer) {
+  const absl::Status ready = Ready(/*new_work=*/false);
+  if (!ready.ok()) return answer(ready);
+  event.call = ++last_id_;
+  empty_calls_.emplace(event.call, std::move(answer));
+  Apply(event);
+}
+
+void Engine::Call(CreateMaintenanceWindow event,
+                  Answer<capstan::scheduler::v1::MaintenanceWindow> answer) {
+  const absl::Status ready = Ready(/*new_work=*/false);
+  if (!ready.ok()) return answer(ready);
+  event.call = ++last_id_;
+  window_calls_.emplace(event.call, std::move(answer));
+  Apply(event);
+}
+
+void Engine::Call(DeleteMaintenanceWindow event, absl::AnyInvocable<void(absl::Status)> answer) {
   const absl::Status ready = Ready(/*new_work=*/false);
   if (!ready.ok()) return answer(ready);
   event.call = ++last_id_;

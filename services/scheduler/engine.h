@@ -106,6 +106,9 @@ class Engine {
   void Call(UncordonNode event, Answer<capstan::scheduler::v1::Node> answer);
   void Call(CreateCapacityOrder event, Answer<capstan::scheduler::v1::CapacityOrder> answer);
   void Call(DeleteCapacityOrder event, absl::AnyInvocable<void(absl::Status)> answer);
+  void Call(CreateMaintenanceWindow event,
+            Answer<capstan::scheduler::v1::MaintenanceWindow> answer);
+  void Call(DeleteMaintenanceWindow event, absl::AnyInvocable<void(absl::Status)> answer);
   void Call(ConfirmSilence event, absl::AnyInvocable<void(absl::Status)> answer);
 
   // Sessions. `cluster` is what the certificate says; a Hello that says otherwise ends the session.
@@ -187,6 +190,7 @@ class Engine {
   std::map<CallId, Answer<capstan::scheduler::v1::Queue>> queue_calls_;
   std::map<CallId, Answer<capstan::scheduler::v1::Node>> node_calls_;
   std::map<CallId, Answer<capstan::scheduler::v1::CapacityOrder>> order_calls_;
+  std::map<CallId, Answer<capstan::scheduler::v1::MaintenanceWindow>> window_calls_;
   std::map<CallId, absl::AnyInvocable<void(absl::Status)>> empty_calls_;
 };
 

@@ -11,9 +11,17 @@ namespace capstan::scheduler {
 namespace {
 
 constexpr int64_t kPage = 1000;
-constexpr const char* kKinds[] = {"capacity_orders/", "clusters/", "gangs/",       "jobs/",
-                                  "nodes/",           "queues/",   "queue_usage/", "requests/",
-                                  "pin_releases/",    "tasks/"};
+constexpr const char* kKinds[] = {"capacity_orders/",
+                                  "clusters/",
+                                  "gangs/",
+                                  "jobs/",
+                                  "maintenance_windows/",
+                                  "nodes/",
+                                  "queues/",
+                                  "queue_usage/",
+                                  "requests/",
+                                  "pin_releases/",
+                                  "tasks/"};
 constexpr size_t kKindCount = sizeof(kKinds) / sizeof(kKinds[0]);
 
 class Reading : public std::enable_shared_from_this<Reading> {

@@ -52,6 +52,7 @@ store::ServiceRecords StoredRecords() {
       {"queues/", &rec::QueueRecord::default_instance()},
       {"queue_usage/", &rec::QueueUsageRecord::default_instance()},
       {"capacity_orders/", &rec::CapacityOrderRecord::default_instance()},
+      {"maintenance_windows/", &rec::MaintenanceWindowRecord::default_instance()},
       {"requests/", &rec::RequestRecord::default_instance()},
       {"pin_releases/", &rec::PinReleaseRecord::default_instance()},
   };

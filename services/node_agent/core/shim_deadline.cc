@@ -42,6 +42,8 @@ std::string StopSentence(capstan::type::v1::Stop::Reason reason) {
              "Tasks.";
     case capstan::type::v1::Stop::REASON_GROWN:
       return "There is spare room; the Job starts again with more Tasks.";
+    case capstan::type::v1::Stop::REASON_MAINTENANCE:
+      return "A maintenance window of a Node of the gang has begun.";
     default:
       return "The Task was stopped.";
   }

@@ -152,6 +152,10 @@ void SchedulerCore::StopGang(JobEntry* job, Stop::Reason reason) {
       SetState(job, Job::STATE_STOPPING, "QUEUE_DRAINED",
                "its Queue is being drained; its Tasks are being ended");
       break;
+    case Stop::REASON_MAINTENANCE:
+      SetState(job, Job::STATE_STOPPING, "MAINTENANCE",
+               "a maintenance window of a Node that it is on has begun; its Tasks are being ended");
+      break;
     case Stop::REASON_TIME_LIMIT:
       SetState(job, Job::STATE_STOPPING, "TIME_LIMIT",
                "has run for its time limit; its Tasks are being ended");
@@ -209,7 +213,7 @@ void SchedulerCore::EndGeneration(JobEntry* job, bool success) {
   // What was stopped may have been done before it heard of it.
   const bool interrupted = stopped == Stop::REASON_PREEMPTED || stopped == Stop::REASON_SHRUNK ||
                            stopped == Stop::REASON_GROWN || stopped == Stop::REASON_TIME_LIMIT ||
-                           stopped == Stop::REASON_DRAINED;
+                           stopped == Stop::REASON_DRAINED || stopped == Stop::REASON_MAINTENANCE;
   if (success || (interrupted && Succeeded(*job->gang))) {
     Finish(job, Job::STATE_SUCCEEDED, "SUCCEEDED", "every Task exited 0");
     return;
@@ -223,6 +227,12 @@ void SchedulerCore::EndGeneration(JobEntry* job, bool success) {
   }
   if (stopped == Stop::REASON_GROWN) {
     Return(job, "all its Tasks have ended; it starts again with more");
+    return;
+  }
+  if (stopped == Stop::REASON_MAINTENANCE) {
+    SetState(job, Job::STATE_QUEUED, "MAINTENANCE",
+             "was stopped for a maintenance window; waits to be placed again");
+    Await(*job);
     return;
   }
   if (stopped == Stop::REASON_SHRUNK || stopped == Stop::REASON_DRAINED) {

@@ -115,6 +115,8 @@ std::vector<MoreTasks> SchedulerCore::FindGrowth(const JobEntry& job, RoundWork*
   if (queue_book_.IsOutranked(job)) return {};
   GangRequest request = RequestOf(job);
   request.clusters = {job.gang->head.cluster()};
+  // It begins again once all that runs has ended.
+  request.duration += ToDuration(job.spec.spec().stop_grace());
   GangPlacement has;
   const int tasks = static_cast<int>(job.gang->tasks.size());
   for (int rank = 0; rank < tasks; ++rank) {

@@ -134,6 +134,7 @@ void CoreHarness::Check(bool rebuild) {
     CheckSizes(job);
     if (!job.live()) continue;
     CheckTopology(job);
+    CheckWindows(job);
     const bool started = job.gang->head.phase() == rec::GangHeadRecord::PHASE_STARTED;
     for (size_t rank = 0; rank < job.gang->nodes.size(); ++rank) {
       ASSERT_TRUE(!started || job.gang->tasks[rank].state() >= TaskObservation::STATE_PREPARED);
@@ -221,6 +222,47 @@ void CoreHarness::CheckTopology(const JobEntry& job) const {
     ASSERT_EQ(names.size(), 1u) << job.uid() << " group " << group << ": "
                                 << absl::StrJoin(names, " ");
     ASSERT_NE(*names.begin(), "") << job.uid() << " group " << group;
+  }
+}
+
+bool CoreHarness::Concerns(const capstan::scheduler::v1::MaintenanceWindow& window,
+                           const NodeId& id) const {
+  if (window.name().rfind(absl::StrCat("clusters/", id.cluster, "/"), 0) != 0) return false;
+  bool concerns = window.all_nodes();
+  for (const std::string& name : window.nodes()) concerns = concerns || name == id.Name();
+  const auto& labels = core_->model().nodes.at(id).observation().labels();
+  bool labelled = !window.node_labels().empty();
+  for (const auto& [key, value] : window.node_labels()) {
+    labelled = labelled && labels.count(key) > 0 && labels.at(key) == value;
+  }
+  return concerns || labelled;
+}
+
+void CoreHarness::CheckWindows(const JobEntry& job) {
+  const JobSpec& spec = job.spec.spec();
+  const bool is_new =
+      std::exchange(placed_[job.uid()], job.state.generation()) < job.state.generation();
+  absl::Time end = absl::InfiniteFuture();
+  if (spec.has_time_limit()) {
+    end = now_.wall + absl::Minutes(1) + ToDuration(spec.time_limit()) +
+          ToDuration(spec.stop_grace());
+  }
+  // What did not fit the step is done in the next, at once.
+  const bool is_done = core_->NextDeadline() != BootTime::InfinitePast();
+  const bool is_stopping = job.gang->head.phase() == rec::GangHeadRecord::PHASE_STOPPING;
+  for (const auto& [id, record] : core_->model().maintenance_windows) {
+    const auto& window = record.window();
+    for (size_t rank = 0; rank < job.gang->nodes.size(); ++rank) {
+      const NodeId node = job.gang->node(static_cast<int>(rank));
+      if (!Concerns(window, node)) continue;
+      ASSERT_TRUE(!is_new || end <= ToTime(window.start_time()) ||
+                  ToTime(window.end_time()) <= now_.wall)
+          << job.uid() << " is placed on " << node.Name() << " before " << window.name();
+      ASSERT_TRUE(!is_done || is_stopping || !window.evict() ||
+                  job.gang->ended(static_cast<int>(rank)) ||
+                  now_.wall < ToTime(window.start_time()) || now_.wall >= ToTime(window.end_time()))
+          << job.uid() << " is on " << node.Name() << " in " << window.name();
+    }
   }
 }
 

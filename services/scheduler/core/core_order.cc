@@ -113,7 +113,7 @@ SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* 
     return limit->lasts ? Tried::kKindLeft : Tried::kKindLeftUntilStart;
   }
   const GangRequest request = RequestOf(*job);
-  const std::string shape = request.Shape();
+  const std::string shape = absl::StrCat(request.Shape(), work->placing->Openings(request));
   const bool is_reserved = reserved_ == job->uid();
   const bool bound = !is_reserved && work->placing->IsBound(request);
   if (!is_reserved && work->unfit.count(shape) == 0 &&
@@ -133,7 +133,7 @@ SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* 
   }
   const bool only_bound = !is_reserved && work->unfit.count(shape) == 0;
   if (!only_bound && reserved_.empty() && work->reserve_attempts < kMaxReserveAttempts &&
-      hopeless_.count(shape) == 0 && work->unreservable.count(shape) == 0) {
+      hopeless_.count(request.Shape()) == 0 && work->unreservable.count(request.Shape()) == 0) {
     TryReserve(job, request, work);
   }
   if (Nominate(job)) return Tried::kLeft;
@@ -141,7 +141,8 @@ SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* 
   const Tried left = is_reserved ? Tried::kLeft : Tried::kKindLeft;
   const std::string& reason = job->state.reason();
   if (only_bound ? reason == "RESERVED"
-                 : reason == "INSUFFICIENT_RESOURCES" || reason == "PREEMPTED") {
+                 : reason == "INSUFFICIENT_RESOURCES" || reason == "PREEMPTED" ||
+                       reason == "MAINTENANCE") {
     return left;
   }
   if (!MayRevise(*job, work)) return work->revisions < kMaxRevisions ? Tried::kLeft : left;
@@ -180,8 +181,8 @@ bool SchedulerCore::MayAskForVictims(const QueueOrder& order, const RoundWork& w
 
 bool SchedulerCore::TryMakeRoom(const QueueOrder& order, JobEntry* job, const GangRequest& request,
                                 RoundWork* work) {
-  const auto kind =
-      std::make_tuple(request.Shape(), job->spec.spec().queue(), job->spec.spec().priority());
+  const auto kind = std::make_tuple(absl::StrCat(request.Shape(), work->placing->Openings(request)),
+                                    job->spec.spec().queue(), job->spec.spec().priority());
   if (work->vain.count(kind) > 0) return false;
   ++work->victim_questions;
   QueueVictims rules =

@@ -68,6 +68,7 @@ std::vector<HeldGang> SchedulerCore::HeldGangs(const RoundWork& work) const {
     gang.uid = uid;
     gang.priority = spec.priority();
     bool any_silent = false;
+    absl::Duration evicted_in = absl::InfiniteDuration();
     const auto kept = work.kept.find(uid);
     std::map<int, Amounts> shares;
     if (kept != work.kept.end()) shares = kept->second;
@@ -75,12 +76,14 @@ std::vector<HeldGang> SchedulerCore::HeldGangs(const RoundWork& work) const {
       const int at = work.PositionOf(id);
       if (at < 0) continue;
       any_silent = any_silent || work.standings[at].silent;
+      evicted_in = std::min(evicted_in, work.standings[at].evicts_in);
       shares[at].Add(amounts);
     }
     gang.shares.assign(shares.begin(), shares.end());
     const absl::Duration ran = RanFor(job);
     const absl::Duration grace = ToDuration(spec.stop_grace());
     const bool comes_back = IsGrowing(job) && kept != work.kept.end();
+    gang.grace = grace;
     gang.ending = job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING && !comes_back;
     // The end on a silent Node may be long in coming.
     gang.preemptible = spec.preemption() != JobSpec::PREEMPTION_NEVER && !any_silent &&
@@ -98,6 +101,10 @@ std::vector<HeldGang> SchedulerCore::HeldGangs(const RoundWork& work) const {
       if (gang.left <= absl::ZeroDuration()) {
         gang.left = std::max(ran, absl::Seconds(1));
         gang.left_is_assumed = true;
+      }
+      if (evicted_in + grace < gang.left) {
+        gang.left = evicted_in + grace;
+        gang.left_is_assumed = any_silent;
       }
     }
     gang.unsaved =
@@ -250,14 +257,14 @@ void SchedulerCore::BeginRound(RoundWork* work) {
     queue_book_.SetTree(model_.queues, accelerators);
     queues_changed_ = false;
   }
-  work->standings = Standings(model_, usage_, draining_, unreported);
+  work->standings = Standings(model_, usage_, draining_, unreported, now_.wall);
   KeepOrdered(work);
   work->kept = KeepForReturning(work);
   KeepForReturned(work);
   std::vector<Amounts> free;
   for (const NodeStanding& standing : work->standings) {
     work->nodes.push_back(standing.capacity);
-    if (standing.capacity.eligible) free.push_back(standing.capacity.free);
+    if (standing.capacity.eligible && !standing.maintained) free.push_back(standing.capacity.free);
   }
   for (const auto& [until, uid] : avoidances_) {
     const JobEntry* job = model_.FindJob(uid);

@@ -70,6 +70,8 @@ absl::optional<DemandBook::Why> DemandBook::WhyOf(const JobEntry& job, absl::Tim
   if (job.state.state() != Job::STATE_QUEUED) return absl::nullopt;
   int why = 0;
   while (why < kOther && job.state.reason() != Names()[why]) ++why;
+  // It says so for as long as it finds no room elsewhere.
+  if (job.state.reason() == "MAINTENANCE") why = kInsufficient;
   if (!IsDemand(static_cast<Why>(why))) return static_cast<Why>(why);
   if (job.state.has_estimated_start_time() && !job.state.estimate_assumed()) {
     *soon_at = ToTime(job.state.estimated_start_time()) - config_.starts_within;

@@ -16,6 +16,7 @@
 #include "proto/capstan/event/v1/job_event.pb.h"
 #include "proto/capstan/scheduler/v1/capacity_order.pb.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
+#include "proto/capstan/scheduler/v1/maintenance.pb.h"
 #include "proto/capstan/scheduler/v1/node.pb.h"
 #include "proto/capstan/scheduler/v1/queue.pb.h"
 #include "proto/capstan/type/v1/session.pb.h"
@@ -93,6 +94,22 @@ struct DeleteCapacityOrder {
   CallId call = 0;
   std::string order_id;
 };
+struct CreateMaintenanceWindow {
+  CallId call = 0;
+  std::string cluster;
+  std::string window_id;
+  std::string uid;
+  std::string creator;
+  std::string request_id;
+  std::string body_hash;
+  capstan::scheduler::v1::MaintenanceWindow window;
+};
+struct DeleteMaintenanceWindow {
+  CallId call = 0;
+  std::string cluster;
+  std::string window_id;
+  std::string etag;  // may be empty
+};
 // An operator says that what is silent now is really gone: thaws re-placement by time-out.
 struct ConfirmSilence {
   CallId call = 0;
@@ -156,9 +173,10 @@ struct Tick {};
 
 using Event =
     std::variant<LeadershipGained, CreateJob, CancelJob, CreateQueue, UpdateQueue, CordonNode,
-                 UncordonNode, ConfirmSilence, HelloReceived, RenewalReceived, ObservationsReceived,
-                 SessionClosed, DataProgressed, DataReady, DataFailed, PinsReleased, JobsArchived,
-                 ArchiveFailed, Tick, CreateCapacityOrder, DeleteCapacityOrder>;
+                 UncordonNode, CreateCapacityOrder, DeleteCapacityOrder, CreateMaintenanceWindow,
+                 DeleteMaintenanceWindow, ConfirmSilence, HelloReceived, RenewalReceived,
+                 ObservationsReceived, SessionClosed, DataProgressed, DataReady, DataFailed,
+                 PinsReleased, JobsArchived, ArchiveFailed, Tick>;
 
 // ---- Effects
 
@@ -188,6 +206,10 @@ struct ReplyNode {
 struct ReplyCapacityOrder {
   CallId call = 0;
   absl::StatusOr<capstan::scheduler::v1::CapacityOrder> order;
+};
+struct ReplyMaintenanceWindow {
+  CallId call = 0;
+  absl::StatusOr<capstan::scheduler::v1::MaintenanceWindow> window;
 };
 struct ReplyEmpty {
   CallId call = 0;
@@ -229,8 +251,8 @@ struct TellSpan {
 };
 
 using Effect = std::variant<SendDown, CloseSession, ReplyJob, ReplyQueue, ReplyNode,
-                            ReplyCapacityOrder, ReplyEmpty, EnsureData, StopData, ReleasePins,
-                            ArchiveJobs, ObserverSuspected, TellSpan>;
+                            ReplyCapacityOrder, ReplyMaintenanceWindow, ReplyEmpty, EnsureData,
+                            StopData, ReleasePins, ArchiveJobs, ObserverSuspected, TellSpan>;
 
 // Changes that must be committed in one transaction, with the events that tell of them.
 struct Write {

@@ -13,6 +13,7 @@
 #include "services/scheduler/core/capacity_orders.h"
 #include "services/scheduler/core/dependencies.h"
 #include "services/scheduler/core/gang_state.h"
+#include "services/scheduler/core/maintenance.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/retry.h"
 
@@ -232,6 +233,8 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
       out["avoided"].push_back(capacity.id);
     } else if (!capacity.order.empty() && gang.orders.count(capacity.order) == 0) {
       out["ordered"].push_back(capacity.id);
+    } else if (!capacity.IsOpen(absl::ZeroDuration(), gang.duration)) {
+      out["maintenance"].push_back(capacity.id);
     } else if (!Admits(capacity, gang)) {
       out["isolation"].push_back(capacity.id);
     } else if (std::string domain = DomainOf(capacity, gang.topology.required()); domain.empty()) {
@@ -261,6 +264,14 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
       "are kept for a Job that they were ordered for");
   add("avoided", "failed a Task of the Job, which stays off it for a time",
       "failed Tasks of the Job, which stays off them for a time");
+  if (gang.duration == absl::InfiniteDuration()) {
+    add("maintenance",
+        "is in a maintenance window, or will be, which a Job without a time_limit might run into",
+        "are in a maintenance window, or will be, which a Job without a time_limit might run into");
+  } else {
+    add("maintenance", "is in a maintenance window, or will be before the Job would be over",
+        "are in a maintenance window, or will be before the Job would be over");
+  }
   add("cluster", "is in a cluster that the Job may not use",
       "are in clusters that the Job may not use");
   const std::string level = LevelInWords(gang.topology.required());
@@ -383,6 +394,9 @@ void ExplainQueued(const JobEntry& job, const std::vector<NodeStanding>& nodes,
   if (job.state.reason() == "PREEMPTED") {
     summary = absl::StrCat("was ended for a Job of higher standing; ", summary);
   }
+  if (job.state.reason() == "MAINTENANCE") {
+    summary = absl::StrCat("was stopped for a maintenance window; ", summary);
+  }
   if (job.state.has_estimated_start_time()) {
     *response->mutable_estimated_start_time() = job.state.estimated_start_time();
     response->set_estimate_assumed(job.state.estimate_assumed());
@@ -417,7 +431,7 @@ std::string BytesInWords(int64_t bytes) {
 
 std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
                                     const std::set<NodeId>& draining,
-                                    const std::set<NodeId>& unreported) {
+                                    const std::set<NodeId>& unreported, absl::Time now) {
   std::vector<NodeStanding> standings;
   standings.reserve(model.nodes.size());
   for (const auto& [id, node] : model.nodes) {
@@ -445,6 +459,12 @@ std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
     }
     standing.capacity.unisolated = standing.unisolated;
     standing.capacity.topology = NodeTopology::From(node.observation().labels());
+    if (!model.maintenance_windows.empty()) {
+      const auto windows = WindowsOf(model, id, node, now);
+      standing.capacity.closures = ClosuresOf(windows, now);
+      standing.maintained = !standing.capacity.IsOpen(absl::ZeroDuration(), absl::Nanoseconds(1));
+      standing.evicts_in = EvictsIn(windows, now);
+    }
     standing.capacity.eligible = !standing.silent && !standing.cordoned && !standing.draining;
     standings.push_back(std::move(standing));
   }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/types/optional.h"
+#include "absl/time/time.h"
 #include "proto/capstan/scheduler/v1/job_service.pb.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/placer.h"
@@ -23,14 +23,18 @@ struct NodeStanding {
   bool unisolated = false;
   // Uid of the Job that it was ordered for and is kept for: see NodeCapacity::order.
   std::string nominee;
+  // A maintenance window lasts.
+  bool maintained = false;
+  // In how long such a window stops what runs there.
+  absl::Duration evicts_in = absl::InfiniteDuration();
 };
 
-// Standing of every Node, sorted by id. `draining` are Nodes known to be shutting down and
+// Standing of every Node at `now`, sorted by id. `draining` are Nodes known to be shutting down and
 // `unreported` ones not yet heard of in the executor's present session, both beside what the
 // records say.
 std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
                                     const std::set<NodeId>& draining,
-                                    const std::set<NodeId>& unreported);
+                                    const std::set<NodeId>& unreported, absl::Time now);
 
 // Order in which waiting Jobs are placed: priority, then submission.
 bool GoesBefore(const JobGlance& a, const JobGlance& b);

@@ -130,6 +130,11 @@ store::Put PutCapacityOrder(absl::string_view id, const rec::CapacityOrderRecord
   return {CapacityOrderKey(id), session::SerializeDeterministic(order)};
 }
 
+store::Put PutMaintenanceWindow(const std::pair<std::string, std::string>& id,
+                                const rec::MaintenanceWindowRecord& window) {
+  return {MaintenanceWindowKey(id.first, id.second), session::SerializeDeterministic(window)};
+}
+
 store::Put PutRequest(absl::string_view key, const rec::RequestRecord& request) {
   return {std::string(key), session::SerializeDeterministic(request)};
 }
@@ -160,6 +165,7 @@ std::map<std::string, std::string> AllRecords(const Model& model) {
   for (const auto& [id, queue] : model.queues) add(PutQueue(id, queue));
   for (const auto& [id, usage] : model.queue_usage) add(PutQueueUsage(id, usage));
   for (const auto& [id, order] : model.capacity_orders) add(PutCapacityOrder(id, order));
+  for (const auto& [id, window] : model.maintenance_windows) add(PutMaintenanceWindow(id, window));
   for (const auto& [key, request] : model.requests) add(PutRequest(key, request));
   for (const auto& [id, release] : model.pin_releases) add(PutPinRelease(release));
   return records;

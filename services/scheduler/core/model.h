@@ -30,10 +30,12 @@ inline constexpr int kTasksPerChunk = 128;
 struct Model {
   JobTable jobs;
   std::map<NodeId, rec::NodeRecord> nodes;
-  std::map<std::string, rec::ClusterRecord> clusters;                             // by id
-  std::map<std::string, rec::QueueRecord> queues;                                 // by id
-  std::map<std::string, rec::QueueUsageRecord> queue_usage;                       // by Queue's id
-  std::map<std::string, rec::CapacityOrderRecord> capacity_orders;                // by id
+  std::map<std::string, rec::ClusterRecord> clusters;               // by id
+  std::map<std::string, rec::QueueRecord> queues;                   // by id
+  std::map<std::string, rec::QueueUsageRecord> queue_usage;         // by Queue's id
+  std::map<std::string, rec::CapacityOrderRecord> capacity_orders;  // by id
+  // By Cluster and id.
+  std::map<std::pair<std::string, std::string>, rec::MaintenanceWindowRecord> maintenance_windows;
   std::map<std::string, rec::RequestRecord> requests;                             // by key
   std::map<std::pair<std::string, int64_t>, rec::PinReleaseRecord> pin_releases;  // uid, generation
 
@@ -73,6 +75,8 @@ store::Put PutCluster(absl::string_view id, const rec::ClusterRecord& cluster);
 store::Put PutQueue(absl::string_view id, const rec::QueueRecord& queue);
 store::Put PutQueueUsage(absl::string_view id, const rec::QueueUsageRecord& usage);
 store::Put PutCapacityOrder(absl::string_view id, const rec::CapacityOrderRecord& order);
+store::Put PutMaintenanceWindow(const std::pair<std::string, std::string>& id,
+                                const rec::MaintenanceWindowRecord& window);
 store::Put PutRequest(absl::string_view key, const rec::RequestRecord& request);
 store::Put PutPinRelease(const rec::PinReleaseRecord& release);
 // Every record of the model, by key: what a store holds that has committed all of it.

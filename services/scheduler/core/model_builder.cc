@@ -94,6 +94,14 @@ absl::Status ModelBuilder::Apply(absl::string_view key, absl::optional<absl::str
   if (kind == "capacity_orders" && n == 2) {
     return ApplyTo(&model_.capacity_orders, parts[1], key, value);
   }
+  if (kind == "maintenance_windows" && n == 3) {
+    // What Nodes of the Cluster show of it has changed; which of them is not worth finding out.
+    for (auto node = model_.nodes.lower_bound({parts[1], ""});
+         node != model_.nodes.end() && node->first.cluster == parts[1]; ++node) {
+      touched_nodes_.insert(node->first);
+    }
+    return ApplyTo(&model_.maintenance_windows, std::make_pair(parts[1], parts[2]), key, value);
+  }
   if (kind == "requests" && n == 4) {
     return ApplyTo(&model_.requests, std::string(key), key, value);
   }

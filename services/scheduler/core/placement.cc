@@ -101,6 +101,7 @@ bool Admits(const NodeCapacity& node, const GangRequest& gang) {
   if (!gang.clusters.empty() && gang.clusters.count(node.id.cluster) == 0) return false;
   if (gang.avoided.count(node.id) > 0) return false;
   if (!node.order.empty() && gang.orders.count(node.order) == 0) return false;
+  if (!node.IsOpen(absl::ZeroDuration(), gang.duration)) return false;
   return !node.only_submitter || *node.only_submitter == gang.submitter;
 }
 

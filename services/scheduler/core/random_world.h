@@ -33,6 +33,7 @@ class RandomWorld {
  public:
   explicit RandomWorld(uint64_t seed, CoreHarness::Observer observer = nullptr)
       : random_(seed),
+        with_windows_(seed % 2 == 1),
         harness_(Config(seed), [this, observer = std::move(observer)](const auto&... said) {
           SawStep(said...);
           if (observer) observer(said...);
@@ -74,6 +75,13 @@ class RandomWorld {
   }
   // Times that a gang was stopped to grow.
   int grown() const { return grown_; }
+  // Times that a gang was stopped for a maintenance window.
+  int evicted() const {
+    const auto& events = harness_.events();
+    return static_cast<int>(std::count_if(events.begin(), events.end(), [](const auto& event) {
+      return event.reason() == "MAINTENANCE" && event.state() == "STOPPING" && !event.has_task();
+    }));
+  }
   int preemptions() const {
     int preemptions = 0;
     for (const auto& [uid, job] : harness_.jobs()) preemptions += job.state.preemptions();
@@ -273,9 +281,42 @@ class RandomWorld {
     executor.End(running[random_.Below(running.size())], kCauses[random_.Below(6)]);
   }
 
+  // Makes a maintenance window, or calls one off.
+  void Maintain() {
+    if (random_.OneIn(4) && windows_ > 0) {
+      Give(harness_.Apply(DeleteMaintenanceWindow{harness_.next_call(),
+                                                  random_.OneIn(2) ? "east" : "west",
+                                                  absl::StrCat("w", random_.Below(windows_)), ""}));
+      return;
+    }
+    CreateMaintenanceWindow create;
+    create.call = harness_.next_call();
+    create.cluster = random_.OneIn(2) ? "east" : "west";
+    create.uid = create.window_id = absl::StrCat("w", windows_++);
+    if (random_.OneIn(2)) {
+      create.window.add_nodes(
+          absl::StrCat("clusters/", create.cluster, "/nodes/n", random_.Below(kNodes)));
+    } else if (random_.OneIn(2)) {
+      (*create.window.mutable_node_labels())["capstan.dev/rack"] = "first";
+    } else {
+      create.window.set_all_nodes(true);
+    }
+    const absl::Time start = harness_.now().wall + absl::Seconds(random_.Between(0, 60));
+    *create.window.mutable_start_time() = ToProto(start);
+    *create.window.mutable_end_time() = ToProto(start + absl::Seconds(random_.Between(1, 40)));
+    create.window.set_evict(!random_.OneIn(3));
+    const std::vector<Effect> effects =
+        random_.OneIn(6) ? harness_.CrashIn(create, random_.Below(4)) : harness_.Apply(create);
+    Give(effects);
+    // It is no longer the same leader.
+    if (Of<ReplyMaintenanceWindow>(effects).empty()) {
+      for (auto& executor : executors_) executor->Disconnect();
+    }
+  }
+
   void Step() {
     FakeExecutor& executor = AnyExecutor();
-    switch (random_.Below(14)) {
+    switch (random_.Below(with_windows_ ? 15 : 14)) {
       case 0:
       case 1: {
         const std::string id = absl::StrCat("j", jobs_++);
@@ -320,6 +361,9 @@ class RandomWorld {
         break;
       case 12:
         Order();
+        break;
+      case 13:
+        Maintain();
         break;
       default:
         for (auto& other : executors_) other->Renew();
@@ -431,12 +475,14 @@ class RandomWorld {
 
   int grown_ = 0;
   Random random_;
+  const bool with_windows_;
   CoreHarness harness_;
   std::vector<std::unique_ptr<FakeExecutor>> executors_;
   std::set<std::string> acknowledged_;
   std::map<std::string, int64_t> seen_;
   std::map<std::string, int> faults_;
   int jobs_ = 0;
+  int windows_ = 0;
   int generations_ = 0;
   int grouped_ = 0;
   int dependent_ = 0;

@@ -16,6 +16,7 @@
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/job_spans.h"
 #include "services/scheduler/core/keys.h"
+#include "services/scheduler/core/maintenance.h"
 #include "services/scheduler/core/render.h"
 #include "services/scheduler/core/tight_placer.h"
 
@@ -68,6 +69,8 @@ Step SchedulerCore::Apply(const Event& event, Now now) {
   CancelElements();
   DrainQueues();
   SettleOrders();
+  TurnMaintenance();
+  EvictForMaintenance();
   Round();
   SettleOrders();
   Flush();
@@ -86,7 +89,7 @@ Step SchedulerCore::Apply(const Event& event, Now now) {
 
 absl::optional<BootTime> SchedulerCore::NextDeadline() const {
   if (!leading_) return absl::nullopt;
-  if (drain_due_ || !ended_dependencies_.empty() || !cancelling_.empty())
+  if (drain_due_ || eviction_due_ || !ended_dependencies_.empty() || !cancelling_.empty())
     return BootTime::InfinitePast();
   BootTime next = leases_.NextExpiry();
   if (RoundDue()) next = std::min(next, round_at_);
@@ -100,6 +103,9 @@ absl::optional<BootTime> SchedulerCore::NextDeadline() const {
     next = std::min(next, std::max(until, round_at_));
   }
   next = std::min({next, NextGiveUp(), retire_at_, protected_until_, start_rate_at_, usage_due_});
+  if (maintenance_at_ != absl::InfiniteFuture()) {
+    next = std::min(next, now_.boot + (maintenance_at_ - now_.wall));
+  }
   if (next == BootTime::InfiniteFuture()) return absl::nullopt;
   return next;
 }
@@ -255,7 +261,9 @@ void SchedulerCore::Flush() {
   }
   job_replies_.clear();
   for (const auto& [call, id] : node_replies_) {
-    replies_.push_back(ReplyNode{call, RenderNode(id, model_.nodes[id], usage_.Get(id))});
+    const rec::NodeRecord& node = model_.nodes[id];
+    replies_.push_back(ReplyNode{
+        call, RenderNode(id, node, usage_.Get(id), WindowsOf(model_, id, node, now_.wall))});
   }
   node_replies_.clear();
   if (!order_replies_.empty()) {
@@ -266,6 +274,12 @@ void SchedulerCore::Flush() {
     }
     order_replies_.clear();
   }
+  for (const auto& [call, id] : window_replies_) {
+    replies_.push_back(ReplyMaintenanceWindow{
+        call, RenderMaintenanceWindow(model_, usage_, id.first,
+                                      model_.maintenance_windows.at(id).window())});
+  }
+  window_replies_.clear();
   std::vector<std::string> clusters;
   for (const auto& [cluster, session] : sessions_) clusters.push_back(cluster);
   for (const std::string& cluster : clusters) SendDesired(cluster);

@@ -142,6 +142,13 @@ class SchedulerCore {
   // core_orders.cc.
   void On(const CreateCapacityOrder& event);
   void On(const DeleteCapacityOrder& event);
+  // core_maintenance.cc.
+  void On(const CreateMaintenanceWindow& event);
+  void On(const DeleteMaintenanceWindow& event);
+  // Windows begin, and are over.
+  void TurnMaintenance();
+  // Stops what runs where it may not, as much as fits the step.
+  void EvictForMaintenance();
   absl::StatusOr<std::string> Replayed(const std::string& key, const std::string& body_hash) const;
   void RememberRequest(const std::string& key, const std::string& body_hash,
                        const std::string& made, std::vector<store::Put>* puts,
@@ -408,7 +415,10 @@ class SchedulerCore {
   // The next round is not before.
   BootTime round_at_ = BootTime::InfinitePast();
   int64_t rounds_ = 0;
-  bool drain_due_ = true;                             // somebody may run whose Queue is drained
+  bool drain_due_ = true;  // somebody may run whose Queue is drained
+  // When the next maintenance window begins or is over; past: to be found out.
+  absl::Time maintenance_at_ = absl::InfinitePast();
+  bool eviction_due_ = false;                         // somebody may run where a window evicts
   std::map<std::string, BootTime> retry_at_;          // by uid: BACK_OFF
   std::map<std::string, BootTime> prepare_deadline_;  // by uid
   std::map<std::string, BootTime> started_at_;        // by uid
@@ -489,6 +499,7 @@ class SchedulerCore {
   std::map<CallId, std::string> job_replies_;  // uid: rendered when the step is complete
   std::map<CallId, NodeId> node_replies_;
   std::map<CallId, std::string> order_replies_;  // ids
+  std::map<CallId, std::pair<std::string, std::string>> window_replies_;
 };
 
 }  // namespace capstan::scheduler

@@ -26,7 +26,8 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   int nominated = 0;
   int orders_used = 0;
   int grown = 0;
-  for (uint64_t seed = 1; seed <= 16; ++seed) {
+  int evicted = 0;
+  for (uint64_t seed = 1; seed <= 32; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     RandomWorld world(seed);
     world.Run();
@@ -44,6 +45,7 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
     nominated += world.nominated();
     orders_used += world.orders_used();
     grown += world.grown();
+    evicted += world.evicted();
     for (const auto& [fault, count] : world.faults()) faults[fault] += count;
     if (HasFailure()) return;
   }
@@ -62,6 +64,7 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   EXPECT_GT(nominated, 10);
   EXPECT_GT(orders_used, 5);
   EXPECT_GT(grown, 1);
+  EXPECT_GT(evicted, 3);
   EXPECT_GT(faults["crash"], 20);
   EXPECT_GT(faults["disconnect"], 20);
   EXPECT_GT(faults["silent node"], 20);

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "services/scheduler/core/round/backfill.h"
 #include "services/scheduler/core/round/fleet.h"
 #include "services/scheduler/core/round/gang_placer.h"
@@ -29,6 +31,8 @@ constexpr char kClusterLabel[] = "/cluster";
 constexpr char kNodeLabel[] = "/node";
 constexpr char kSubmitterTaint[] = "/submitter";
 constexpr char kOrderTaint[] = "/order";
+// Nodes that are closed at the same times have the same number.
+constexpr char kClosuresLabel[] = "/closures";
 
 // All times of a round are counted from its own.
 constexpr absl::Time kNow = absl::UnixEpoch();
@@ -106,6 +110,7 @@ class TightRound final : public PlacingRound {
       if (!movable[i]) continue;
       for (const auto& [node, amounts] : held[i].shares) allocatable[node].Add(amounts);
     }
+    ReadClosures(nodes, held);
     for (size_t n = 0; n < nodes.size(); ++n) {
       fleet_.SetSchedulable(fleet_.AddNode(TraitsOf(nodes[n], allocatable[n])), true);
       unisolated_.push_back(nodes[n].unisolated && !nodes[n].only_submitter);
@@ -202,7 +207,12 @@ class TightRound final : public PlacingRound {
     const absl::optional<round::ShapeId> id = ShapeOf(gang);
     if (reservation_.has_value() || !id.has_value()) return absl::nullopt;
     const GangIndex index = AddPending(*id, 0);
+    const std::vector<std::pair<absl::Duration, round::ShapeId>> shapes = ShapesByStart(gang);
     Load();
+    std::vector<round::Beginning> beginnings;
+    for (const auto& [start, shape] : shapes) {
+      beginnings.push_back({kNow + start, workspace_.snapshot().shapes[shape].get()});
+    }
     round::GangPlacer placer(&workspace_, 0);
     std::vector<round::Departure> departures = departures_;
     for (round::Departure& departure : departures) {
@@ -210,7 +220,7 @@ class TightRound final : public PlacingRound {
       departure.shape = workspace_.snapshot().shapes[entry.shape].get();
       departure.runs = entry.runs;
     }
-    reservation_ = round::Reserve(workspace_, placer, index, std::move(departures), kNow);
+    reservation_ = round::Reserve(workspace_, placer, index, beginnings, std::move(departures));
     fleet_.RemoveGang(index);
     is_loaded_ = false;
     if (!reservation_.has_value()) return absl::nullopt;
@@ -226,8 +236,14 @@ class TightRound final : public PlacingRound {
     return Fits(gang, LeastSizes(gang), Plane::kNow);
   }
 
+  std::string Openings(const GangRequest& gang) const override {
+    if (calendars_.empty()) return "";
+    return absl::StrCat("|", absl::StrJoin(ClosedTo(gang, absl::ZeroDuration()), ","), "|",
+                        absl::StrJoin(ClosedTo(WithDelay(gang), absl::ZeroDuration()), ","));
+  }
+
   bool FitsAfterEnding(const GangRequest& gang) override {
-    const absl::optional<round::ShapeId> id = ShapeOf(gang);
+    const absl::optional<round::ShapeId> id = ShapeOf(WithDelay(gang));
     return id.has_value() && PlaceAfterEnding(*id).has_value();
   }
 
@@ -241,7 +257,7 @@ class TightRound final : public PlacingRound {
 
   std::vector<int> FindVictims(const GangRequest& gang, int32_t priority,
                                VictimRules* rules) override {
-    const absl::optional<round::ShapeId> id = ShapeOf(gang);
+    const absl::optional<round::ShapeId> id = ShapeOf(WithDelay(gang));
     if (!id.has_value()) return {};
     const GangIndex index = AddPending(*id, priority);
     Load();
@@ -284,6 +300,53 @@ class TightRound final : public PlacingRound {
     for (const std::string& name : accelerators) {
       if (!fleet_.dimensions().Intern(name).ok()) break;
     }
+  }
+
+  void ReadClosures(const std::vector<NodeCapacity>& nodes, const std::vector<HeldGang>& held) {
+    for (const NodeCapacity& node : nodes) {
+      if (node.closures.empty()) continue;
+      if (std::find(calendars_.begin(), calendars_.end(), node.closures) == calendars_.end()) {
+        calendars_.push_back(node.closures);
+      }
+    }
+    for (const HeldGang& gang : held) {
+      if (gang.preemptible || gang.ending) longest_grace_ = std::max(longest_grace_, gang.grace);
+    }
+  }
+
+  // As if it began only once others have been stopped for it.
+  GangRequest WithDelay(GangRequest gang) const {
+    gang.duration += longest_grace_;
+    return gang;
+  }
+
+  // The numbers of the closures that the gang would run into if it began so late.
+  std::vector<std::string> ClosedTo(const GangRequest& gang, absl::Duration start) const {
+    std::vector<std::string> closed;
+    NodeCapacity node;
+    for (size_t c = 0; c < calendars_.size(); ++c) {
+      node.closures = calendars_[c];
+      if (!node.IsOpen(start, gang.duration)) closed.push_back(absl::StrCat(c));
+    }
+    return closed;
+  }
+
+  // What the gang is from each time on at which other Nodes are open to it; from now at first.
+  std::vector<std::pair<absl::Duration, round::ShapeId>> ShapesByStart(const GangRequest& gang) {
+    std::set<absl::Duration> starts = {absl::ZeroDuration()};
+    for (const std::vector<Closure>& calendar : calendars_) {
+      for (const Closure& closure : calendar) {
+        // It may still begin when it is over just as the Node closes.
+        const absl::Duration too_late = closure.from - gang.duration + absl::Nanoseconds(1);
+        if (too_late > absl::ZeroDuration()) starts.insert(too_late);
+        if (closure.until > absl::ZeroDuration()) starts.insert(closure.until);
+      }
+    }
+    std::vector<std::pair<absl::Duration, round::ShapeId>> shapes;
+    for (const absl::Duration start : starts) {
+      shapes.emplace_back(start, *ShapeOf(gang, LeastSizes(gang), start));
+    }
+    return shapes;
   }
 
   // Brings the workspace up to the fleet, and to what is kept for the reservation.
@@ -525,6 +588,10 @@ class TightRound final : public PlacingRound {
     traits.labels = {{kClusterLabel, node.id.cluster}};
     // Nodes that differ in their labels are looked at one by one: only those that somebody avoids.
     if (node.avoided) traits.labels.insert({kNodeLabel, NodeLabel(node.id)});
+    if (!node.closures.empty()) {
+      const auto calendar = std::find(calendars_.begin(), calendars_.end(), node.closures);
+      traits.labels.insert({kClosuresLabel, absl::StrCat(calendar - calendars_.begin())});
+    }
     if (node.only_submitter.has_value()) {
       traits.taints.push_back({kSubmitterTaint, *node.only_submitter});
     }
@@ -562,8 +629,9 @@ class TightRound final : public PlacingRound {
     return ShapeOf(gang, LeastSizes(gang));
   }
 
-  // With so many Tasks of each group.
-  absl::optional<round::ShapeId> ShapeOf(const GangRequest& gang, const std::vector<int>& sizes) {
+  // With so many Tasks of each group, beginning so late.
+  absl::optional<round::ShapeId> ShapeOf(const GangRequest& gang, const std::vector<int>& sizes,
+                                         absl::Duration start = absl::ZeroDuration()) {
     round::Constraints constraints;
     constraints.tolerations = {{kSubmitterTaint, false, gang.submitter}};
     for (const std::string& order : gang.orders) {
@@ -576,6 +644,12 @@ class TightRound final : public PlacingRound {
       round::SelectorTerm& term = constraints.selector.emplace_back();
       term.key = kNodeLabel;
       for (const NodeId& id : gang.avoided) term.values.push_back(NodeLabel(id));
+      term.negated = true;
+    }
+    if (std::vector<std::string> closed = ClosedTo(gang, start); !closed.empty()) {
+      round::SelectorTerm& term = constraints.selector.emplace_back();
+      term.key = kClosuresLabel;
+      term.values = std::move(closed);
       term.negated = true;
     }
     GangShape shape;
@@ -613,6 +687,9 @@ class TightRound final : public PlacingRound {
   bool is_loaded_ = false;
   // By node: becomes its first submitter's.
   std::vector<bool> unisolated_;
+  // The closures of Nodes, each kind once; and how long it may take until others have stopped.
+  std::vector<std::vector<Closure>> calendars_;
+  absl::Duration longest_grace_;
   // By position among those held; without those that stay where they are, come what may.
   std::vector<absl::optional<GangIndex>> held_;
   std::vector<GangIndex> ending_;

@@ -342,7 +342,7 @@ class Simulation {
     for (auto at = model().jobs.begin(); at != model().jobs.end(); ++at) {
       if (at.glance().live) usage.Update(at->first, &at->second);
     }
-    standings_ = Standings(model(), usage, /*draining=*/{}, /*unreported=*/{});
+    standings_ = Standings(model(), usage, /*draining=*/{}, /*unreported=*/{}, now_.wall);
     std::erase_if(*standings_, [this](const NodeStanding& standing) {
       return removed_.count(standing.capacity.id) > 0;
     });

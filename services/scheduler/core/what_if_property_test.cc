@@ -43,6 +43,19 @@ class World {
       }
       executors_.back()->Connect();
     }
+    for (int i = 0; seed % 3 == 0 && i < 4; ++i) {
+      CreateMaintenanceWindow create;
+      create.call = harness_.next_call();
+      create.cluster = i % 2 == 0 ? "east" : "west";
+      create.uid = create.window_id = absl::StrCat("w", i);
+      (*create.window.mutable_node_labels())["capstan.dev/rack"] = absl::StrCat("r", i / 2);
+      *create.window.mutable_start_time() =
+          ToProto(harness_.now().wall + absl::Seconds(60 + 50 * i));
+      *create.window.mutable_end_time() =
+          ToProto(harness_.now().wall + absl::Seconds(300 + 50 * i));
+      create.window.set_evict(i == 0);
+      harness_.Deliver(harness_.Apply(create));
+    }
     for (int i = 0; i < 2; ++i) {
       CreateQueue create;
       create.call = harness_.next_call();

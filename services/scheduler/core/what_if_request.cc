@@ -130,6 +130,7 @@ SimulatedState StateForSimulation(const Model& model, const SimulatePlacementReq
   copy.queues = model.queues;
   copy.queue_usage = model.queue_usage;
   copy.capacity_orders = model.capacity_orders;
+  copy.maintenance_windows = model.maintenance_windows;
   std::vector<JobGlance> waiting;
   model.jobs.ForEachGlance([&](const JobGlance& job) {
     if (job.live) {

@@ -94,6 +94,12 @@ class EffectRecorder {
     record.set_name(effect.order->name());
     record.set_digest(DigestOfMessage(*effect.order));
   }
+  void operator()(const ReplyMaintenanceWindow& effect) {
+    Decision::Reply& record = Reply("MaintenanceWindow", effect.call, effect.window.status());
+    if (!effect.window.ok()) return;
+    record.set_name(effect.window->name());
+    record.set_digest(DigestOfMessage(*effect.window));
+  }
   void operator()(const ReplyEmpty& effect) { Reply("Empty", effect.call, effect.status); }
   void operator()(const EnsureData& effect) {
     auto& record = *out_.add_effects()->mutable_ensure_data();

@@ -8,6 +8,7 @@
 #include "libs/resource/quantity.h"
 #include "tools/capstan/cli/commands.h"
 #include "tools/capstan/cli/fleet_commands.h"
+#include "tools/capstan/cli/maintenance_text.h"
 
 namespace capstan::cli {
 
@@ -86,6 +87,57 @@ void AddOrderCommands(CLI::App& node, Act* act) {
       [=] { *act = [=](Invocation& invocation) { return DeleteOrder(*name, invocation); }; });
 }
 
+void AddMaintenanceCommands(CLI::App& node, Act* act) {
+  CLI::App* maintenance =
+      node.add_subcommand("maintenance", "Keep Nodes free from a time on, for a time");
+  maintenance->require_subcommand(1);
+  auto options = std::make_shared<MaintenanceOptions>();
+  CLI::App* create = maintenance->add_subcommand(
+      "create", "Make a window: nothing is placed that would run into it by its time_limit");
+  create->add_option("id", options->id, "id of the window")->type_name("ID")->required();
+  create->add_option("--cluster", options->cluster, "of its Nodes; default local")
+      ->type_name("CLUSTER");
+  create->add_option("--node", options->nodes, "a Node (repeatable)")->type_name("NODE");
+  create->add_option("--label", options->labels,
+                     "Nodes that have this label, KEY=VALUE; of several, all (repeatable)");
+  create->add_flag("--all-nodes", options->all_nodes, "all Nodes of the Cluster");
+  create->add_option("--start", options->start,
+                     "when it begins, 2026-03-01T22:00:00Z, or how long from now, 2h; default now");
+  create->add_option("--end", options->end, "when it is over, likewise");
+  AddDuration(create, "--for", "how long it lasts, instead of --end, e.g. 8h",
+              [options](absl::Duration d) { options->length = d; });
+  create->add_flag("--evict", options->evict,
+                   "stop what runs there when it begins; its Jobs wait in their Queues again");
+  create->add_option("--reason", options->reason, "why, for people");
+  create->footer(
+      "Examples:\n"
+      "  capstan node maintenance create disks --node node-0 --start 2h --for 1h\n"
+      "  capstan node maintenance create power --label capstan.dev/rack=r1 --evict \\\n"
+      "    --start 2026-03-01T22:00:00Z --end 2026-03-02T06:00:00Z --reason 'new power supply'\n");
+  create->callback([=] {
+    *act = [=](Invocation& invocation) { return CreateMaintenance(*options, invocation); };
+  });
+  auto cluster = std::make_shared<std::string>("-");
+  CLI::App* list = maintenance->add_subcommand("list", "List windows that are not over");
+  list->add_option("--cluster", *cluster, "only of this Cluster")->type_name("CLUSTER");
+  list->footer("Examples:\n  capstan node maintenance list\n");
+  list->callback([=] {
+    *act = [=](Invocation& invocation) { return ListMaintenance(*cluster, invocation); };
+  });
+  constexpr char kHelp[] = "id in the Cluster `local`, {c}/{id}, or the whole name";
+  auto name = std::make_shared<std::string>();
+  CLI::App* get = AddNamed(*maintenance, "get", "Show one window", "WINDOW", kHelp, name.get());
+  get->alias("describe");
+  get->footer("Examples:\n  capstan node maintenance get disks\n");
+  get->callback(
+      [=] { *act = [=](Invocation& invocation) { return GetMaintenance(*name, invocation); }; });
+  CLI::App* erase =
+      AddNamed(*maintenance, "delete", "Call a window off, or end it", "WINDOW", kHelp, name.get());
+  erase->footer("Examples:\n  capstan node maintenance delete disks\n");
+  erase->callback(
+      [=] { *act = [=](Invocation& invocation) { return DeleteMaintenance(*name, invocation); }; });
+}
+
 void AddNodeCommands(CLI::App& app, Act* act) {
   CLI::App* node = app.add_subcommand("node", "Show and cordon Nodes");
   node->require_subcommand(1);
@@ -118,6 +170,8 @@ void AddNodeCommands(CLI::App& app, Act* act) {
   uncordon->footer("Examples:\n  capstan node uncordon node-0\n");
   uncordon->callback(
       [=] { *act = [=](Invocation& invocation) { return UncordonNode(*name, invocation); }; });
+
+  AddMaintenanceCommands(*node, act);
 
   auto demand_options = std::make_shared<ShowDemandOptions>();
   CLI::App* demand = node->add_subcommand(

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "tools/capstan/cli/invocation.h"
+#include "tools/capstan/cli/maintenance_text.h"
 
 namespace capstan::cli {
 
@@ -47,6 +48,11 @@ absl::Status CreateOrder(const OrderOptions& options, Invocation& invocation);
 absl::Status ListOrders(Invocation& invocation);
 absl::Status GetOrder(const std::string& name, Invocation& invocation);
 absl::Status DeleteOrder(const std::string& name, Invocation& invocation);
+absl::Status CreateMaintenance(const MaintenanceOptions& options, Invocation& invocation);
+// Those of one Cluster, or of all: `-`.
+absl::Status ListMaintenance(const std::string& cluster, Invocation& invocation);
+absl::Status GetMaintenance(const std::string& name, Invocation& invocation);
+absl::Status DeleteMaintenance(const std::string& name, Invocation& invocation);
 
 struct QueueOptions {
   std::string id;

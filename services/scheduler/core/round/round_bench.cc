@@ -200,6 +200,27 @@ absl::StatusOr<Figure> BenchLargeGangs(const Stopwatch& stopwatch) {
                    "10 gangs of 5,000 tasks of 8 cores on 5,000 nodes of 128; without persistence");
 }
 
+absl::StatusOr<Figure> BenchSlicedGangs(const Stopwatch& stopwatch) {
+  std::vector<double> times;
+  for (int run = 0; run < kRuns; ++run) {
+    Bench bench(5000, static_cast<uint64_t>(run) + 1);
+    GangShape shape;
+    GangShape::Group& leaf = shape.groups.emplace_back();
+    leaf.task_class = bench.Class(8'000, 16 * kGib, 0);
+    leaf.min = leaf.max = 5000;
+    leaf.slices = {{Level::kRack, 40}, {Level::kHost, 8}};
+    CAPSTAN_ASSIGN_OR_RETURN(const ShapeId id, bench.fleet().InternShape(std::move(shape)));
+    std::vector<GangIndex> order;
+    for (int g = 0; g < 10; ++g) order.push_back(bench.Add(id));
+    Round round{RoundOptions()};
+    const absl::Duration took = bench.Run(round, stopwatch, order);
+    CAPSTAN_RETURN_IF_ERROR(CheckStarted(bench, order, 10));
+    times.push_back(absl::ToDoubleSeconds(took));
+  }
+  return Summarise("scheduler.gangs_10x5000_s.slices", std::move(times), "s", "lower", 0.5,
+                   "the same in slices of 40 in a rack and of 8 on a node");
+}
+
 absl::StatusOr<Figure> BenchReclaim(const Stopwatch& stopwatch, int nodes, double limit) {
   std::vector<double> times;
   for (int run = 0; run < kRuns; ++run) {

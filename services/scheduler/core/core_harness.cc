@@ -200,6 +200,7 @@ void CoreHarness::CheckSizes(const JobEntry& job) const {
     const int size = SizeOf(job, group);
     ASSERT_GE(size, MinReplicas(spec.task_groups(group))) << job.uid() << " group " << group;
     ASSERT_LE(size, spec.task_groups(group).replicas()) << job.uid() << " group " << group;
+    ASSERT_EQ(size % SizeStep(spec.task_groups(group)), 0) << job.uid() << " group " << group;
     tasks += size;
   }
   ASSERT_EQ(job.gang->nodes.size(), static_cast<size_t>(tasks)) << job.uid();
@@ -208,20 +209,32 @@ void CoreHarness::CheckSizes(const JobEntry& job) const {
 
 void CoreHarness::CheckTopology(const JobEntry& job) const {
   const JobSpec& spec = job.spec.spec();
-  // By group; of the whole Job at -1.
-  std::map<int, std::set<std::string>> domains;
+  // By what must be in one domain of a level: the Job, a section, a group, a slice.
+  std::map<std::string, std::set<std::string>> domains;
   for (size_t rank = 0; rank < job.gang->nodes.size(); ++rank) {
     NodeCapacity node;
     node.id = job.gang->node(static_cast<int>(rank));
     node.topology = NodeTopology::From(core_->model().nodes.at(node.id).observation().labels());
-    const int group = GroupOf(job, static_cast<int>(rank)).first;
-    domains[-1].insert(DomainOf(node, spec.topology().required()));
-    domains[group].insert(DomainOf(node, spec.task_groups(group).topology().required()));
+    const auto [g, index] = GroupOf(job, static_cast<int>(rank));
+    const capstan::scheduler::v1::TaskGroup& group = spec.task_groups(g);
+    domains["the Job"].insert(DomainOf(node, spec.topology().required()));
+    domains["group " + group.name()].insert(DomainOf(node, group.topology().required()));
+    for (int s = 0; s < group.slices_size(); ++s) {
+      const int nth = index / group.slices(s).size();
+      domains[absl::StrCat("slice ", s, " ", nth, " of ", group.name())].insert(
+          DomainOf(node, group.slices(s).level()));
+    }
+    for (std::string name = group.section(); !name.empty();) {
+      const auto section = std::find_if(spec.sections().begin(), spec.sections().end(),
+                                        [&name](const auto& s) { return s.name() == name; });
+      ASSERT_TRUE(section != spec.sections().end()) << name;
+      domains["section " + name].insert(DomainOf(node, section->topology().required()));
+      name = section->parent();
+    }
   }
-  for (const auto& [group, names] : domains) {
-    ASSERT_EQ(names.size(), 1u) << job.uid() << " group " << group << ": "
-                                << absl::StrJoin(names, " ");
-    ASSERT_NE(*names.begin(), "") << job.uid() << " group " << group;
+  for (const auto& [what, names] : domains) {
+    ASSERT_EQ(names.size(), 1u) << job.uid() << " " << what << ": " << absl::StrJoin(names, " ");
+    ASSERT_NE(*names.begin(), "") << job.uid() << " " << what;
   }
 }
 

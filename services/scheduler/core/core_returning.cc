@@ -37,6 +37,20 @@ void AddTo(const std::vector<MoreTasks>& more, GangPlacement* placement) {
   }
 }
 
+bool InSlices(const GangRequest& gang) {
+  return std::any_of(gang.groups.begin(), gang.groups.end(),
+                     [](const auto& group) { return !group.slices.empty(); });
+}
+
+// Whether anything around the group has to be in one domain.
+bool IsBoundToDomain(const GangRequest& gang, const GangRequest::Group& group) {
+  bool bound = group.topology.required() != Topology::LEVEL_UNSPECIFIED;
+  for (int s = group.section; s >= 0; s = gang.sections[s].parent) {
+    bound = bound || gang.sections[s].topology.required() != Topology::LEVEL_UNSPECIFIED;
+  }
+  return bound;
+}
+
 }  // namespace
 
 void SchedulerCore::Return(JobEntry* job, const std::string& why) {
@@ -66,29 +80,45 @@ void SchedulerCore::KeepForReturned(RoundWork* work) {
       continue;
     }
     const GangRequest request = RequestOf(*job);
+    // What Nodes of its have left beside what was kept of them here.
+    std::map<int, Amounts> kept;
     // How many of the group's Tasks the Node still has room for.
     const auto keep = [&](const NodeId& node, int group, int count) {
       const int at = work->PositionOf(node);
       if (at < 0 || !Admits(work->standings[at].capacity, request)) return std::make_pair(at, 0);
-      NodeStanding& standing = work->standings[at];
       const Amounts& each = request.groups[group].each;
-      count = static_cast<int>(standing.capacity.free.Fits(each, count));
-      standing.capacity.free.Subtract(each, count);
-      work->kept[job->uid()][at].Add(each, count);
-      if (standing.unisolated) standing.capacity.only_submitter = request.submitter;
+      Amounts free = work->standings[at].capacity.free;
+      free.Subtract(kept[at]);
+      count = static_cast<int>(free.Fits(each, count));
+      kept[at].Add(each, count);
       return std::make_pair(at, count);
     };
-    Returned& returned = work->returned.emplace_back();
+    Returned returned;
     returned.uid = job->uid();
     for (int rank = 0; rank < static_cast<int>(job->gang->tasks.size()); ++rank) {
       const auto [at, count] = keep(job->gang->node(rank), GroupOf(*job, rank).first, 1);
       returned.places.push_back(count == 1 ? at : -1);
     }
+    bool any_lost = !returned.is_whole();
     for (const auto& addition : job->gang->head.additions()) {
       const auto [at, count] =
           keep({job->gang->head.cluster(), addition.node()}, addition.group(), addition.count());
       if (count > 0) returned.additions.push_back({addition.group(), at, count});
+      any_lost = any_lost || count < addition.count();
     }
+    // Which Task is in which slice goes by rank, and those in between cannot be told from others:
+    // it is placed anew.
+    if (any_lost && InSlices(request)) {
+      ForgetReturn(job);
+      continue;
+    }
+    for (const auto& [at, amounts] : kept) {
+      NodeStanding& standing = work->standings[at];
+      standing.capacity.free.Subtract(amounts);
+      if (standing.unisolated) standing.capacity.only_submitter = request.submitter;
+    }
+    work->kept[job->uid()] = std::move(kept);
+    work->returned.push_back(std::move(returned));
   }
 }
 
@@ -145,8 +175,7 @@ absl::optional<GangPlacement> SchedulerCore::FindPlaceAgain(const JobEntry& job,
     whole.groups[group].more = SizeOf(job, group) - whole.groups[group].replicas;
     least += std::max(MinReplicas(spec.task_groups(group)) - size, 0);
     // With none of its Tasks left nothing says which domain it is in.
-    is_anchored = is_anchored && (size > 0 || whole.groups[group].topology.required() ==
-                                                  Topology::LEVEL_UNSPECIFIED);
+    is_anchored = is_anchored && (size > 0 || !IsBoundToDomain(whole, whole.groups[group]));
   }
   is_anchored = is_anchored && !has.nodes.empty();
   std::set<Topology::Level> levels = {whole.topology.required(), LevelStoodIn(job)};
@@ -187,8 +216,8 @@ void SchedulerCore::FindPlacesForReturned(RoundWork* work) {
     // Its Nodes may only not have been heard of yet.
     const std::string& cluster = job->gang->head.cluster();
     const auto session = sessions_.find(cluster);
-    const bool is_heard = session != sessions_.end() ? session->second.synced
-                                                     : leases_.ClusterSilent(cluster);
+    const bool is_heard =
+        session != sessions_.end() ? session->second.synced : leases_.ClusterSilent(cluster);
     if (!is_heard && !returned.is_whole()) continue;
     returned.placement = FindPlaceAgain(*job, returned, work);
     if (returned.placement.has_value()) continue;

@@ -86,7 +86,9 @@ DemandBook::Classes::iterator DemandBook::ClassOf(const JobEntry& job, TaskCount
   if (known != classes_.end()) return known;
   Class made;
   for (const TaskGroup* group : need.shapes) {
-    made.shapes.push_back({Amounts::From(group->resources()), group->topology().required()});
+    made.shapes.push_back({Amounts::From(group->resources()),
+                           RequiredOf(job.spec.spec(), *group),
+                           {group->slices().begin(), group->slices().end()}});
   }
   made.required = job.spec.spec().topology().required();
   made.clusters = std::move(need.clusters);
@@ -360,6 +362,7 @@ UnmetDemand DemandBook::Told(absl::string_view cluster) const {
       DemandClass::TaskShape& shape = *shown.add_shapes();
       *shape.mutable_resources() = of->shapes[i].each.ToResources();
       shape.set_required(of->shapes[i].required);
+      *shape.mutable_slices() = {of->shapes[i].slices.begin(), of->shapes[i].slices.end()};
       shape.set_tasks(of->told.tasks[i]);
       shape.set_tasks_of_largest(of->told_largest_tasks[i]);
       shown.set_largest_tasks(shown.largest_tasks() + of->told_largest_tasks[i]);

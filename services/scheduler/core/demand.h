@@ -109,6 +109,7 @@ class DemandBook {
   struct Shape {
     Amounts each;
     capstan::scheduler::v1::Topology::Level required;
+    std::vector<capstan::scheduler::v1::TaskSlice> slices;
   };
   // Key of an entry, which stays where it is: 8 bytes in each of the sets that a Job is in.
   struct Uid {

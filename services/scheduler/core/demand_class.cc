@@ -11,6 +11,7 @@
 
 namespace capstan::scheduler {
 
+using capstan::scheduler::v1::JobSpec;
 using capstan::scheduler::v1::TaskGroup;
 
 namespace {
@@ -22,15 +23,18 @@ int BandOf(int priority) {
 }
 
 // Equal for groups whose Tasks need the same.
-std::string ShapeKey(const TaskGroup& group) {
+std::string ShapeKey(const JobSpec& spec, const TaskGroup& group) {
   const auto& resources = group.resources();
-  std::string key = absl::StrCat(group.topology().required(), ",", resources.cpu_millis(), ",",
+  std::string key = absl::StrCat(RequiredOf(spec, group), ",", resources.cpu_millis(), ",",
                                  resources.memory_bytes());
   // A map's own order is none.
   const std::map<std::string, int64_t> accelerators(resources.accelerators().begin(),
                                                     resources.accelerators().end());
   for (const auto& [name, count] : accelerators) {
     if (count != 0) absl::StrAppend(&key, ",", name, "=", count);
+  }
+  for (const auto& slice : group.slices()) {
+    absl::StrAppend(&key, "/", slice.level(), "x", slice.size());
   }
   return key;
 }
@@ -47,7 +51,8 @@ DemandNeed DemandNeed::Of(const JobEntry& job) {
   need.min_priority = BandOf(spec.priority());
   std::vector<std::pair<std::string, const TaskGroup*>> groups;
   groups.reserve(spec.task_groups_size());
-  for (const TaskGroup& group : spec.task_groups()) groups.emplace_back(ShapeKey(group), &group);
+  for (const TaskGroup& group : spec.task_groups())
+    groups.emplace_back(ShapeKey(spec, group), &group);
   std::stable_sort(groups.begin(), groups.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   need.key = absl::StrCat(spec.queue(), "|", need.min_priority, "|", spec.topology().required());

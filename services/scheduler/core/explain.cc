@@ -14,6 +14,7 @@
 #include "services/scheduler/core/dependencies.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/maintenance.h"
+#include "services/scheduler/core/partial_fit.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/retry.h"
 
@@ -70,79 +71,6 @@ std::vector<std::string> ResourcesOf(const Amounts& each) {
     names.push_back(absl::StrCat("accelerator:", name));
   }
   return names;
-}
-
-struct Room {
-  const NodeCapacity* node;
-  Amounts free;
-};
-
-// As many Tasks of the gang as fit into one domain that it may be in, and what is left then.
-struct PartialFit {
-  int placed = 0;
-  // The group of the first Task that does not fit; -1 if all do.
-  int group = -1;
-  // What that Task asks.
-  Amounts next;
-  // Eligible Nodes that the group may be on and what they have free after that.
-  std::vector<Room> left;
-  // Eligible Nodes in no domain of the level that the group must be in one of.
-  std::vector<NodeId> outside;
-};
-
-// Those of one domain that the group may be in: of those that hold all of it the one with least
-// room, else the one that holds most. `outside` gets the Nodes that are in none.
-std::vector<Room*> RoomsFor(const GangRequest::Group& group, std::vector<Room>* rooms,
-                            std::vector<NodeId>* outside) {
-  std::map<std::string, std::vector<Room*>> domains;
-  for (Room& room : *rooms) {
-    const bool anywhere = group.topology.required() == Topology::LEVEL_UNSPECIFIED;
-    std::string domain = anywhere ? "all" : DomainOf(*room.node, group.topology.required());
-    if (domain.empty()) {
-      outside->push_back(room.node->id);
-    } else {
-      domains[std::move(domain)].push_back(&room);
-    }
-  }
-  std::vector<Room*> best;
-  int64_t best_fits = -1;
-  for (auto& [name, in] : domains) {
-    int64_t fits = 0;
-    for (const Room* room : in) fits += room->free.Fits(group.each, group.replicas);
-    const bool better =
-        best_fits >= group.replicas ? fits >= group.replicas && fits < best_fits : fits > best_fits;
-    if (!better) continue;
-    best_fits = fits;
-    best = std::move(in);
-  }
-  return best;
-}
-
-// `nodes`: those of one domain that the gang may be on.
-PartialFit FitWhatFits(const GangRequest& gang, const std::vector<const NodeCapacity*>& nodes) {
-  std::vector<Room> rooms;
-  rooms.reserve(nodes.size());
-  for (const NodeCapacity* node : nodes) rooms.push_back({node, node->free});
-  PartialFit fit;
-  for (size_t g = 0; g < gang.groups.size(); ++g) {
-    const GangRequest::Group& group = gang.groups[g];
-    std::vector<NodeId> outside;
-    const std::vector<Room*> in = RoomsFor(group, &rooms, &outside);
-    int64_t wanted = group.replicas;
-    for (Room* room : in) {
-      const int64_t take = room->free.Fits(group.each, wanted);
-      room->free.Subtract(group.each, take);
-      wanted -= take;
-      fit.placed += static_cast<int>(take);
-    }
-    if (wanted == 0) continue;
-    fit.group = static_cast<int>(g);
-    fit.next = group.each;
-    for (Room* room : in) fit.left.push_back(std::move(*room));
-    fit.outside = std::move(outside);
-    return fit;
-  }
-  return fit;
 }
 
 void AddCount(absl::string_view type, int count, int total, absl::string_view one,
@@ -203,6 +131,53 @@ void AddResources(const PartialFit& fit, const std::string& task_count,
   for (const auto& [nodes, constraint] : by_nodes) *response->add_constraints() = constraint;
 }
 
+// Of slices that are whole in no domain.
+void AddSlice(const GangRequest& gang, const PartialFit& fit, const std::string& task_count,
+              ExplainJobResponse* response) {
+  const GangRequest::Slice& slice = gang.groups[fit.group].slices[fit.slice];
+  ExplainJobResponse::Constraint& constraint = *response->add_constraints();
+  constraint.set_type("topology");
+  constraint.set_nodes(static_cast<int>(fit.left.size()));
+  constraint.set_lacking(slice.size - fit.slice_holds);
+  constraint.set_requested(slice.size);
+  constraint.set_available(fit.slice_holds);
+  constraint.set_message(absl::StrCat(
+      fit.placed > 0 ? absl::StrCat("after ", fit.placed, " of ", task_count, " Tasks, ") : "",
+      "no ", LevelInWords(slice.level), " has room for ", slice.size, " more: at most ",
+      fit.slice_holds));
+}
+
+// What must be in one domain of those around the group, the widest first.
+std::vector<std::string> WithinWords(const JobEntry& job, const GangRequest& gang, int group) {
+  const auto one = [](absl::string_view what, const Topology& topology) {
+    return absl::StrCat("all of ", what, " must be in one ", LevelInWords(topology.required()));
+  };
+  std::vector<std::string> words;
+  const auto& spec = job.spec.spec();
+  if (gang.topology.required() != Topology::LEVEL_UNSPECIFIED) {
+    words.push_back(one("it", gang.topology));
+  }
+  if (group < 0) return words;
+  const size_t whole = words.size();
+  for (int s = gang.groups[group].section; s >= 0; s = gang.sections[s].parent) {
+    if (gang.sections[s].topology.required() == Topology::LEVEL_UNSPECIFIED) continue;
+    words.insert(words.begin() + static_cast<ptrdiff_t>(whole),
+                 one(absl::StrCat("section ", spec.sections(s).name()), gang.sections[s].topology));
+  }
+  const std::string name = absl::StrCat("TaskGroup ", spec.task_groups(group).name());
+  if (gang.groups[group].topology.required() != Topology::LEVEL_UNSPECIFIED) {
+    words.push_back(one(name, gang.groups[group].topology));
+  }
+  std::vector<std::string> slices;
+  for (const GangRequest::Slice& slice : gang.groups[group].slices) {
+    slices.push_back(absl::StrCat("each ", slice.size,
+                                  slices.empty() ? absl::StrCat(" of ", name, " must be") : "",
+                                  " in one ", LevelInWords(slice.level)));
+  }
+  if (!slices.empty()) words.push_back(absl::StrJoin(slices, ", of these "));
+  return words;
+}
+
 void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings,
                  ExplainJobResponse* response) {
   GangRequest gang = GangRequest::From(job);
@@ -250,6 +225,7 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
   }
   const std::string task_count =
       absl::StrCat(IsElastic(job.spec.spec()) ? "at least " : "", MinTaskCount(job.spec.spec()));
+  if (best.has_value() && best->slice >= 0) AddSlice(gang, *best, task_count, response);
   if (best.has_value() && !best->left.empty()) AddResources(*best, task_count, response);
   const auto add = [&](absl::string_view type, absl::string_view one, absl::string_view many) {
     const std::vector<NodeId>& which = out[std::string(type)];
@@ -280,19 +256,14 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
     response->set_summary(kFits);
     return;
   }
-  std::vector<std::string> within;
-  if (gang.topology.required() != Topology::LEVEL_UNSPECIFIED) {
-    within.push_back(absl::StrCat("all of it must be in one ", level));
-  }
-  if (best.has_value() &&
-      gang.groups[best->group].topology.required() != Topology::LEVEL_UNSPECIFIED) {
-    const std::string inner = LevelInWords(gang.groups[best->group].topology.required());
-    AddCount("topology", static_cast<int>(best->outside.size()), total,
-             absl::StrCat("is in no ", inner), absl::StrCat("are in no ", inner), best->outside,
-             response);
-    within.push_back(absl::StrCat("all of TaskGroup ",
-                                  job.spec.spec().task_groups(best->group).name(),
-                                  " must be in one ", inner));
+  const std::vector<std::string> within =
+      WithinWords(job, gang, best.has_value() ? best->group : -1);
+  if (best.has_value()) {
+    for (const auto& [inner, which] : best->outside) {
+      const std::string words = LevelInWords(inner);
+      AddCount("topology", static_cast<int>(which.size()), total, absl::StrCat("is in no ", words),
+               absl::StrCat("are in no ", words), which, response);
+    }
   }
   std::vector<std::string> parts;
   for (const auto& constraint : response->constraints()) parts.push_back(constraint.message());

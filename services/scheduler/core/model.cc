@@ -11,9 +11,26 @@ namespace capstan::scheduler {
 
 using capstan::scheduler::v1::JobSpec;
 using capstan::scheduler::v1::TaskGroup;
+using capstan::scheduler::v1::Topology;
 
 int MinReplicas(const TaskGroup& group) {
   return group.min_replicas() == 0 ? group.replicas() : group.min_replicas();
+}
+
+int SizeStep(const TaskGroup& group) {
+  return group.slices().empty() ? 1 : std::max(group.slices(0).size(), 1);
+}
+
+Topology::Level RequiredOf(const JobSpec& spec, const TaskGroup& group) {
+  Topology::Level level = group.topology().required();
+  // A parent comes before its sections.
+  std::string name = group.section();
+  for (int s = spec.sections_size() - 1; s >= 0; --s) {
+    if (name.empty() || spec.sections(s).name() != name) continue;
+    level = std::max(level, spec.sections(s).topology().required());
+    name = spec.sections(s).parent();
+  }
+  return level;
 }
 
 bool IsElastic(const JobSpec& spec) {

@@ -48,6 +48,12 @@ struct Model {
 
 // Tasks that a group has at least.
 int MinReplicas(const capstan::scheduler::v1::TaskGroup& group);
+// Its number of Tasks is a multiple of this: of a group in slices, the widest of them.
+int SizeStep(const capstan::scheduler::v1::TaskGroup& group);
+// The level that all of the group is in one domain of, be it by itself or with its sections; none if
+// only what the Job says holds.
+capstan::scheduler::v1::Topology::Level RequiredOf(const capstan::scheduler::v1::JobSpec& spec,
+                                                   const capstan::scheduler::v1::TaskGroup& group);
 // Whether its gang may have fewer Tasks than the spec asks for.
 bool IsElastic(const capstan::scheduler::v1::JobSpec& spec);
 // Tasks that a gang has at least, and at most.

@@ -58,6 +58,7 @@ bool HasSizesOf(const rec::GangHeadRecord& head, const capstan::scheduler::v1::J
     const capstan::scheduler::v1::TaskGroup& group = spec.task_groups(i);
     const int size = head.group_sizes(i);
     if (size < MinReplicas(group) || size > group.replicas()) return false;
+    if (size % SizeStep(group) != 0) return false;
     count += size;
   }
   return count == head.task_count();

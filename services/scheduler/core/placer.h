@@ -94,6 +94,13 @@ struct HeldGang {
 
 // A gang to be placed.
 struct GangRequest {
+  // Each run of `size` consecutive Tasks of a group is in one domain of `level`.
+  struct Slice {
+    capstan::scheduler::v1::Topology::Level level;
+    int size = 1;
+
+    friend bool operator==(const Slice&, const Slice&) = default;
+  };
   struct Group {
     // At least.
     int replicas = 0;
@@ -101,9 +108,23 @@ struct GangRequest {
     capstan::scheduler::v1::Topology topology = {};
     // Beyond those, at most.
     int more = 0;
+    // The widest first; the first one's size divides `replicas` and `more`.
+    std::vector<Slice> slices = {};
+    // Position of the section it is in; -1: the gang itself.
+    int section = -1;
+
+    // It has whole ones of so many Tasks.
+    int step() const { return slices.empty() ? 1 : slices.front().size; }
+  };
+  // Groups and other sections, all in one domain of its level.
+  struct Section {
+    // An earlier one; -1: the gang itself.
+    int parent = -1;
+    capstan::scheduler::v1::Topology topology;
   };
   // In rank order.
   std::vector<Group> groups;
+  std::vector<Section> sections;
   // Clusters allowed; empty means any.
   std::set<std::string> clusters;
   std::string submitter;

@@ -57,6 +57,8 @@ class RandomWorld {
   int generations() const { return generations_; }
   // Jobs with a level for one group.
   int grouped() const { return grouped_; }
+  int sliced() const { return sliced_; }
+  int sectioned() const { return sectioned_; }
   int dependent() const { return dependent_; }
   int singletons() const { return singletons_; }
   int arrays() const { return arrays_; }
@@ -147,6 +149,8 @@ class RandomWorld {
       }
       ++grouped_;
     }
+    if (random_.OneIn(4)) Slice(&spec);
+    if (random_.OneIn(4)) PutInSections(&spec);
     // Of those that are there; what has ended otherwise is refused.
     for (int64_t n = random_.OneIn(3) && jobs_ > 0 ? random_.Between(1, 2) : 0; n > 0; --n) {
       using capstan::scheduler::v1::JobDependency;
@@ -170,6 +174,47 @@ class RandomWorld {
       }
     }
     return spec;
+  }
+
+  // Workers in twos on a Node each, of as many as the first rack holds.
+  void Slice(JobSpec* spec) {
+    using capstan::scheduler::v1::Topology;
+    auto& workers = *spec->mutable_task_groups(0);
+    const bool elastic = workers.min_replicas() > 0;
+    const int least = MinReplicas(workers) <= 2 ? 2 : 4;
+    workers.set_min_replicas(elastic ? least : 0);
+    workers.set_replicas(elastic ? least + 2 * static_cast<int>(random_.Between(0, 3)) : least);
+    if (random_.OneIn(2) && workers.topology().required() < Topology::LEVEL_RACK) {
+      auto& outer = *workers.add_slices();
+      outer.set_level(Topology::LEVEL_RACK);
+      outer.set_size(2);
+    }
+    auto& inner = *workers.add_slices();
+    inner.set_level(Topology::LEVEL_NODE);
+    inner.set_size(workers.slices_size() > 1 && random_.OneIn(2) ? 1 : 2);
+    ++sliced_;
+  }
+
+  // All in one, and the workers four deep.
+  void PutInSections(JobSpec* spec) {
+    using capstan::scheduler::v1::Topology;
+    const char* const names[] = {"all", "replica", "stage", "cell"};
+    for (int s = 0; s < 4; ++s) {
+      auto& section = *spec->add_sections();
+      section.set_name(names[s]);
+      if (s > 0) section.set_parent(names[s - 1]);
+    }
+    auto& workers = *spec->mutable_task_groups(0);
+    if (spec->topology().required() == Topology::LEVEL_UNSPECIFIED) {
+      spec->mutable_sections(0)->mutable_topology()->set_required(Topology::LEVEL_ZONE);
+    }
+    if (workers.topology().required() == Topology::LEVEL_RACK) {
+      workers.clear_topology();
+      spec->mutable_sections(2)->mutable_topology()->set_required(Topology::LEVEL_RACK);
+    }
+    workers.set_section("cell");
+    if (spec->task_groups_size() > 1) spec->mutable_task_groups(1)->set_section("all");
+    ++sectioned_;
   }
 
   void Give(const std::vector<Effect>& effects) {
@@ -485,6 +530,8 @@ class RandomWorld {
   int windows_ = 0;
   int generations_ = 0;
   int grouped_ = 0;
+  int sliced_ = 0;
+  int sectioned_ = 0;
   int dependent_ = 0;
   int singletons_ = 0;
   int arrays_ = 0;

@@ -17,6 +17,8 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   int grouped = 0;
   int dependent = 0;
   int singletons = 0;
+  int sliced = 0;
+  int sectioned = 0;
   int arrays = 0;
   int elastic = 0;
   int beyond_least = 0;
@@ -34,6 +36,8 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
     generations += world.generations();
     preemptions += world.preemptions();
     grouped += world.grouped();
+    sliced += world.sliced();
+    sectioned += world.sectioned();
     dependent += world.dependent();
     singletons += world.singletons();
     arrays += world.arrays();
@@ -53,6 +57,8 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   EXPECT_GT(generations, 150);
   EXPECT_GT(preemptions, 20);
   EXPECT_GT(grouped, 40);
+  EXPECT_GT(sliced, 40);
+  EXPECT_GT(sectioned, 40);
   EXPECT_GT(dependent, 100);
   EXPECT_GT(singletons, 50);
   EXPECT_GT(arrays, 50);

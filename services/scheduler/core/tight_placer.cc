@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "services/scheduler/core/group_tree.h"
 #include "services/scheduler/core/round/backfill.h"
 #include "services/scheduler/core/round/fleet.h"
 #include "services/scheduler/core/round/gang_placer.h"
@@ -22,7 +23,6 @@ using capstan::scheduler::v1::Topology;
 using round::Fleet;
 using round::GangIndex;
 using round::GangShape;
-using round::Level;
 using round::Plane;
 using round::TaskRun;
 
@@ -36,32 +36,6 @@ constexpr char kClosuresLabel[] = "/closures";
 
 // All times of a round are counted from its own.
 constexpr absl::Time kNow = absl::UnixEpoch();
-
-absl::optional<Level> LevelOf(Topology::Level level) {
-  switch (level) {
-    case Topology::LEVEL_REGION:
-      return Level::kRegion;
-    case Topology::LEVEL_ZONE:
-      return Level::kZone;
-    case Topology::LEVEL_ROW:
-      return Level::kRow;
-    case Topology::LEVEL_RACK:
-      return Level::kRack;
-    case Topology::LEVEL_NVLINK_DOMAIN:
-      return Level::kNvlinkDomain;
-    case Topology::LEVEL_NODE:
-      return Level::kHost;
-    default:
-      return absl::nullopt;
-  }
-}
-
-// `preferred` only where it is deeper than what is required.
-void SetLevels(const Topology& topology, absl::optional<Level> preferred, GangShape::Group* group) {
-  group->required = LevelOf(topology.required());
-  if (const auto asked = LevelOf(topology.preferred())) preferred = asked;
-  if (preferred.has_value() && preferred > group->required) group->preferred = preferred;
-}
 
 // The queues' rules in the engine's words.
 class HeldRules final : public round::EvictionRules {
@@ -159,7 +133,7 @@ class TightRound final : public PlacingRound {
     }
     const absl::optional<round::ShapeId> widest = ShapeOf(gang, most);
     if (!widest.has_value()) return {};
-    const int first_leaf = gang.groups.size() > 1 ? 1 : 0;
+    const int first_leaf = FirstLeafOf(gang);
     std::vector<TaskRun> runs;
     size_t rank = 0;
     for (size_t g = 0; g < gang.groups.size(); ++g) {
@@ -178,6 +152,7 @@ class TightRound final : public PlacingRound {
     for (size_t g = 0; g < gang.groups.size(); ++g) {
       const Amounts& each = gang.groups[g].each;
       int wanted = MostAllowed(each, most[g] - has.sizes[g], more, may_have);
+      wanted -= wanted % gang.groups[g].step();
       for (const Topology::Level level : LevelsOf(gang, g)) {
         if (wanted == 0) break;
         GangRequest narrowed = gang;
@@ -384,7 +359,8 @@ class TightRound final : public PlacingRound {
   }
 
   // How many Tasks of each group fit and may be; empty if the least does not fit. Groups grow in
-  // their order, each by bisection: more of one class under one level fit only if fewer do.
+  // their order, each by bisection, by whole slices: more of one class under one level fit only if
+  // fewer do.
   std::vector<int> SizesFor(const GangRequest& gang, Plane plane, MayHaveMore may_have) {
     std::vector<int> sizes = LeastSizes(gang);
     const auto may_be = [&](const std::vector<int>& tried) {
@@ -400,17 +376,19 @@ class TightRound final : public PlacingRound {
     if (most == sizes || may_be(most)) return most;
     if (!Fits(gang, sizes, plane)) return {};
     for (size_t g = 0; g < sizes.size(); ++g) {
-      int low = sizes[g];
-      int high = most[g];
+      const int step = gang.groups[g].step();
+      int low = sizes[g] / step;
+      int high = most[g] / step;
       while (low < high) {
-        sizes[g] = low + (high - low + 1) / 2;
+        const int middle = low + (high - low + 1) / 2;
+        sizes[g] = middle * step;
         if (may_be(sizes)) {
-          low = sizes[g];
+          low = middle;
         } else {
-          high = sizes[g] - 1;
+          high = middle - 1;
         }
       }
-      sizes[g] = low;
+      sizes[g] = low * step;
     }
     return sizes;
   }
@@ -652,30 +630,14 @@ class TightRound final : public PlacingRound {
       term.values = std::move(closed);
       term.negated = true;
     }
-    GangShape shape;
-    shape.groups.emplace_back();
-    SetLevels(gang.topology, Level::kNvlinkDomain, &shape.groups[0]);
-    for (size_t g = 0; g < gang.groups.size(); ++g) {
-      const GangRequest::Group& group = gang.groups[g];
+    for (const GangRequest::Group& group : gang.groups) {
       for (const auto& [name, count] : group.each.accelerators) {
         if (fleet_.dimensions().Find(name) < 0) return absl::nullopt;
       }
-      GangShape::Group leaf;
-      leaf.parent = 0;
-      SetLevels(group.topology, absl::nullopt, &leaf);
-      leaf.task_class = fleet_.InternClass(constraints, RequestOf(group.each));
-      leaf.min = leaf.max = sizes[g];
-      shape.groups.push_back(leaf);
     }
-    // One group is the root itself, which then may be spread domain by domain.
-    if (gang.groups.size() == 1) {
-      GangShape::Group& leaf = shape.groups[1];
-      leaf.parent = -1;
-      leaf.required = std::max(leaf.required, shape.groups[0].required);
-      if (!leaf.preferred.has_value()) leaf.preferred = shape.groups[0].preferred;
-      if (leaf.preferred <= leaf.required) leaf.preferred.reset();
-      shape.groups.erase(shape.groups.begin());
-    }
+    GangShape shape = TreeOf(gang, sizes, [&](const GangRequest::Group& group) {
+      return fleet_.InternClass(constraints, RequestOf(group.each));
+    });
     const auto id = fleet_.InternShape(std::move(shape));
     if (!id.ok()) return absl::nullopt;
     return *id;

@@ -114,6 +114,55 @@ TEST(TightPlacerTest, KeepsAGangInOneRackWhereOneHoldsIt) {
   EXPECT_EQ(Place(Gang({{3, {2000, 1, {}}}}), nodes), (std::vector<int>{0, 1, 2}));
 }
 
+TEST(TightPlacerTest, RanksFollowTheGroupsAndNotTheSections) {
+  std::vector<NodeCapacity> nodes;
+  for (int n = 0; n < 4; ++n) {
+    nodes.push_back(Node("c", absl::StrCat("n", n), n % 2 == 0 ? 3000 : 1000));
+    nodes.back().topology.row = absl::StrCat("w", n / 2);
+  }
+  GangRequest gang = Gang({{1, {3000, 1, {}}}, {1, {2000, 1, {}}}, {1, {1000, 1, {}}}});
+  gang.sections.resize(2);
+  gang.sections[1].parent = 0;
+  for (GangRequest::Section& section : gang.sections) {
+    section.topology.set_required(Topology::LEVEL_ZONE);
+  }
+  EXPECT_FALSE(Place(gang, nodes).has_value()) << "no Node is in a zone";
+  gang.sections[0].topology.clear_required();
+  gang.sections[1].topology.set_required(Topology::LEVEL_ROW);
+  // The first and the last are together, though another rank lies between them.
+  gang.groups[0].section = gang.groups[2].section = 1;
+  const auto placed = Place(gang, nodes);
+  ASSERT_TRUE(placed.has_value());
+  ASSERT_EQ(placed->size(), 3u);
+  EXPECT_EQ(nodes[(*placed)[0]].free.cpu_millis, 3000);
+  EXPECT_EQ(nodes[(*placed)[0]].topology.row, nodes[(*placed)[2]].topology.row);
+  EXPECT_NE(nodes[(*placed)[1]].topology.row, nodes[(*placed)[0]].topology.row);
+}
+
+TEST(TightPlacerTest, AShapeTellsSlicesAndSectionsApart) {
+  std::set<std::string> shapes;
+  const GangRequest plain = Gang({{4, {1000, 1, {}}}, {4, {1000, 1, {}}}});
+  shapes.insert(plain.Shape());
+  GangRequest gang = plain;
+  gang.groups[0].slices = {{Topology::LEVEL_RACK, 2}};
+  shapes.insert(gang.Shape());
+  gang.groups[0].slices.push_back({Topology::LEVEL_NODE, 1});
+  shapes.insert(gang.Shape());
+  std::swap(gang.groups[0], gang.groups[1]);
+  shapes.insert(gang.Shape());
+  gang = plain;
+  gang.sections.resize(2);
+  gang.sections[0].topology.set_required(Topology::LEVEL_RACK);
+  shapes.insert(gang.Shape());
+  gang.sections[1].parent = 0;
+  shapes.insert(gang.Shape());
+  gang.groups[0].section = 0;
+  shapes.insert(gang.Shape());
+  gang.groups[0].section = 1;
+  shapes.insert(gang.Shape());
+  EXPECT_EQ(shapes.size(), 8u);
+}
+
 // Anybody may end for anybody.
 class Anybody final : public VictimRules {
  public:

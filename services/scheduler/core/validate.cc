@@ -21,7 +21,6 @@ using capstan::scheduler::v1::JobSpec;
 using capstan::scheduler::v1::RetryPolicy;
 using capstan::scheduler::v1::RetryRule;
 using capstan::scheduler::v1::TaskGroup;
-using capstan::scheduler::v1::Topology;
 using capstan::type::v1::DatasetMount;
 using capstan::type::v1::Resources;
 using capstan::type::v1::TaskEnd;
@@ -90,25 +89,6 @@ void CheckResources(absl::string_view path, const Resources& resources,
     }
     CheckRange(field, count, 1, kMaxAccelerators, errors);
   }
-}
-
-// `outer` is the level that all of it is in one domain of anyway.
-void CheckTopology(const Topology& topology, Topology::Level outer, const std::string& path,
-                   status::FieldErrors* errors) {
-  const auto check = [&](const char* name, Topology::Level level, Topology::Level given) {
-    const std::string field = absl::StrCat(path, ".", name);
-    if (!Topology::Level_IsValid(level)) {
-      errors->Add(field, absl::StrCat("is ", level, "; expected a level, e.g. LEVEL_RACK"));
-    } else if (level != Topology::LEVEL_UNSPECIFIED && level <= given) {
-      errors->Add(field, absl::StrCat("is ", Topology::Level_Name(level), ", which ",
-                                      Topology::Level_Name(given),
-                                      " gives anyway; expected a level within that, or nothing"));
-    }
-  };
-  if (!Topology::Level_IsValid(outer)) outer = Topology::LEVEL_UNSPECIFIED;
-  check("required", topology.required(), outer);
-  const bool narrower = Topology::Level_IsValid(topology.required()) && topology.required() > outer;
-  check("preferred", topology.preferred(), narrower ? topology.required() : outer);
 }
 
 void CheckArgv(absl::string_view path, const TaskGroup& group, bool bundle,
@@ -184,8 +164,6 @@ void CheckGroups(const JobSpec& spec, absl::string_view path, status::FieldError
                   absl::StrCat("is ", group.min_replicas(), "; expected 1 to `replicas`, which is ",
                                group.replicas(), ", or 0 for as many"));
     }
-    CheckTopology(group.topology(), spec.topology().required(), absl::StrCat(field, ".topology"),
-                  errors);
     CheckArgv(absl::StrCat(field, ".argv"), group, !spec.bundle().empty(), errors);
     CheckEnv(absl::StrCat(field, ".env"), group.env(), errors);
     CheckResources(absl::StrCat(field, ".resources"), group.resources(), errors);
@@ -400,7 +378,7 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const 
                                                   "; expected PREEMPTION_ALLOWED or "
                                                   "PREEMPTION_NEVER"));
   }
-  CheckTopology(spec.topology(), Topology::LEVEL_UNSPECIFIED, field("topology"), errors);
+  ValidateGroupTree(spec, path, errors);
 
   CheckDatasets(project, spec, path, errors);
   ValidateOrder(project, spec, path, errors);

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "libs/resource/quantity.h"
 #include "libs/time/proto_time.h"
 #include "tools/capstan/cli/human_format.h"
@@ -20,6 +21,7 @@ using scheduler::v1::ExplainJobResponse;
 using scheduler::v1::Job;
 using scheduler::v1::TaskGroup;
 using scheduler::v1::TaskStatus;
+using scheduler::v1::Topology;
 using type::v1::TaskObservation;
 
 Colour ColourOf(Job::State state) {
@@ -67,13 +69,55 @@ std::string TasksText(const Job& job) {
   return job.has_array() ? absl::StrCat(job.array().size(), " x ", tasks) : tasks;
 }
 
+std::string LevelText(Topology::Level level) {
+  return absl::StrReplaceAll(ShortEnum(Topology::Level_Name(level), "LEVEL_"), {{"_", " "}});
+}
+
+// `, in one RACK`.
+std::string WithinText(const Topology& topology) {
+  if (topology.required() == Topology::LEVEL_UNSPECIFIED) return "";
+  return absl::StrCat(", in one ", LevelText(topology.required()));
+}
+
+// Two blanks for each section around what is in `section`.
+std::string Indent(const Job& job, const std::string& section) {
+  std::string indent;
+  for (std::string name = section; !name.empty() && indent.size() < 64;) {
+    const auto& sections = job.spec().sections();
+    const auto around = std::find_if(sections.begin(), sections.end(),
+                                     [&name](const auto& s) { return s.name() == name; });
+    if (around == sections.end()) break;
+    indent += "  ";
+    name = around->parent();
+  }
+  return indent;
+}
+
 std::string GroupText(const Job& job, const TaskGroup& group) {
   const int64_t placed =
       std::count_if(job.tasks().begin(), job.tasks().end(),
                     [&group](const TaskStatus& task) { return task.group() == group.name(); });
+  std::string slices;
+  for (const scheduler::v1::TaskSlice& slice : group.slices()) {
+    absl::StrAppend(&slices, slices.empty() ? ", each " : ", of these each ", slice.size(),
+                    " in one ", LevelText(slice.level()));
+  }
   return absl::StrCat(group.name(), ": ", SizeText(job, placed, LeastOf(group), group.replicas()),
-                      " x ", DescribeResources(group.resources()), ", ",
-                      absl::StrJoin(group.argv(), " "));
+                      " x ", DescribeResources(group.resources()), WithinText(group.topology()),
+                      slices, ", ", absl::StrJoin(group.argv(), " "));
+}
+
+// Its parts as a tree: each section, then what is in it.
+void AddTree(const Job& job, const std::string& section, std::string* out) {
+  const std::string indent = Indent(job, section);
+  for (const TaskGroup& group : job.spec().task_groups()) {
+    if (group.section() == section) AddField(out, "Group", indent + GroupText(job, group));
+  }
+  for (const scheduler::v1::Section& inner : job.spec().sections()) {
+    if (inner.parent() != section || inner.name() == section) continue;
+    AddField(out, "Section", absl::StrCat(indent, inner.name(), WithinText(inner.topology())));
+    AddTree(job, inner.name(), out);
+  }
 }
 
 std::string DataLine(const DataProgress& data) {
@@ -225,9 +269,10 @@ std::string DescribeJob(const Job& job, absl::Time now, const Terminal& terminal
                           LastSegment(job.element().array())));
   }
   AddField(&out, "Bundle", job.spec().bundle());
-  for (const TaskGroup& group : job.spec().task_groups()) {
-    AddField(&out, "Group", GroupText(job, group));
+  if (const std::string within = WithinText(job.spec().topology()); !within.empty()) {
+    AddField(&out, "Topology", within.substr(2));
   }
+  AddTree(job, "", &out);
   for (const auto& mount : job.spec().datasets()) {
     AddField(&out, "Dataset",
              absl::StrCat(mount.dataset(), mount.version().empty() ? "" : "@", mount.version()));

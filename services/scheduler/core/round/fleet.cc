@@ -70,7 +70,8 @@ absl::Status CheckGroups(const GangShape& shape, size_t class_count) {
 }
 
 // Adds to what there is of the class, in slices of the kind.
-void AddNeed(const GangShape& shape, int leaf, std::vector<GangShape::Need>& needs, bool in_slices) {
+void AddNeed(const GangShape& shape, int leaf, std::vector<GangShape::Need>& needs,
+             bool in_slices) {
   const GangShape::Group& group = shape.groups[leaf];
   const auto same = std::find_if(needs.begin(), needs.end(), [&](const GangShape::Need& need) {
     return need.task_class == group.task_class &&

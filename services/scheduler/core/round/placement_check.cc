@@ -85,8 +85,8 @@ absl::Status FreeLedger::CheckSlices(const GangShape& shape, absl::Span<const Ta
         const std::string domain = DomainOf(by_rank[rank], static_cast<int>(slice.level));
         if (domain.empty()) return Broken("a node in no domain of a slice's level");
         if (domain == DomainOf(by_rank[first], static_cast<int>(slice.level))) continue;
-        return Broken(absl::StrCat("group ", g, ": ranks ", first, " and ", rank,
-                                   " of one slice are apart"));
+        return Broken(
+            absl::StrCat("group ", g, ": ranks ", first, " and ", rank, " of one slice are apart"));
       }
     }
   }

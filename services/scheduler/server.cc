@@ -88,8 +88,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
     if (deps.telemetry != nullptr) {
       parts.archive = std::make_unique<TelemetryArchive>(deps.telemetry, deps.strand);
     }
-    const auto pool = std::make_shared<RecordPool>();
-    parts.view = std::make_unique<CommittedView>(deps.store, deps.strand, deps.logger, pool);
+    parts.view = std::make_unique<CommittedView>(deps.store, deps.strand, deps.logger);
     parts.demand =
         std::make_unique<DemandView>(config.demand, parts.view.get(), deps.strand, deps.metrics);
     EngineConfig engine;
@@ -124,7 +123,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
     engine_deps.logger = deps.logger;
     engine_deps.metrics = deps.metrics;
     engine_deps.spans = deps.spans;
-    engine_deps.pool = pool;
+    engine_deps.view = parts.view.get();
     if (config.recorder.has_value()) {
       parts.recorder_strand = std::make_unique<ThreadStrand>("recorder", &deps.strand->clock());
       parts.recorder = std::make_unique<FlightRecorder>(

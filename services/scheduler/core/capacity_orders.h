@@ -17,8 +17,6 @@ namespace capstan::scheduler {
 
 // On a Node: id of the order that brought it.
 inline constexpr char kOrderLabel[] = "capstan.dev/order";
-// Reason of a Job that is nominated.
-inline constexpr char kOrdered[] = "ORDERED";
 
 inline constexpr size_t kMaxCapacityOrders = 256;
 inline constexpr int kMaxOrderedNodes = 10'000;

@@ -43,8 +43,10 @@ std::unique_ptr<SchedulerCore> SchedulerCore::Suppose(const CoreConfig& config, 
   core->growers_.clear();
   // The states of Nodes are those that the leader stored.
   core->clusters_unheard_.clear();
-  for (const auto& [uid, job] : core->model_.jobs) {
-    if (job.state.reason() != "QUEUE_RATE" || !core->queue_book_.IsWaiting(job)) continue;
+  for (auto at = core->model_.jobs.begin(); at != core->model_.jobs.end(); ++at) {
+    if (at.glance().reason != "QUEUE_RATE") continue;
+    const JobEntry& job = at->second;
+    if (!core->queue_book_.IsWaiting(job)) continue;
     for (int i = 0; i < kMaxBurstUsed && !core->queue_book_.StartWait(job).has_value(); ++i) {
       core->queue_book_.TakeStart(job);
     }

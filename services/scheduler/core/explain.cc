@@ -442,16 +442,6 @@ std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
   return standings;
 }
 
-bool GoesBefore(const JobGlance& a, const JobGlance& b) {
-  return std::make_pair(-a.priority, a.submit_sequence) <
-         std::make_pair(-b.priority, b.submit_sequence);
-}
-
-bool WaitsForRoom(const JobGlance& job) {
-  return job.state == Job::STATE_QUEUED && HasBegun(job) && job.reason != "AWAITING_DATA" &&
-         job.reason != "BACK_OFF";
-}
-
 std::string RoomInWords(const JobEntry& job, const std::vector<NodeStanding>& nodes) {
   ExplainJobResponse response;
   ExplainRoom(job, nodes, &response);
@@ -463,11 +453,14 @@ namespace {
 // Who goes before one that waits, and for whom room is kept.
 void ExplainOthers(const Model& model, const JobEntry& job, ExplainJobResponse* response) {
   const JobGlance own = JobGlance::Of(job);
+  response->set_jobs_ahead(static_cast<int>(model.jobs.CountAhead(own)));
+  if (own.reason != "RESERVED") return;
   std::vector<std::string> kept_for;
-  model.jobs.ForEachGlance([&](const JobGlance& other) {
-    if (!WaitsForRoom(other) || other.uid == own.uid) return;
-    if (GoesBefore(other, own)) response->set_jobs_ahead(response->jobs_ahead() + 1);
-    if (own.reason == "RESERVED" && other.has_estimate) kept_for.emplace_back(other.uid);
+  model.jobs.ForEachWaiting([&](absl::string_view uid) {
+    const JobGlance other = *model.jobs.Glance(uid);
+    if (!other.makes_room && !other.has_estimate) return false;
+    if (other.has_estimate && other.uid != own.uid) kept_for.emplace_back(other.uid);
+    return true;
   });
   for (const std::string& uid : kept_for) {
     const auto& start = model.FindJob(uid)->state.estimated_start_time();

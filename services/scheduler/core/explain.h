@@ -36,11 +36,6 @@ std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
                                     const std::set<NodeId>& draining,
                                     const std::set<NodeId>& unreported, absl::Time now);
 
-// Order in which waiting Jobs are placed: priority, then submission.
-bool GoesBefore(const JobGlance& a, const JobGlance& b);
-// Waits for nothing but room.
-bool WaitsForRoom(const JobGlance& job);
-
 // Says why the Job is where it is. For one that waits for room: which constraint fails on how many
 // Nodes and by how much, after as many of its Tasks as fit have been put down.
 capstan::scheduler::v1::ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,

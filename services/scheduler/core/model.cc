@@ -13,6 +13,20 @@ using capstan::scheduler::v1::JobSpec;
 using capstan::scheduler::v1::TaskGroup;
 using capstan::scheduler::v1::Topology;
 
+Model Model::Copy() const {
+  Model copy(jobs.pool());
+  copy.jobs = jobs.Copy();
+  copy.nodes = nodes;
+  copy.clusters = clusters;
+  copy.queues = queues;
+  copy.queue_usage = queue_usage;
+  copy.capacity_orders = capacity_orders;
+  copy.maintenance_windows = maintenance_windows;
+  copy.requests = requests;
+  copy.pin_releases = pin_releases;
+  return copy;
+}
+
 int MinReplicas(const TaskGroup& group) {
   return group.min_replicas() == 0 ? group.replicas() : group.min_replicas();
 }

@@ -42,6 +42,9 @@ struct Model {
   // Jobs in a pool that others hold Jobs in too, or in one of their own.
   explicit Model(std::shared_ptr<RecordPool> pool = nullptr) : jobs(std::move(pool)) {}
 
+  // See JobTable::Copy.
+  Model Copy() const;
+
   const JobEntry* FindJob(absl::string_view uid) const { return jobs.Find(uid); }
   const JobEntry* FindJobByName(absl::string_view name) const { return jobs.FindByName(name); }
 };

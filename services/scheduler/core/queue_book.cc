@@ -251,13 +251,23 @@ void QueueBook::ReleaseKind(uint32_t id) {
   free_kinds_.push_back(id);
 }
 
-void QueueBook::AddWaiting(const JobEntry& job, bool fresh) {
+uint32_t QueueBook::AddWaiting(const JobEntry& job, bool fresh) {
   RemoveWaiting(job);
   Gang& gang = gangs_[job.spec.submit_sequence()];
   gang.identity = job.identity;
   gang.kind = AcquireKind(job);
   gang.fresh = fresh;
   Insert(job.spec.submit_sequence(), gang);
+  return gang.kind;
+}
+
+void QueueBook::AddWaiting(const SharedBytes& identity, int64_t submit_sequence, uint32_t kind) {
+  Gang& gang = gangs_[submit_sequence];
+  gang.identity = identity;
+  gang.kind = kind;
+  gang.fresh = false;
+  ++kinds_[kind].gangs;
+  Insert(submit_sequence, gang);
 }
 
 void QueueBook::SetTried(const JobEntry& job) {

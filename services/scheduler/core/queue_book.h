@@ -59,7 +59,10 @@ class QueueBook {
   // The Job waits for room; it is fresh if it was not tried yet. It stays where it is until
   // removed. What it asks for and the reason that it has decide its kind: to be told again after
   // each try that changed the reason, and whenever it asks for something else.
-  void AddWaiting(const JobEntry& job, bool fresh);
+  // Returns the number of its kind.
+  uint32_t AddWaiting(const JobEntry& job, bool fresh);
+  // Another Job of that kind, in which somebody must wait, that is not fresh and did not wait yet.
+  void AddWaiting(const SharedBytes& identity, int64_t submit_sequence, uint32_t kind);
   void SetTried(const JobEntry& job);
   void SetChanged(const JobEntry& job);
   void RemoveWaiting(const JobEntry& job);

@@ -50,6 +50,12 @@ absl::StatusOr<std::unique_ptr<SchedulerCore>> SchedulerCore::Load(
       new SchedulerCore(config, builder.TakeModel(), std::move(garbage), std::move(placer)));
 }
 
+std::unique_ptr<SchedulerCore> SchedulerCore::Of(const CoreConfig& config, Model model,
+                                                 std::vector<store::Delete> stale) {
+  return std::unique_ptr<SchedulerCore>(new SchedulerCore(
+      config, std::move(model), std::move(stale), std::make_unique<TightPlacer>()));
+}
+
 SchedulerCore::SchedulerCore(const CoreConfig& config, Model model,
                              std::vector<store::Delete> garbage, std::unique_ptr<Placer> placer)
     : config_(config),

@@ -53,6 +53,10 @@ class SchedulerCore {
       const CoreConfig& config, const std::vector<store::KeyValue>& records,
       std::unique_ptr<Placer> placer = nullptr, std::shared_ptr<RecordPool> pool = nullptr);
 
+  // The same of a model that was built from those records, and of what it says of stale chunks.
+  static std::unique_ptr<SchedulerCore> Of(const CoreConfig& config, Model model,
+                                           std::vector<store::Delete> stale);
+
   // The first event must be LeadershipGained.
   Step Apply(const Event& event, Now now);
 

@@ -192,7 +192,7 @@ class Simulation {
     std::map<std::string, int64_t> displaced;  // generation by uid
     for (auto at = model().jobs.begin(); at != model().jobs.end(); ++at) {
       const JobGlance glance = at.glance();
-      if (WaitsForRoom(glance)) {
+      if (glance.waits_for_room()) {
         waiting.emplace_back(-glance.priority, glance.submit_sequence, glance.uid);
       }
       if (!glance.live) continue;

@@ -81,7 +81,8 @@ void JobTable::Order(Index::iterator at, bool may_wait) {
   }
   at->second.waits = may_wait && glance.waits_for_room() ? 1 : 0;
   if (at->second.waits == 0) return;
-  (glance.has_room_kept() ? kept_ : waiting_).Insert(glance.priority, glance.submit_sequence, at->first);
+  (glance.has_room_kept() ? kept_ : waiting_)
+      .Insert(glance.priority, glance.submit_sequence, at->first);
 }
 
 std::vector<JobGlance> JobTable::WaitingWithGang() const {

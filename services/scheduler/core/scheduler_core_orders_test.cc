@@ -96,7 +96,8 @@ class OrdersTest : public SchedulerCoreTest {
     const Model& model = harness_.core().model();
     NodeUsage usage;
     for (const auto& [id, job] : model.jobs) usage.Update(id, &job);
-    return ExplainJob(model, harness_.job(uid), Standings(model, usage, {}, {}));
+    return ExplainJob(model, harness_.job(uid),
+                      Standings(model, usage, {}, {}, harness_.now().wall));
   }
   std::string NodeOf(const std::string& uid) { return harness_.job(uid).gang->nodes.at(0); }
   bool Waits(const std::string& uid) { return StateOf(uid) == Job::STATE_QUEUED; }

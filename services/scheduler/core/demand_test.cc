@@ -192,7 +192,7 @@ TEST_F(DemandTest, AClassIsKnownByItsId) {
   Submit("a", SpecOf(3, 1000, 8), "INSUFFICIENT_RESOURCES");
   Submit("b", SpecOf(5, 1000, 8), "INSUFFICIENT_RESOURCES");
   Submit("other", SpecOf(3, 1000, 4), "INSUFFICIENT_RESOURCES");
-  Sleep(absl::Minutes(1));
+  Run(absl::Minutes(1));
   const UnmetDemand told = Told();
   ASSERT_EQ(told.classes_size(), 2);
   EXPECT_EQ(told.classes(0).id(), DemandClassId(DemandNeed::Of(jobs_.at("a")).key));

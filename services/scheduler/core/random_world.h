@@ -34,6 +34,7 @@ class RandomWorld {
   explicit RandomWorld(uint64_t seed, CoreHarness::Observer observer = nullptr)
       : random_(seed),
         with_windows_(seed % 2 == 1),
+        calm_(seed % 4 == 2),
         harness_(Config(seed), [this, observer = std::move(observer)](const auto&... said) {
           SawStep(said...);
           if (observer) observer(said...);
@@ -118,11 +119,11 @@ class RandomWorld {
     spec.set_priority(static_cast<int>(random_.Between(-1, 1)));
     *spec.mutable_fence_after() = ToProto(absl::Minutes(random_.Between(1, 2)));
     spec.mutable_retry()->set_max_restarts(5);
-    if (random_.OneIn(3)) {
+    if (random_.OneIn(calm_ ? 2 : 3)) {
       auto& workers = *spec.mutable_task_groups(0);
       workers.set_min_replicas(static_cast<int>(random_.Between(1, workers.replicas())));
       workers.set_replicas(workers.replicas() + static_cast<int>(random_.Between(0, 6)));
-      if (workers.min_replicas() < workers.replicas() && random_.OneIn(2)) {
+      if (workers.min_replicas() < workers.replicas() && random_.OneIn(calm_ ? 1 : 2)) {
         *spec.mutable_checkpoint_period() = ToProto(absl::Seconds(1));
         *spec.mutable_grow_after() = ToProto(absl::Seconds(3));
       }
@@ -274,7 +275,9 @@ class RandomWorld {
       Give(harness_.Apply(DeleteCapacityOrder{harness_.next_call(), id}));
     } else {
       const int node = static_cast<int>(random_.Below(kNodes));
-      FakeExecutor& executor = AnyExecutor();
+      // Of its Cluster, or now and then of the other.
+      const bool east = orders.at(id).order().cluster() == "clusters/east";
+      FakeExecutor& executor = random_.OneIn(8) ? AnyExecutor() : *executors_[east ? 0 : 1];
       SetLabels(&executor, node, random_.OneIn(4) ? "" : id);
       if (executor.connected() && executor.hears(executor.NodeName(node))) {
         executor.ReportNode(node, false);
@@ -364,6 +367,7 @@ class RandomWorld {
     switch (random_.Below(with_windows_ ? 15 : 14)) {
       case 0:
       case 1: {
+        if (calm_ && random_.OneIn(2)) break;
         const std::string id = absl::StrCat("j", jobs_++);
         Give(harness_.Submit(id, AnySpec()));
         break;
@@ -521,6 +525,8 @@ class RandomWorld {
   int grown_ = 0;
   Random random_;
   const bool with_windows_;
+  // Few Jobs come, so that there is room to grow into.
+  const bool calm_;
   CoreHarness harness_;
   std::vector<std::unique_ptr<FakeExecutor>> executors_;
   std::set<std::string> acknowledged_;

@@ -360,6 +360,7 @@ TEST_F(WhatIfTest, LooksAtSoManyWaitingJobs) {
   }
   const std::string last = absl::StrCat("u", kMaxSimulatedWaiting + 4);
   *model.jobs.Find(last)->state.mutable_estimated_start_time() = ToProto(absl::UnixEpoch());
+  model.jobs.Rest();
   const SimulatedState state = StateForSimulation(model, request_);
   EXPECT_EQ(state.waiting, static_cast<int>(kMaxSimulatedWaiting));
   EXPECT_EQ(state.left_out, 5);

@@ -24,7 +24,7 @@ CLI::App* AddNamed(CLI::App& parent, const char* word, const char* help, const c
   return command;
 }
 
-CLI::Option* AddDuration(CLI::App* command, const char* name, const char* help,
+CLI::Option* AddDuration(CLI::App* command, const std::string& name, const std::string& help,
                          std::function<void(absl::Duration)> set) {
   return command->add_option(name, help)
       ->type_name("DURATION")

@@ -107,6 +107,12 @@ std::string GroupText(const Job& job, const TaskGroup& group) {
                       slices, ", ", absl::StrJoin(group.argv(), " "));
 }
 
+void AddField(std::string* out, const char* name, const std::string& value) {
+  if (value.empty()) return;
+  absl::StrAppend(out, name, ":", std::string(14 - std::min<size_t>(13, strlen(name) + 1), ' '),
+                  WithoutControls(value), "\n");
+}
+
 // Its parts as a tree: each section, then what is in it.
 void AddTree(const Job& job, const std::string& section, std::string* out) {
   const std::string indent = Indent(job, section);
@@ -162,12 +168,6 @@ std::string TaskCounts(const Job& job) {
   std::vector<std::string> parts;
   for (const auto& [state, count] : counts) parts.push_back(absl::StrCat(count, " ", names[state]));
   return absl::StrJoin(parts, ", ");
-}
-
-void AddField(std::string* out, const char* name, const std::string& value) {
-  if (value.empty()) return;
-  absl::StrAppend(out, name, ":", std::string(14 - std::min<size_t>(13, strlen(name) + 1), ' '),
-                  WithoutControls(value), "\n");
 }
 
 std::string Amount(const std::string& type, int64_t amount) {

@@ -177,7 +177,8 @@ class StoreBench {
         const JobEntry* const job = view.model().FindJobByName(name);
         if (job == nullptr) return;
         const auto why =
-            ExplainJob(view.model(), *job, Standings(view.model(), view.usage(), {}, {}));
+            ExplainJob(view.model(), *job,
+                       Standings(view.model(), view.usage(), {}, {}, opened->clock.Read().wall));
         if (why.summary().empty()) return;
         times.push_back(1000 * Seconds(*opened, begun));
       });

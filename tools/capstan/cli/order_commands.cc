@@ -36,7 +36,7 @@ std::string ForInWords(const CapacityOrder& order) {
   return order.job().empty() ? absl::StrCat("class ", order.demand_class()) : order.job();
 }
 
-std::string NodesInWords(const CapacityOrder& order) {
+std::string NodesCome(const CapacityOrder& order) {
   return absl::StrCat(order.nodes_come(), "/", order.nodes());
 }
 
@@ -109,7 +109,7 @@ absl::Status ListOrders(Invocation& invocation) {
       {{"NAME", [](const CapacityOrder& order) { return LastSegment(order.name()); }},
        {"STATE", StateInWords},
        {"CLUSTER", [](const CapacityOrder& order) { return LastSegment(order.cluster()); }},
-       {"NODES", NodesInWords},
+       {"NODES", NodesCome},
        {"FOR", ForInWords},
        {"NOMINEE", [](const CapacityOrder& order) { return order.nominee(); }},
        {"EXPIRES IN",

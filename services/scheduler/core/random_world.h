@@ -380,6 +380,7 @@ class RandomWorld {
       case 3:
       case 4:
         executor.PrepareAll();
+        if (calm_) executor.RunAll();
         break;
       case 5:
       case 6:
@@ -505,6 +506,7 @@ class RandomWorld {
       for (auto& executor : executors_) {
         executor->PrepareAll();
         executor->RunAll();
+        if (calm_) Pass(absl::Seconds(5));
         for (const std::string& key : executor->Keys()) {
           auto it = executor->tasks().find(key);
           if (it != executor->tasks().end() && it->second.running()) {
@@ -525,7 +527,7 @@ class RandomWorld {
   int grown_ = 0;
   Random random_;
   const bool with_windows_;
-  // Few Jobs come, so that there is room to grow into.
+  // Few Jobs come, and what starts runs for a while: there is room to grow into.
   const bool calm_;
   CoreHarness harness_;
   std::vector<std::unique_ptr<FakeExecutor>> executors_;

@@ -55,6 +55,7 @@ void KeepAsk(capstan::scheduler::v1::JobSpec* spec) {
   spec->clear_service_account();
   spec->clear_labels();
   spec->clear_checkpoint_period();
+  spec->clear_grow_after();
   spec->clear_after();
   spec->clear_array();
   spec->clear_singleton();

@@ -29,7 +29,7 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   int orders_used = 0;
   int grown = 0;
   int evicted = 0;
-  for (uint64_t seed = 1; seed <= 32; ++seed) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     RandomWorld world(seed);
     world.Run();

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "services/scheduler/core/group_tree.h"
+#include "services/scheduler/core/placing_fleet.h"
 #include "services/scheduler/core/round/backfill.h"
 #include "services/scheduler/core/round/fleet.h"
 #include "services/scheduler/core/round/gang_placer.h"
@@ -25,17 +23,6 @@ using round::GangIndex;
 using round::GangShape;
 using round::Plane;
 using round::TaskRun;
-
-// Names that a Node's own labels cannot have.
-constexpr char kClusterLabel[] = "/cluster";
-constexpr char kNodeLabel[] = "/node";
-constexpr char kSubmitterTaint[] = "/submitter";
-constexpr char kOrderTaint[] = "/order";
-// Nodes that are closed at the same times have the same number.
-constexpr char kClosuresLabel[] = "/closures";
-
-// All times of a round are counted from its own.
-constexpr absl::Time kNow = absl::UnixEpoch();
 
 // The queues' rules in the engine's words.
 class HeldRules final : public round::EvictionRules {
@@ -63,12 +50,10 @@ class HeldRules final : public round::EvictionRules {
   VictimRules* const rules_;
 };
 
-std::string NodeLabel(const NodeId& id) { return absl::StrCat(id.cluster, "/", id.node); }
-
 class TightRound final : public PlacingRound {
  public:
-  TightRound(const std::vector<NodeCapacity>& nodes, const std::vector<HeldGang>& held) {
-    InternAccelerators(nodes, held);
+  TightRound(const std::vector<NodeCapacity>& nodes, const std::vector<HeldGang>& held)
+      : placing_fleet_(nodes, held), fleet_(placing_fleet_.fleet()) {
     std::vector<bool> movable;
     for (const HeldGang& gang : held) {
       movable.push_back(std::none_of(
@@ -84,9 +69,9 @@ class TightRound final : public PlacingRound {
       if (!movable[i]) continue;
       for (const auto& [node, amounts] : held[i].shares) allocatable[node].Add(amounts);
     }
-    ReadClosures(nodes, held);
     for (size_t n = 0; n < nodes.size(); ++n) {
-      fleet_.SetSchedulable(fleet_.AddNode(TraitsOf(nodes[n], allocatable[n])), true);
+      fleet_.SetSchedulable(fleet_.AddNode(placing_fleet_.TraitsOf(nodes[n], allocatable[n])),
+                            true);
       unisolated_.push_back(nodes[n].unisolated && !nodes[n].only_submitter);
     }
     for (size_t i = 0; i < held.size(); ++i) {
@@ -103,14 +88,14 @@ class TightRound final : public PlacingRound {
     GangPlacement placement;
     placement.sizes = SizesFor(gang, plane, may_have);
     if (placement.sizes.empty()) return absl::nullopt;
-    const absl::optional<round::ShapeId> id = ShapeOf(gang, placement.sizes);
+    const absl::optional<round::ShapeId> id = placing_fleet_.ShapeOf(gang, placement.sizes);
     const auto runs = id.has_value() ? Try(*id, plane) : absl::nullopt;
     if (!runs.has_value()) return absl::nullopt;
     round::Gang entry;
     entry.shape = *id;
     entry.preemptible = false;  // nobody ends what this round has begun
     const GangIndex index = fleet_.AddGang(entry);
-    if (!fleet_.Start(index, *runs, kNow).ok()) {
+    if (!fleet_.Start(index, *runs, kRoundStart).ok()) {
       is_loaded_ = false;
       return absl::nullopt;
     }
@@ -131,7 +116,7 @@ class TightRound final : public PlacingRound {
     for (const GangRequest::Group& group : gang.groups) {
       most.push_back(group.replicas + group.more);
     }
-    const absl::optional<round::ShapeId> widest = ShapeOf(gang, most);
+    const absl::optional<round::ShapeId> widest = placing_fleet_.ShapeOf(gang, most);
     if (!widest.has_value()) return {};
     const int first_leaf = FirstLeafOf(gang);
     std::vector<TaskRun> runs;
@@ -157,7 +142,7 @@ class TightRound final : public PlacingRound {
         if (wanted == 0) break;
         GangRequest narrowed = gang;
         narrowed.groups[g].topology.set_required(level);
-        const absl::optional<round::ShapeId> id = ShapeOf(narrowed, most);
+        const absl::optional<round::ShapeId> id = placing_fleet_.ShapeOf(narrowed, most);
         if (!id.has_value()) break;
         const GangShape& shape = fleet_.shape(*id);
         std::vector<int64_t> limit(shape.groups.size(), 0);
@@ -179,14 +164,15 @@ class TightRound final : public PlacingRound {
   }
 
   absl::optional<StartEstimate> Reserve(const GangRequest& gang) override {
-    const absl::optional<round::ShapeId> id = ShapeOf(gang);
+    const absl::optional<round::ShapeId> id = placing_fleet_.ShapeOf(gang);
     if (reservation_.has_value() || !id.has_value()) return absl::nullopt;
     const GangIndex index = AddPending(*id, 0);
-    const std::vector<std::pair<absl::Duration, round::ShapeId>> shapes = ShapesByStart(gang);
+    const std::vector<std::pair<absl::Duration, round::ShapeId>> shapes =
+        placing_fleet_.ShapesByStart(gang);
     Load();
     std::vector<round::Beginning> beginnings;
     for (const auto& [start, shape] : shapes) {
-      beginnings.push_back({kNow + start, workspace_.snapshot().shapes[shape].get()});
+      beginnings.push_back({kRoundStart + start, workspace_.snapshot().shapes[shape].get()});
     }
     round::GangPlacer placer(&workspace_, 0);
     std::vector<round::Departure> departures = departures_;
@@ -200,7 +186,7 @@ class TightRound final : public PlacingRound {
     is_loaded_ = false;
     if (!reservation_.has_value()) return absl::nullopt;
     for (const auto& [node, left] : reservation_->bounds) bounds_[node] = left;
-    return StartEstimate{reservation_->start - kNow, reservation_->assumed};
+    return StartEstimate{reservation_->start - kRoundStart, reservation_->assumed};
   }
 
   bool IsBound(const GangRequest& gang) const override {
@@ -212,18 +198,17 @@ class TightRound final : public PlacingRound {
   }
 
   std::string Openings(const GangRequest& gang) const override {
-    if (calendars_.empty()) return "";
-    return absl::StrCat("|", absl::StrJoin(ClosedTo(gang, absl::ZeroDuration()), ","), "|",
-                        absl::StrJoin(ClosedTo(WithDelay(gang), absl::ZeroDuration()), ","));
+    return placing_fleet_.Openings(gang);
   }
 
   bool FitsAfterEnding(const GangRequest& gang) override {
-    const absl::optional<round::ShapeId> id = ShapeOf(WithDelay(gang));
+    const absl::optional<round::ShapeId> id =
+        placing_fleet_.ShapeOf(placing_fleet_.WithDelay(gang));
     return id.has_value() && PlaceAfterEnding(*id).has_value();
   }
 
   bool HoldAfterEnding(const GangRequest& gang) override {
-    const absl::optional<round::ShapeId> id = ShapeOf(gang);
+    const absl::optional<round::ShapeId> id = placing_fleet_.ShapeOf(gang);
     if (!id.has_value()) return false;
     auto runs = PlaceAfterEnding(*id);
     if (!runs.has_value()) return false;
@@ -232,7 +217,8 @@ class TightRound final : public PlacingRound {
 
   std::vector<int> FindVictims(const GangRequest& gang, int32_t priority,
                                VictimRules* rules) override {
-    const absl::optional<round::ShapeId> id = ShapeOf(WithDelay(gang));
+    const absl::optional<round::ShapeId> id =
+        placing_fleet_.ShapeOf(placing_fleet_.WithDelay(gang));
     if (!id.has_value()) return {};
     const GangIndex index = AddPending(*id, priority);
     Load();
@@ -241,7 +227,7 @@ class TightRound final : public PlacingRound {
     round::GangPlacer placer(&workspace_, 0);
     HeldRules held_rules(fleet_, held_, rules);
     const auto found =
-        round::FindVictims(workspace_, placer, held_rules, {}, {}, index, kNow, Plane::kNow);
+        round::FindVictims(workspace_, placer, held_rules, {}, {}, index, kRoundStart, Plane::kNow);
     std::vector<GangIndex> leaving = ending_;
     if (found.has_value()) {
       leaving.insert(leaving.end(), found->victims.begin(), found->victims.end());
@@ -261,69 +247,6 @@ class TightRound final : public PlacingRound {
   }
 
  private:
-  void InternAccelerators(const std::vector<NodeCapacity>& nodes,
-                          const std::vector<HeldGang>& held) {
-    std::set<std::string> accelerators;
-    for (const NodeCapacity& node : nodes) {
-      for (const auto& [name, count] : node.free.accelerators) accelerators.insert(name);
-    }
-    for (const HeldGang& gang : held) {
-      for (const auto& [node, amounts] : gang.shares) {
-        for (const auto& [name, count] : amounts.accelerators) accelerators.insert(name);
-      }
-    }
-    for (const std::string& name : accelerators) {
-      if (!fleet_.dimensions().Intern(name).ok()) break;
-    }
-  }
-
-  void ReadClosures(const std::vector<NodeCapacity>& nodes, const std::vector<HeldGang>& held) {
-    for (const NodeCapacity& node : nodes) {
-      if (node.closures.empty()) continue;
-      if (std::find(calendars_.begin(), calendars_.end(), node.closures) == calendars_.end()) {
-        calendars_.push_back(node.closures);
-      }
-    }
-    for (const HeldGang& gang : held) {
-      if (gang.preemptible || gang.ending) longest_grace_ = std::max(longest_grace_, gang.grace);
-    }
-  }
-
-  // As if it began only once others have been stopped for it.
-  GangRequest WithDelay(GangRequest gang) const {
-    gang.duration += longest_grace_;
-    return gang;
-  }
-
-  // The numbers of the closures that the gang would run into if it began so late.
-  std::vector<std::string> ClosedTo(const GangRequest& gang, absl::Duration start) const {
-    std::vector<std::string> closed;
-    NodeCapacity node;
-    for (size_t c = 0; c < calendars_.size(); ++c) {
-      node.closures = calendars_[c];
-      if (!node.IsOpen(start, gang.duration)) closed.push_back(absl::StrCat(c));
-    }
-    return closed;
-  }
-
-  // What the gang is from each time on at which other Nodes are open to it; from now at first.
-  std::vector<std::pair<absl::Duration, round::ShapeId>> ShapesByStart(const GangRequest& gang) {
-    std::set<absl::Duration> starts = {absl::ZeroDuration()};
-    for (const std::vector<Closure>& calendar : calendars_) {
-      for (const Closure& closure : calendar) {
-        // It may still begin when it is over just as the Node closes.
-        const absl::Duration too_late = closure.from - gang.duration + absl::Nanoseconds(1);
-        if (too_late > absl::ZeroDuration()) starts.insert(too_late);
-        if (closure.until > absl::ZeroDuration()) starts.insert(closure.until);
-      }
-    }
-    std::vector<std::pair<absl::Duration, round::ShapeId>> shapes;
-    for (const absl::Duration start : starts) {
-      shapes.emplace_back(start, *ShapeOf(gang, LeastSizes(gang), start));
-    }
-    return shapes;
-  }
-
   // Brings the workspace up to the fleet, and to what is kept for the reservation.
   void Load() {
     workspace_.Load(fleet_.Freeze());
@@ -350,7 +273,7 @@ class TightRound final : public PlacingRound {
   }
 
   bool Fits(const GangRequest& gang, const std::vector<int>& sizes, Plane plane) {
-    const absl::optional<round::ShapeId> id = ShapeOf(gang, sizes);
+    const absl::optional<round::ShapeId> id = placing_fleet_.ShapeOf(gang, sizes);
     if (!id.has_value()) return false;
     const size_t mark = LoadFor(*id);
     const bool fits = round::GangPlacer(&workspace_, 0).Place(fleet_.shape(*id), plane).has_value();
@@ -443,12 +366,6 @@ class TightRound final : public PlacingRound {
     return true;
   }
 
-  static std::vector<int> LeastSizes(const GangRequest& gang) {
-    std::vector<int> sizes;
-    for (const GangRequest::Group& group : gang.groups) sizes.push_back(group.replicas);
-    return sizes;
-  }
-
   absl::optional<std::vector<TaskRun>> PlaceAfterEnding(round::ShapeId id) {
     const size_t mark = LoadFor(id);
     GiveEnding();
@@ -483,7 +400,7 @@ class TightRound final : public PlacingRound {
   static round::Departure DepartureIn(absl::Duration left, GangIndex gang) {
     round::Departure departure;
     departure.assumed = left == absl::InfiniteDuration();
-    departure.end = kNow + (departure.assumed ? kAssumedRun : left);
+    departure.end = kRoundStart + (departure.assumed ? kAssumedRun : left);
     departure.gang = gang;
     return departure;
   }
@@ -492,8 +409,8 @@ class TightRound final : public PlacingRound {
   void ShareLostWork(size_t spare) {
     if (!held_[spare].has_value() || !held_[spare - 1].has_value()) return;
     const auto snapshot = fleet_.Freeze();
-    const int64_t lost = round::LostWork(*snapshot, *held_[spare], kNow) +
-                         round::LostWork(*snapshot, *held_[spare - 1], kNow);
+    const int64_t lost = round::LostWork(*snapshot, *held_[spare], kRoundStart) +
+                         round::LostWork(*snapshot, *held_[spare - 1], kRoundStart);
     fleet_.SetLostWork(*held_[spare], lost / 2);
     fleet_.SetLostWork(*held_[spare - 1], lost / 2 + 1);
   }
@@ -517,7 +434,7 @@ class TightRound final : public PlacingRound {
     for (const auto& [amounts, nodes] : groups) {
       GangShape::Group leaf;
       leaf.parent = groups.size() > 1 ? 0 : -1;
-      leaf.task_class = fleet_.InternClass({}, RequestOf(amounts));
+      leaf.task_class = fleet_.InternClass({}, placing_fleet_.RequestOf(amounts));
       leaf.min = leaf.max = static_cast<int>(nodes.size());
       for (int node : nodes) {
         runs.push_back(
@@ -533,7 +450,7 @@ class TightRound final : public PlacingRound {
     entry.priority = gang.priority;
     entry.preemptible = gang.preemptible && !gang.ending;
     const GangIndex index = fleet_.AddGang(entry);
-    if (!fleet_.Start(index, std::move(runs), kNow - gang.unsaved).ok()) {
+    if (!fleet_.Start(index, std::move(runs), kRoundStart - gang.unsaved).ok()) {
       fleet_.RemoveGang(index);
       return absl::nullopt;
     }
@@ -545,7 +462,8 @@ class TightRound final : public PlacingRound {
 
   Plane PlaneOf(const GangRequest& gang) const {
     if (!reservation_.has_value()) return Plane::kNow;
-    return kNow + gang.duration <= reservation_->start ? Plane::kNow : Plane::kBeyondReservation;
+    return kRoundStart + gang.duration <= reservation_->start ? Plane::kNow
+                                                              : Plane::kBeyondReservation;
   }
 
   // What is placed beyond the reservation lowers what may still be.
@@ -558,100 +476,19 @@ class TightRound final : public PlacingRound {
     }
   }
 
-  round::NodeTraits TraitsOf(const NodeCapacity& node, const Amounts& allocatable) const {
-    round::NodeTraits traits;
-    traits.path = {node.id.cluster,   node.topology.region, node.topology.zone,
-                   node.topology.row, node.topology.rack,   node.topology.nvlink_domain,
-                   node.id.node};
-    traits.labels = {{kClusterLabel, node.id.cluster}};
-    // Nodes that differ in their labels are looked at one by one: only those that somebody avoids.
-    if (node.avoided) traits.labels.insert({kNodeLabel, NodeLabel(node.id)});
-    if (!node.closures.empty()) {
-      const auto calendar = std::find(calendars_.begin(), calendars_.end(), node.closures);
-      traits.labels.insert({kClosuresLabel, absl::StrCat(calendar - calendars_.begin())});
-    }
-    if (node.only_submitter.has_value()) {
-      traits.taints.push_back({kSubmitterTaint, *node.only_submitter});
-    }
-    if (!node.order.empty()) traits.taints.push_back({kOrderTaint, node.order});
-    traits.allocatable[round::kCpuMillis] = allocatable.cpu_millis;
-    traits.allocatable[round::kMemoryBytes] = allocatable.memory_bytes;
-    for (const auto& [name, count] : allocatable.accelerators) {
-      const int dimension = fleet_.dimensions().Find(name);
-      if (dimension >= 0) traits.allocatable[dimension] = count;
-    }
-    return traits;
-  }
-
   void TakeForOne(round::NodeIndex node, const std::string& submitter) {
-    round::NodeTraits traits = *fleet_.node(node).traits;
-    traits.taints.push_back({kSubmitterTaint, submitter});
-    fleet_.ReplaceNode(node, std::move(traits));
+    placing_fleet_.TakeForOne(node, submitter);
     unisolated_[node] = false;
     is_loaded_ = false;
   }
 
-  // Without what no Node of the fleet has.
-  round::Request RequestOf(const Amounts& amounts) const {
-    round::Request request = {{round::kCpuMillis, amounts.cpu_millis},
-                              {round::kMemoryBytes, amounts.memory_bytes}};
-    for (const auto& [name, count] : amounts.accelerators) {
-      const int dimension = fleet_.dimensions().Find(name);
-      if (dimension >= 0) request.push_back({static_cast<round::Dimension>(dimension), count});
-    }
-    return request;
-  }
-
-  // absl::nullopt if it asks for what no Node has.
-  absl::optional<round::ShapeId> ShapeOf(const GangRequest& gang) {
-    return ShapeOf(gang, LeastSizes(gang));
-  }
-
-  // With so many Tasks of each group, beginning so late.
-  absl::optional<round::ShapeId> ShapeOf(const GangRequest& gang, const std::vector<int>& sizes,
-                                         absl::Duration start = absl::ZeroDuration()) {
-    round::Constraints constraints;
-    constraints.tolerations = {{kSubmitterTaint, false, gang.submitter}};
-    for (const std::string& order : gang.orders) {
-      constraints.tolerations.push_back({kOrderTaint, false, order});
-    }
-    if (!gang.clusters.empty()) {
-      constraints.selector = {{kClusterLabel, {gang.clusters.begin(), gang.clusters.end()}, false}};
-    }
-    if (!gang.avoided.empty()) {
-      round::SelectorTerm& term = constraints.selector.emplace_back();
-      term.key = kNodeLabel;
-      for (const NodeId& id : gang.avoided) term.values.push_back(NodeLabel(id));
-      term.negated = true;
-    }
-    if (std::vector<std::string> closed = ClosedTo(gang, start); !closed.empty()) {
-      round::SelectorTerm& term = constraints.selector.emplace_back();
-      term.key = kClosuresLabel;
-      term.values = std::move(closed);
-      term.negated = true;
-    }
-    for (const GangRequest::Group& group : gang.groups) {
-      for (const auto& [name, count] : group.each.accelerators) {
-        if (fleet_.dimensions().Find(name) < 0) return absl::nullopt;
-      }
-    }
-    GangShape shape = TreeOf(gang, sizes, [&](const GangRequest::Group& group) {
-      return fleet_.InternClass(constraints, RequestOf(group.each));
-    });
-    const auto id = fleet_.InternShape(std::move(shape));
-    if (!id.ok()) return absl::nullopt;
-    return *id;
-  }
-
-  Fleet fleet_;
+  PlacingFleet placing_fleet_;
+  Fleet& fleet_;
   round::Workspace workspace_;
   // False if the workspace lacks anything that the fleet has.
   bool is_loaded_ = false;
   // By node: becomes its first submitter's.
   std::vector<bool> unisolated_;
-  // The closures of Nodes, each kind once; and how long it may take until others have stopped.
-  std::vector<std::vector<Closure>> calendars_;
-  absl::Duration longest_grace_;
   // By position among those held; without those that stay where they are, come what may.
   std::vector<absl::optional<GangIndex>> held_;
   std::vector<GangIndex> ending_;

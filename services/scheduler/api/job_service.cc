@@ -289,7 +289,8 @@ grpc::ServerUnaryReactor* JobService::ExplainJob(grpc::CallbackServerContext* co
           if (job == nullptr) return status::NotFound(r.name());
           *response = scheduler::ExplainJob(
               view.model(), *job,
-              Standings(view.model(), view.usage(), {}, {}, deps_.strand->clock().Read().wall));
+              Standings(view.model(), view.usage(), {}, {}, deps_.strand->clock().Read().wall),
+              deps_.strand->clock().Read().wall);
           return absl::OkStatus();
         });
       });

@@ -6,6 +6,7 @@
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/arrays.h"
 #include "services/scheduler/core/dependencies.h"
+#include "services/scheduler/core/disruptions.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/job_spans.h"
 #include "services/scheduler/core/keys.h"
@@ -117,7 +118,8 @@ void SchedulerCore::StartGang(JobEntry* job) {
   resend_.insert(job->uid());
 }
 
-void SchedulerCore::StopGang(JobEntry* job, Stop::Reason reason) {
+void SchedulerCore::StopGang(JobEntry* job, Stop::Reason reason, const std::string& beneficiary) {
+  if (IsDisruption(reason)) AddDisruption(reason, beneficiary, now_.wall, &job->state);
   job->gang->head.set_phase(GangHeadRecord::PHASE_STOPPING);
   job->gang->head.set_stop_reason(reason);
   Touch(*job).gang = true;

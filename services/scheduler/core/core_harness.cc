@@ -9,6 +9,7 @@
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/arrays.h"
 #include "services/scheduler/core/dependencies.h"
+#include "services/scheduler/core/disruptions.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/placer.h"
 #include "services/scheduler/core/validate.h"
@@ -130,6 +131,7 @@ void CoreHarness::Check(bool rebuild) {
   for (const auto& [uid, job] : core_->model().jobs) {
     const bool begun = job.state.state() != Job::STATE_QUEUED && !job.final();
     ASSERT_TRUE(DependenciesMet(job) || (!begun && job.state.generation() == 0)) << uid;
+    CheckDisruptions(job);
     if (!job.gang) continue;
     CheckSizes(job);
     if (!job.live()) continue;
@@ -249,6 +251,27 @@ bool CoreHarness::Concerns(const capstan::scheduler::v1::MaintenanceWindow& wind
     labelled = labelled && labels.count(key) > 0 && labels.at(key) == value;
   }
   return concerns || labelled;
+}
+
+void CoreHarness::CheckDisruptions(const JobEntry& job) {
+  const auto& all = job.state.disruptions();
+  const int seen = std::exchange(disruptions_[job.uid()], all.size());
+  if (all.size() == seen || all.size() >= kMaxDisruptions) return;
+  ASSERT_EQ(all.size(), seen + 1) << job.uid();
+  const std::string& reason = all[seen].reason();
+  if (reason != "PREEMPTED" && reason != "SHRUNK") return;
+  std::string queue = job.spec.spec().queue().substr(sizeof("queues/") - 1);
+  while (!queue.empty() && !core_->model().queues.at(queue).queue().has_disruption_budget()) {
+    const std::string& parent = core_->model().queues.at(queue).queue().parent();
+    queue = parent.empty() ? "" : parent.substr(sizeof("queues/") - 1);
+  }
+  if (queue.empty()) return;
+  const auto& budget = core_->model().queues.at(queue).queue().disruption_budget();
+  int before = 0;
+  for (int i = 0; i < seen; ++i) {
+    before += ToTime(all[i].time()) > now_.wall - ToDuration(budget.period()) ? 1 : 0;
+  }
+  ASSERT_LT(before, budget.count()) << job.uid() << " is disrupted too often";
 }
 
 void CoreHarness::CheckWindows(const JobEntry& job) {

@@ -22,7 +22,8 @@ class FakeExecutor;
 // For tests: a core, a store that is a map, and a clock that is a number. After every step it
 // checks what must always hold: the core's durable state is exactly what the store holds, a core
 // rebuilt from the store has the same state, no Node is given more than it has, what must be in one
-// domain is, and nobody is where a maintenance window does not let it be.
+// domain is, nobody is where a maintenance window does not let it be, or is disrupted for another
+// more often than its Queue says.
 class CoreHarness {
  public:
   // Told of each step, before anything comes of it, and with a null step that a core was loaded
@@ -95,6 +96,8 @@ class CoreHarness {
   // Whether a generation that was placed in this step is over before any window of its Nodes
   // begins, by what was declared, and whether what is to be stopped for one is.
   void CheckWindows(const JobEntry& job);
+  // Whether the Job was disrupted for another one in this step though its budget was used up.
+  void CheckDisruptions(const JobEntry& job);
   std::unique_ptr<SchedulerCore> Rebuild() const;
 
   const CoreConfig config_;
@@ -109,6 +112,7 @@ class CoreHarness {
   std::unique_ptr<SchedulerCore> core_;
   std::vector<FakeExecutor*> executors_;
   std::map<std::string, int64_t> placed_;  // generations seen, by uid
+  std::map<std::string, int> disruptions_;  // seen, by uid
   std::deque<std::vector<Effect>> inbox_;
 };
 

@@ -133,7 +133,7 @@ void SchedulerCore::EvictForMaintenance() {
         if (StepFull()) return;
         JobEntry* job = FindJob(uid);
         if (!job->live() || job->gang->head.phase() == GangHeadRecord::PHASE_STOPPING) continue;
-        StopGang(job, Stop::REASON_MAINTENANCE);
+        StopGang(job, Stop::REASON_MAINTENANCE, window.name());
       }
     }
   }

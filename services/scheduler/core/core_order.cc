@@ -12,6 +12,7 @@
 #include "absl/types/optional.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/core_round.h"
+#include "services/scheduler/core/disruptions.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/queue_victims.h"
@@ -194,7 +195,8 @@ bool SchedulerCore::TryMakeRoom(const QueueOrder& order, JobEntry* job, const Ga
     any = any || gang.preemptible;
     if (gang.preemptible) continue;
     const JobEntry& other = *model_.FindJob(gang.uid);
-    const absl::Duration left = MinRuntime(other) - RanFor(other);
+    const absl::Duration left = std::max(MinRuntime(other) - RanFor(other),
+                                         ProtectedByBudget(model_, other, now_.wall));
     if (left > absl::ZeroDuration() &&
         other.spec.spec().preemption() != JobSpec::PREEMPTION_NEVER &&
         other.gang->head.phase() == GangHeadRecord::PHASE_STARTED) {
@@ -255,20 +257,22 @@ void SchedulerCore::EndFor(JobEntry* job, const std::vector<int>& victims, Round
     record.set_job_uid(victim->uid());
     record.set_generation(victim->gang->head.generation());
     record.set_shrinks(shrinks);
-    StopGang(victim, shrinks ? Stop::REASON_SHRUNK : Stop::REASON_PREEMPTED);
+    StopGang(victim, shrinks ? Stop::REASON_SHRUNK : Stop::REASON_PREEMPTED, job->spec.name());
   }
 }
 
 void SchedulerCore::ResumeMakingRoom() {
   for (const OrderKey& key : making_room_) {
-    for (const auto& record : FindJob(std::get<2>(key))->state.making_room()) {
+    const JobEntry& beneficiary = *FindJob(std::get<2>(key));
+    for (const auto& record : beneficiary.state.making_room()) {
       JobEntry* victim = FindJob(record.job_uid());
       if (victim == nullptr || !victim->live() ||
           victim->gang->head.generation() != record.generation() ||
           victim->gang->head.phase() == GangHeadRecord::PHASE_STOPPING) {
         continue;
       }
-      StopGang(victim, record.shrinks() ? Stop::REASON_SHRUNK : Stop::REASON_PREEMPTED);
+      StopGang(victim, record.shrinks() ? Stop::REASON_SHRUNK : Stop::REASON_PREEMPTED,
+               beneficiary.spec.name());
     }
   }
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/disruptions.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/job_spans.h"
 #include "services/scheduler/core/placement.h"
@@ -87,7 +88,8 @@ std::vector<HeldGang> SchedulerCore::HeldGangs(const RoundWork& work) const {
     gang.ending = job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING && !comes_back;
     // The end on a silent Node may be long in coming.
     gang.preemptible = spec.preemption() != JobSpec::PREEMPTION_NEVER && !any_silent &&
-                       ran >= MinRuntime(job) && !comes_back;
+                       ran >= MinRuntime(job) && !comes_back &&
+                       ProtectedByBudget(model_, job, now_.wall) == absl::ZeroDuration();
     gang.left_is_assumed = !spec.has_time_limit();
     if (gang.ending) {
       gang.left = grace;

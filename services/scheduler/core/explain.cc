@@ -12,6 +12,7 @@
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/capacity_orders.h"
 #include "services/scheduler/core/dependencies.h"
+#include "services/scheduler/core/disruptions.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/maintenance.h"
 #include "services/scheduler/core/partial_fit.h"
@@ -468,10 +469,39 @@ void ExplainOthers(const Model& model, const JobEntry& job, ExplainJobResponse* 
   }
 }
 
+// Whom it may not have ended yet.
+void ExplainBudgets(const Model& model, const JobEntry& job, absl::Time now,
+                    ExplainJobResponse* response) {
+  using capstan::scheduler::v1::JobSpec;
+  const JobSpec& spec = job.spec.spec();
+  int count = 0;
+  absl::Duration first = absl::InfiniteDuration();
+  for (const std::string& uid : model.jobs.Live()) {
+    const JobEntry& other = *model.FindJob(uid);
+    if (other.spec.spec().queue() != spec.queue() ||
+        other.spec.spec().priority() >= spec.priority() ||
+        other.spec.spec().preemption() == JobSpec::PREEMPTION_NEVER) {
+      continue;
+    }
+    const absl::Duration left = ProtectedByBudget(model, other, now);
+    if (left == absl::ZeroDuration()) continue;
+    ++count;
+    first = std::min(first, left);
+  }
+  if (count == 0) return;
+  ExplainJobResponse::Constraint& constraint = *response->add_constraints();
+  constraint.set_type("disruption_budget");
+  constraint.set_message(absl::StrCat(
+      count, count == 1 ? " Job" : " Jobs",
+      " of lower priority may not be ended for it by the disruption budget of the Queue",
+      count == 1 ? " before " : ", the first of them before ", TimeInWords(now + first)));
+  response->set_summary(absl::StrCat(response->summary(), "; ", constraint.message()));
+}
+
 }  // namespace
 
 ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
-                              const std::vector<NodeStanding>& nodes) {
+                              const std::vector<NodeStanding>& nodes, absl::Time now) {
   ExplainJobResponse response;
   response.set_reason(job.state.reason());
   int missing = 0;
@@ -486,6 +516,7 @@ ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
         response.set_summary(absl::StrCat(response.summary(), OrdersInWords(model, job.uid())));
       }
       ExplainOthers(model, job, &response);
+      if (WaitsForRoom(JobGlance::Of(job))) ExplainBudgets(model, job, now, &response);
       break;
     case Job::STATE_PREPARING: {
       const std::string names = MissingTasks(job, TaskObservation::STATE_PREPARED, &missing);

@@ -38,8 +38,10 @@ std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
 
 // Says why the Job is where it is. For one that waits for room: which constraint fails on how many
 // Nodes and by how much, after as many of its Tasks as fit have been put down.
+// Of those in its Queue that might be ended for it, how many are protected by a disruption budget.
 capstan::scheduler::v1::ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
-                                                      const std::vector<NodeStanding>& nodes);
+                                                      const std::vector<NodeStanding>& nodes,
+                                                      absl::Time now);
 
 // The summary of the above for a Job that found no place in a round, without looking at other Jobs.
 std::string RoomInWords(const JobEntry& job, const std::vector<NodeStanding>& nodes);

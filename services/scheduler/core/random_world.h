@@ -45,6 +45,14 @@ class RandomWorld {
       for (int node = 0; node < kNodes; ++node) SetLabels(executors_.back().get(), node, "");
       executors_.back()->Connect();
     }
+    if (seed % 4 != 2) return;
+    UpdateQueue budget;
+    budget.call = harness_.next_call();
+    budget.queue_id = "default";
+    budget.queue.mutable_disruption_budget()->set_count(1);
+    *budget.queue.mutable_disruption_budget()->mutable_period() = ToProto(absl::Minutes(3));
+    budget.update_mask.add_paths("disruption_budget");
+    Give(harness_.Apply(budget));
   }
 
   void Run() {

@@ -83,6 +83,13 @@ Job RenderJob(const JobEntry& entry) {
     job.set_estimate_assumed(state.estimate_assumed());
   }
   job.set_preemptions(state.preemptions());
+  for (const v1::Disruption& disruption : state.disruptions()) {
+    v1::Disruption& shown = *job.add_disruptions();
+    shown = disruption;
+    const std::string project = ProjectOf(disruption.beneficiary());
+    // Of other Projects' Jobs nobody is told.
+    if (!project.empty() && project != ProjectOf(entry.spec.name())) shown.clear_beneficiary();
+  }
   if (IsElement(entry)) *job.mutable_element() = entry.spec.element();
   if (IsArray(entry)) *job.mutable_array() = ProgressOf(entry);
   if (state.state() == Job::STATE_QUEUED && state.reason() == "AWAITING_DATA") {

@@ -199,7 +199,9 @@ class SchedulerCore {
   void Advance(JobEntry* job);
   void StartGang(JobEntry* job);
   void Unlimit(const JobEntry& job);
-  void StopGang(JobEntry* job, capstan::type::v1::Stop::Reason reason);
+  // `beneficiary`, of a disruption: whom it is for, by name.
+  void StopGang(JobEntry* job, capstan::type::v1::Stop::Reason reason,
+                const std::string& beneficiary = "");
   void EndGeneration(JobEntry* job, bool success);
   void Finish(JobEntry* job, capstan::scheduler::v1::Job::State state, const std::string& reason,
               const std::string& message);

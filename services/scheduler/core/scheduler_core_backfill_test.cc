@@ -41,7 +41,7 @@ class BackfillTest : public SchedulerCoreTest {
     NodeUsage usage;
     for (const auto& [id, job] : model.jobs) usage.Update(id, &job);
     return ExplainJob(model, harness_.job(uid),
-                      Standings(model, usage, {}, {}, harness_.now().wall))
+                      Standings(model, usage, {}, {}, harness_.now().wall), harness_.now().wall)
         .summary();
   }
 };

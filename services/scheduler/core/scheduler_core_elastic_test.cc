@@ -29,7 +29,7 @@ TEST_F(SchedulerCoreElasticTest, StartsWithAsManyTasksAsFit) {
   const JobEntry& job = harness_.job("elastic");
   EXPECT_EQ(RenderJob(job).tasks_size(), 5);
   EXPECT_EQ(job.state.message(), "runs as generation 1 with 5 of 2..8 Tasks");
-  EXPECT_EQ(ExplainJob(harness_.core().model(), job, {}).summary(),
+  EXPECT_EQ(ExplainJob(harness_.core().model(), job, {}, harness_.now().wall).summary(),
             "runs as generation 1 on 2 nodes with 5 of 2..8 Tasks");
   int told = 0;
   for (const auto& [key, task] : executor_.tasks()) {

@@ -85,7 +85,7 @@ class MaintenanceTest : public SchedulerCoreTest {
     NodeUsage usage;
     for (const auto& [id, job] : model.jobs) usage.Update(id, &job);
     return ExplainJob(model, harness_.job(uid),
-                      Standings(model, usage, {}, {}, harness_.now().wall));
+                      Standings(model, usage, {}, {}, harness_.now().wall), harness_.now().wall);
   }
   void StartAll() {
     executor_.PrepareAll();

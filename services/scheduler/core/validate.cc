@@ -437,6 +437,13 @@ void ValidateQueue(absl::string_view queue_id, const capstan::scheduler::v1::Que
   }
   if (queue.has_submit_rate()) CheckRate("queue.submit_rate", queue.submit_rate(), errors);
   if (queue.has_start_rate()) CheckRate("queue.start_rate", queue.start_rate(), errors);
+  if (queue.has_disruption_budget()) {
+    CheckRange("queue.disruption_budget.count", queue.disruption_budget().count(), 1,
+               kMaxBudgetCount, errors);
+    CheckDuration("queue.disruption_budget.period",
+                  ToDuration(queue.disruption_budget().period()), kMinBudgetPeriod,
+                  kMaxBudgetPeriod, errors);
+  }
   if (!resource::IsValidId(queue_id)) {
     errors->Add("queue_id",
                 absl::StrCat("is `", queue_id, "`; expected [a-z]([a-z0-9-]{0,61}[a-z0-9])?"));

@@ -265,7 +265,7 @@ class Simulation {
       TellPlacement(*job, &outcome);
       return;
     }
-    const auto why = ExplainJob(model(), *job, StandingsNow());
+    const auto why = ExplainJob(model(), *job, StandingsNow(), now_.wall);
     outcome.set_summary(why.summary());
     outcome.set_jobs_ahead(why.jobs_ahead());
     *outcome.mutable_constraints() = why.constraints();

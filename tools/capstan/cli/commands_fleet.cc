@@ -241,6 +241,11 @@ void AddQueueOptions(CLI::App& command, const std::shared_ptr<QueueOptions>& opt
       .add_option("--start-rate", options->start_rate,
                   "how fast Jobs are started here and below; others wait")
       ->type_name("RATE");
+  command
+      .add_option("--disruption-budget", options->disruption_budget,
+                  "how often a Job may be ended for another one, e.g. 3/24h; none: as often as it "
+                  "comes; default as its parent")
+      ->type_name("BUDGET");
   command.add_flag_callback(
       "--allow-non-preemptible", [options] { options->allow_non_preemptible = true; },
       "take Jobs with `preemption: PREEMPTION_NEVER`");
@@ -272,7 +277,7 @@ void AddQueueCommands(CLI::App& app, Act* act) {
       "  capstan queue update research --weight 200 --guarantee nvidia.com/h100=96\n"
       "  capstan queue update research --allow-project all --min-runtime 30m\n"
       "  capstan queue update research --usage-half-life 168h --submit-rate 100/1m\n"
-      "  capstan queue update research --start-rate none\n");
+      "  capstan queue update research --start-rate none --disruption-budget 3/24h\n");
   update->callback([=] {
     *act = [=](Invocation& invocation) { return UpdateQueue(*queue_options, invocation); };
   });

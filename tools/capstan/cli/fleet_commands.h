@@ -70,6 +70,8 @@ struct QueueOptions {
   // As ParseRate takes them; empty: none, or as it is.
   std::string submit_rate;
   std::string start_rate;
+  // As ParseBudget takes it; empty: as its parent, or as it is.
+  std::string disruption_budget;
   absl::optional<bool> allow_non_preemptible;
 };
 absl::Status CreateQueue(const QueueOptions& options, Invocation& invocation);

@@ -24,6 +24,8 @@ using scheduler::v1::TaskStatus;
 using scheduler::v1::Topology;
 using type::v1::TaskObservation;
 
+constexpr int kMaxDisruptionsShown = 5;
+
 Colour ColourOf(Job::State state) {
   switch (state) {
     case Job::STATE_RUNNING:
@@ -250,6 +252,14 @@ std::string DescribeJob(const Job& job, absl::Time now, const Terminal& terminal
     AddField(&out, "Next try in", HumanDuration(ToTime(job.retry_time()) - now));
   }
   if (job.preemptions() > 0) AddField(&out, "Preempted", absl::StrCat(job.preemptions(), " times"));
+  // The newest first.
+  for (int i = job.disruptions_size() - 1;
+       i >= std::max(job.disruptions_size() - kMaxDisruptionsShown, 0); --i) {
+    const auto& one = job.disruptions(i);
+    AddField(&out, "Disrupted",
+             absl::StrCat(HumanAge(ToTime(one.time()), now), " ago, ", one.reason(),
+                          one.beneficiary().empty() ? "" : ", for ", one.beneficiary()));
+  }
   if (job.spec().has_time_limit()) {
     AddField(&out, "Time limit", HumanDuration(ToDuration(job.spec().time_limit())));
   }

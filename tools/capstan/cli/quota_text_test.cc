@@ -142,5 +142,16 @@ TEST(QuotaTextTest, NamesStops) {
   EXPECT_EQ(StopsInWords(queue), "cordoned,drained");
 }
 
+TEST(QuotaTextTest, ReadsBudgets) {
+  const auto budget = ParseBudget("3/24h");
+  ASSERT_TRUE(budget.ok()) << budget.status();
+  EXPECT_EQ(budget->count(), 3);
+  EXPECT_EQ(ToDuration(budget->period()), absl::Hours(24));
+  EXPECT_EQ(ParseBudget("none")->count(), 0);
+  for (const char* bad : {"", "3", "0/1h", "-1/1h", "3/1h/2", "3/soon", "9999999999/1h"}) {
+    EXPECT_FALSE(ParseBudget(bad).ok()) << bad;
+  }
+}
+
 }  // namespace
 }  // namespace capstan::cli

@@ -178,7 +178,8 @@ class StoreBench {
         if (job == nullptr) return;
         const auto why =
             ExplainJob(view.model(), *job,
-                       Standings(view.model(), view.usage(), {}, {}, opened->clock.Read().wall), opened->clock.Read().wall);
+                       Standings(view.model(), view.usage(), {}, {}, opened->clock.Read().wall),
+                       opened->clock.Read().wall);
         if (why.summary().empty()) return;
         times.push_back(1000 * Seconds(*opened, begun));
       });

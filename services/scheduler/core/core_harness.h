@@ -111,7 +111,7 @@ class CoreHarness {
   std::string traceparent_;
   std::unique_ptr<SchedulerCore> core_;
   std::vector<FakeExecutor*> executors_;
-  std::map<std::string, int64_t> placed_;  // generations seen, by uid
+  std::map<std::string, int64_t> placed_;   // generations seen, by uid
   std::map<std::string, int> disruptions_;  // seen, by uid
   std::deque<std::vector<Effect>> inbox_;
 };

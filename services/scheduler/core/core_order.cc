@@ -195,8 +195,8 @@ bool SchedulerCore::TryMakeRoom(const QueueOrder& order, JobEntry* job, const Ga
     any = any || gang.preemptible;
     if (gang.preemptible) continue;
     const JobEntry& other = *model_.FindJob(gang.uid);
-    const absl::Duration left = std::max(MinRuntime(other) - RanFor(other),
-                                         ProtectedByBudget(model_, other, now_.wall));
+    const absl::Duration left =
+        std::max(MinRuntime(other) - RanFor(other), ProtectedByBudget(model_, other, now_.wall));
     if (left > absl::ZeroDuration() &&
         other.spec.spec().preemption() != JobSpec::PREEMPTION_NEVER &&
         other.gang->head.phase() == GangHeadRecord::PHASE_STARTED) {

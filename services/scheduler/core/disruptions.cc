@@ -62,8 +62,7 @@ absl::Duration ProtectedByBudget(const Model& model, const JobEntry& job, absl::
   if (budget == nullptr || all.size() < budget->count()) return absl::ZeroDuration();
   // Once this one is too old fewer than `count` are left. The clock may have been set back since.
   const absl::Time oldest = ToTime(all[all.size() - budget->count()].time());
-  return std::max(std::min(oldest, now) + ToDuration(budget->period()) - now,
-                  absl::ZeroDuration());
+  return std::max(std::min(oldest, now) + ToDuration(budget->period()) - now, absl::ZeroDuration());
 }
 
 }  // namespace capstan::scheduler

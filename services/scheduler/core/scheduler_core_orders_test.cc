@@ -97,8 +97,7 @@ class OrdersTest : public SchedulerCoreTest {
     NodeUsage usage;
     for (const auto& [id, job] : model.jobs) usage.Update(id, &job);
     return ExplainJob(model, harness_.job(uid),
-                      Standings(model, usage, {}, {}, harness_.now().wall),
- harness_.now().wall);
+                      Standings(model, usage, {}, {}, harness_.now().wall), harness_.now().wall);
   }
   std::string NodeOf(const std::string& uid) { return harness_.job(uid).gang->nodes.at(0); }
   bool Waits(const std::string& uid) { return StateOf(uid) == Job::STATE_QUEUED; }

@@ -440,9 +440,8 @@ void ValidateQueue(absl::string_view queue_id, const capstan::scheduler::v1::Que
   if (queue.has_disruption_budget()) {
     CheckRange("queue.disruption_budget.count", queue.disruption_budget().count(), 1,
                kMaxBudgetCount, errors);
-    CheckDuration("queue.disruption_budget.period",
-                  ToDuration(queue.disruption_budget().period()), kMinBudgetPeriod,
-                  kMaxBudgetPeriod, errors);
+    CheckDuration("queue.disruption_budget.period", ToDuration(queue.disruption_budget().period()),
+                  kMinBudgetPeriod, kMaxBudgetPeriod, errors);
   }
   if (!resource::IsValidId(queue_id)) {
     errors->Add("queue_id",

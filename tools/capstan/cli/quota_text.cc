@@ -1,9 +1,9 @@
 #include "tools/capstan/cli/quota_text.h"
 
 #include <algorithm>
-#include <limits>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -225,9 +225,9 @@ absl::StatusOr<scheduler::v1::DisruptionBudget> ParseBudget(const std::string& t
   if (text == "none") return budget;
   const std::vector<std::string> parts = absl::StrSplit(text, '/');
   const int64_t count = ParseWholeNumber(parts[0]).value_or(0);
-  const auto period = parts.size() == 2 ? resource::ParseDuration(parts[1])
-                                        : absl::StatusOr<absl::Duration>(
-                                              absl::InvalidArgumentError(""));
+  const auto period = parts.size() == 2
+                          ? resource::ParseDuration(parts[1])
+                          : absl::StatusOr<absl::Duration>(absl::InvalidArgumentError(""));
   if (!period.ok() || count < 1 || count > std::numeric_limits<int32_t>::max()) {
     return status::Error(absl::StatusCode::kInvalidArgument, "INVALID_BUDGET",
                          absl::StrCat("`", text,

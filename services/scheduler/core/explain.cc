@@ -516,7 +516,7 @@ ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
         response.set_summary(absl::StrCat(response.summary(), OrdersInWords(model, job.uid())));
       }
       ExplainOthers(model, job, &response);
-      if (WaitsForRoom(JobGlance::Of(job))) ExplainBudgets(model, job, now, &response);
+      if (JobGlance::Of(job).waits_for_room()) ExplainBudgets(model, job, now, &response);
       break;
     case Job::STATE_PREPARING: {
       const std::string names = MissingTasks(job, TaskObservation::STATE_PREPARED, &missing);

@@ -319,14 +319,15 @@ absl::StatusOr<std::vector<Figure>> BenchQueue(const Stopwatch& stopwatch, int n
   std::sort(times.begin(), times.end());
   const std::string suffix = queued == 1'000'000 ? "queued1m" : absl::StrCat("queued", queued);
   Figure p99 =
-      Summarise("scheduler.round_p99_ms." + suffix, times, "ms", "lower", 1000, conditions);
+      Summarise("scheduler.engine_round_p99_ms." + suffix, times, "ms", "lower", 1000, conditions);
   p99.value = times[times.size() * 99 / 100];
   return std::vector<Figure>{
-      p99, Summarise("scheduler.round_p50_ms." + suffix, times, "ms", "lower", 0, conditions),
-      Summarise("scheduler.explain_ms." + suffix, explains, "ms", "lower", 50, conditions),
-      Summarise("scheduler.what_if_ms." + suffix, what_ifs, "ms", "lower", 50,
+      p99,
+      Summarise("scheduler.engine_round_p50_ms." + suffix, times, "ms", "lower", 0, conditions),
+      Summarise("scheduler.engine_explain_ms." + suffix, explains, "ms", "lower", 50, conditions),
+      Summarise("scheduler.engine_what_if_ms." + suffix, what_ifs, "ms", "lower", 50,
                 "100 nodes and 10 gangs more, the whole queue before them; " + conditions),
-      Summarise("scheduler.resident_bytes_per_job." + suffix, {bytes}, "bytes", "lower", 1024,
+      Summarise("scheduler.engine_bytes_per_job." + suffix, {bytes}, "bytes", "lower", 1024,
                 "the engine's own, with its place in the order; of a gang that waits")};
 }
 

@@ -34,7 +34,7 @@ class RandomWorld {
   explicit RandomWorld(uint64_t seed, CoreHarness::Observer observer = nullptr)
       : random_(seed),
         with_windows_(seed % 2 == 1),
-        calm_(seed % 4 == 2),
+        calm_(seed % 8 == 6),
         harness_(Config(seed), [this, observer = std::move(observer)](const auto&... said) {
           SawStep(said...);
           if (observer) observer(said...);
@@ -45,7 +45,7 @@ class RandomWorld {
       for (int node = 0; node < kNodes; ++node) SetLabels(executors_.back().get(), node, "");
       executors_.back()->Connect();
     }
-    if (seed % 4 != 2) return;
+    if (seed % 8 != 2) return;
     UpdateQueue budget;
     budget.call = harness_.next_call();
     budget.queue_id = "default";
@@ -127,7 +127,7 @@ class RandomWorld {
     spec.set_priority(static_cast<int>(random_.Between(-1, 1)));
     *spec.mutable_fence_after() = ToProto(absl::Minutes(random_.Between(1, 2)));
     spec.mutable_retry()->set_max_restarts(5);
-    if (random_.OneIn(calm_ ? 2 : 3)) {
+    if (random_.OneIn(2)) {
       auto& workers = *spec.mutable_task_groups(0);
       workers.set_min_replicas(static_cast<int>(random_.Between(1, workers.replicas())));
       workers.set_replicas(workers.replicas() + static_cast<int>(random_.Between(0, 6)));

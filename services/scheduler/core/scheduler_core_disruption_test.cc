@@ -76,7 +76,8 @@ class DisruptionTest : public SchedulerCoreTest {
   }
   std::vector<std::string> Reasons(const std::string& uid) {
     std::vector<std::string> reasons;
-    for (const Disruption& one : RenderJob(harness_.job(uid)).disruptions()) {
+    const Job job = RenderJob(harness_.job(uid));
+    for (const Disruption& one : job.disruptions()) {
       reasons.push_back(absl::StrCat(one.reason(), " ", one.beneficiary()));
     }
     return reasons;

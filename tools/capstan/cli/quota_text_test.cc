@@ -5,6 +5,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "libs/status/error.h"
+#include "libs/time/proto_time.h"
 #include "tools/capstan/cli/terminal.h"
 
 namespace capstan::cli {

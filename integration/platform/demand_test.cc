@@ -73,7 +73,7 @@ TEST_F(DemandTest, ShowsWhatIsMissingUntilItIsNot) {
 
 TEST_F(DemandTest, NodesThatWereOrderedAreKeptForTheirGang) {
   Submit("gang", 2, "nvidia.com/h100");
-  ASSERT_TRUE(AwaitText("nvidia.com/h100 16"));
+  ASSERT_TRUE(AwaitText("nvidia.com/h100 8"));
   const std::string id = Demand({"-o", "jsonpath={.classes[0].id}"});
   EXPECT_THAT(platform_->MustCapstan({"node", "order", "create", "more", "--nodes", "2", "--class",
                                       id, "--expires-in", "1h"}),
@@ -87,7 +87,7 @@ TEST_F(DemandTest, NodesThatWereOrderedAreKeptForTheirGang) {
   EXPECT_THAT(platform_->MustCapstan({"node", "order", "list"}), HasSubstr("NOMINATED"));
   EXPECT_THAT(platform_->MustCapstan({"node", "order", "get", "more"}), HasSubstr("0 of 2"));
   platform_->MustCapstan({"node", "order", "delete", "more"});
-  ASSERT_TRUE(AwaitText("nvidia.com/h100 16"));
+  ASSERT_TRUE(AwaitText("nvidia.com/h100 8"));
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "proto/capstan/dataloader/v1/peer.pb.h"
 #include "proto/capstan/dataloader/v1/site.pb.h"
 #include "proto/capstan/executor/v1/agent_session.pb.h"
+#include "proto/capstan/scheduler/v1/capacity_order.pb.h"
 #include "proto/capstan/scheduler/v1/executor_session.pb.h"
 #include "proto/capstan/scheduler/v1/job_service.pb.h"
 #include "proto/capstan/scheduler/v1/node.pb.h"
@@ -46,6 +47,7 @@ const google::protobuf::DescriptorPool& PoolWithEverything() {
   dataloader::v1::Dataset::descriptor();
   dataloader::v1::Peer::descriptor();
   dataloader::v1::VersionSite::descriptor();
+  scheduler::v1::CapacityOrder::descriptor();
   scheduler::v1::CreateJobRequest::descriptor();
   scheduler::v1::Node::descriptor();
   scheduler::v1::Queue::descriptor();
@@ -78,6 +80,7 @@ std::vector<Method> AllMethods() {
                            "dataloader/v1/peer",
                            "dataloader/v1/site",
                            "executor/v1/agent_session",
+                           "scheduler/v1/capacity_order",
                            "scheduler/v1/executor_session",
                            "scheduler/v1/job_service",
                            "scheduler/v1/node",

@@ -71,5 +71,24 @@ TEST_F(DemandTest, ShowsWhatIsMissingUntilItIsNot) {
   ASSERT_TRUE(AwaitText("no gang waits for more Nodes\n"));
 }
 
+TEST_F(DemandTest, NodesThatWereOrderedAreKeptForTheirGang) {
+  Submit("gang", 2, "nvidia.com/h100");
+  ASSERT_TRUE(AwaitText("nvidia.com/h100 8"));
+  const std::string id = Demand({"-o", "jsonpath={.classes[0].id}"});
+  EXPECT_THAT(platform_->MustCapstan({"node", "order", "create", "more", "--nodes", "2", "--class",
+                                      id, "--expires-in", "1h"}),
+              HasSubstr("kept for projects/default/jobs/gang"));
+  ASSERT_TRUE(AwaitText("1 ORDERED"));
+  EXPECT_THAT(Demand(), HasSubstr("no gang waits for more Nodes"));
+  platform_->KillAndAwait("scheduler");
+  ASSERT_TRUE(platform_->AwaitReady());
+  EXPECT_THAT(platform_->MustCapstan({"job", "explain", "gang"}),
+              HasSubstr("0 of 2 Nodes of capacityOrders/more have come"));
+  EXPECT_THAT(platform_->MustCapstan({"node", "order", "list"}), HasSubstr("NOMINATED"));
+  EXPECT_THAT(platform_->MustCapstan({"node", "order", "get", "more"}), HasSubstr("0 of 2"));
+  platform_->MustCapstan({"node", "order", "delete", "more"});
+  ASSERT_TRUE(AwaitText("nvidia.com/h100 8"));
+}
+
 }  // namespace
 }  // namespace capstan::integration

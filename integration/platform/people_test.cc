@@ -140,7 +140,11 @@ TEST_F(PeopleTest, EachMayDoWhatTheRoleSaysWithOneReplicaToo) {
   MayNot(kViewer, "subscription create mine serve", "subscriptions.create");
   MayNot(kViewer, "queue update default --weight 2", "queues.update");
   MayNot(kViewer, "node cordon node-0", "nodes.cordon");
+  MayNot(kViewer, "node maintenance create w --all-nodes --for 1h", "maintenanceWindows.create");
+  MayNot(kViewer, "node maintenance delete w", "maintenanceWindows.delete");
+  May(kViewer, "node maintenance list");
   MayNot(kViewer, "node demand", "demand.get");
+  MayNot(kViewer, "node order list", "capacityOrders.get");
   MayNot(kViewer, absl::StrCat("role bind ", kViewer, " admin"), "roleBindings.create");
   MayNot(kViewer, "audit list", "auditRecords.list");
 
@@ -158,6 +162,8 @@ TEST_F(PeopleTest, EachMayDoWhatTheRoleSaysWithOneReplicaToo) {
   May(kOperator, "queue update default --weight 2");
   May(kOperator, "job simulate --cordon node-0");
   May(kOperator, "node demand");
+  May(kOperator, "node maintenance create w --all-nodes --start 300h --for 1h");
+  May(kOperator, "node maintenance delete w");
   MayNot(kOperator, "job exec serve -- true", "jobs.exec");
   MayNot(kOperator, "job cancel serve", "jobs.cancel");
 

@@ -88,6 +88,19 @@ void Scenario::PlanJobs() {
         together.mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_NODE);
         *job->spec.add_task_groups() = std::move(beside);
       }
+      if (i % 8 == 6) {
+        // In twos on a Node each, in a section of a section.
+        capstan::scheduler::v1::TaskGroup& pairs = *job->spec.mutable_task_groups(0);
+        pairs.clear_topology();
+        pairs.set_replicas(replicas < 3 ? 2 : 4);
+        capstan::scheduler::v1::TaskSlice& slice = *pairs.add_slices();
+        slice.set_level(capstan::scheduler::v1::Topology::LEVEL_NODE);
+        slice.set_size(2);
+        job->spec.add_sections()->set_name("outer");
+        job->spec.add_sections()->set_name("inner");
+        job->spec.mutable_sections(1)->set_parent("outer");
+        pairs.set_section("inner");
+      }
       if (i % 8 == 3) {
         job->spec.mutable_task_groups(0)->set_replicas(1);
         job->spec.mutable_array()->set_size(3);
@@ -96,7 +109,12 @@ void Scenario::PlanJobs() {
       if (i % 8 == 5) job->spec.set_singleton("one");
       if (i % 3 == 1) {
         capstan::scheduler::v1::TaskGroup& elastic = *job->spec.mutable_task_groups(0);
-        elastic.set_min_replicas(std::max(elastic.replicas() / 2, 1));
+        const int step = elastic.slices().empty() ? 1 : elastic.slices(0).size();
+        elastic.set_min_replicas(std::max(elastic.replicas() / 2 / step, 1) * step);
+        if (elastic.min_replicas() < elastic.replicas()) {
+          *job->spec.mutable_checkpoint_period() = ToProto(absl::Seconds(10));
+          *job->spec.mutable_grow_after() = ToProto(absl::Minutes(1));
+        }
       }
     }
     Fleet::Done done = nullptr;

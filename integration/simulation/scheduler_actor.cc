@@ -365,7 +365,7 @@ absl::StatusOr<std::vector<capstan::scheduler::v1::Node>> SchedulerActor::Nodes(
     const auto stored = store_->disk.records.find(scheduler::NodeKey(id.cluster, id.node));
     capstan::scheduler::records::v1::NodeRecord record;
     if (stored == store_->disk.records.end() || !record.ParseFromString(stored->second)) continue;
-    nodes.push_back(scheduler::RenderNode(id, record, {}));
+    nodes.push_back(scheduler::RenderNode(id, record, {}, {}));
   }
   return nodes;
 }

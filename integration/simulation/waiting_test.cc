@@ -32,7 +32,8 @@ ExplainJobResponse Explain(const scheduler::Model& model, const std::string& uid
   scheduler::NodeUsage usage;
   for (const auto& [id, job] : model.jobs) usage.Update(id, &job);
   return scheduler::ExplainJob(model, model.jobs.at(uid),
-                               scheduler::Standings(model, usage, {}, {}));
+                               scheduler::Standings(model, usage, {}, {}, absl::UnixEpoch()),
+                               absl::UnixEpoch());
 }
 
 // One Cluster of three Nodes of 4 CPUs each, the last of which joins only when told to. The leading

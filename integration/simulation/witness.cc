@@ -32,9 +32,10 @@ void Witness::Started(const TaskId& id, const std::string& machine, int64_t cpu_
   if (used > cpu_limit) {
     world_->Violate(absl::StrCat(machine, " holds ", used, " of ", cpu_limit, " mCPU"));
   }
-  if (MustShareANode(id)) {
+  if (const int together = OnOneNode(id); together > 1) {
     for (const auto& [other, task] : live_) {
-      if (other.job_uid == id.job_uid && other.group == id.group && task.machine != machine) {
+      if (other.job_uid == id.job_uid && other.group == id.group && task.machine != machine &&
+          other.index / together == id.index / together) {
         world_->Violate(absl::StrCat(id.Path(), " started on ", machine, " and ", other.Path(),
                                      " on ", task.machine, ", and all must be on one"));
       }
@@ -73,16 +74,20 @@ bool Witness::MayHave(const TaskId& id, int tasks) const {
          tasks <= scheduler::MaxTaskCount(job.spec());
 }
 
-bool Witness::MustShareANode(const TaskId& id) const {
+int Witness::OnOneNode(const TaskId& id) const {
   const auto record = scheduler_disk_->records.find(scheduler::JobSpecKey(id.job_uid));
   JobSpecRecord job;
   if (record == scheduler_disk_->records.end() || !job.ParseFromString(record->second)) {
-    return false;
+    return 1;
   }
-  const auto& groups = job.spec().task_groups();
-  return std::any_of(groups.begin(), groups.end(), [&id](const auto& group) {
-    return group.name() == id.group && group.topology().required() == Topology::LEVEL_NODE;
-  });
+  for (const auto& group : job.spec().task_groups()) {
+    if (group.name() != id.group) continue;
+    if (group.topology().required() == Topology::LEVEL_NODE) return group.replicas();
+    for (const auto& slice : group.slices()) {
+      if (slice.level() == Topology::LEVEL_NODE) return slice.size();
+    }
+  }
+  return 1;
 }
 
 void Witness::Ended(const TaskId& id, bool finished) {

@@ -64,8 +64,8 @@ class Witness {
  private:
   // Whether a generation of this Job may have so many Tasks, by its spec.
   bool MayHave(const session::TaskId& id, int tasks) const;
-  // Its group has the level of a Node.
-  bool MustShareANode(const session::TaskId& id) const;
+  // Each so many Tasks of its group, from the first on, must share a Node.
+  int OnOneNode(const session::TaskId& id) const;
 
   struct LiveTask {
     std::string machine;

@@ -12,6 +12,11 @@ constexpr auto kAborted = absl::StatusCode::kAborted;
 std::string CreateQueue(const std::string& queue) {
   return absl::StrCat("queue_id: 'wrong' queue { ", queue, " }");
 }
+std::string CreateWindow(const std::string& window) {
+  return absl::StrCat(
+      "parent: 'clusters/local' maintenance_window_id: 'wrong' maintenance_window { ", window,
+      " }");
+}
 std::string CreateDataset(const std::string& dataset) {
   return absl::StrCat("parent: 'projects/default' dataset_id: 'wrong' dataset { ", dataset, " }");
 }
@@ -21,6 +26,7 @@ std::string CreateDataset(const std::string& dataset) {
 std::vector<Row> OtherRows() {
   const std::string create = "scheduler.QueueService/CreateQueue";
   const std::string update = "scheduler.QueueService/UpdateQueue";
+  const std::string maintain = "scheduler.NodeService/CreateMaintenanceWindow";
   const std::string bind = "credentials.ProjectService/CreateRoleBinding";
   const std::string dataset = "dataloader.DatasetService/CreateDataset";
   const std::string subscribe = "telemetry.SubscriptionService/CreateSubscription";
@@ -51,6 +57,12 @@ std::vector<Row> OtherRows() {
       {"a negative rate", create,
        CreateQueue("weight: 1 start_rate { count: -1 period { seconds: 1 } }"), kInvalid,
        "queue.start_rate.count", "-1"},
+      {"a budget of nothing", create,
+       CreateQueue("weight: 1 disruption_budget { period { seconds: 86400 } }"), kInvalid,
+       "queue.disruption_budget.count", "0"},
+      {"a budget of a second", create,
+       CreateQueue("weight: 1 disruption_budget { count: 1 period { seconds: 1 } }"), kInvalid,
+       "queue.disruption_budget.period", "1s"},
       {"a negative runtime", create, CreateQueue("weight: 1 min_runtime { seconds: -1 }"), kInvalid,
        "queue.min_runtime", ""},
       {"a Queue that is there", create, "queue_id: 'default' queue { weight: 1 }", kExists, "",
@@ -77,6 +89,27 @@ std::vector<Row> OtherRows() {
        "page_token: 'AAAAAAAAAAAAAAAAAAAAAAAA'", kInvalid, "page_token", "begin again"},
       {"a bare Node", "scheduler.NodeService/GetNode", "name: 'node-0'", kInvalid, "name",
        "clusters/"},
+      {"a window of no Nodes", maintain, CreateWindow("end_time { seconds: 4000000000 }"), kInvalid,
+       "maintenance_window.nodes", "all_nodes"},
+      {"a window without an end", maintain, CreateWindow("all_nodes: true"), kInvalid,
+       "maintenance_window.end_time", "is not set"},
+      {"a window that ends before it begins", maintain,
+       CreateWindow("all_nodes: true start_time { seconds: 4000000000 } end_time { seconds: 1 }"),
+       kInvalid, "maintenance_window.end_time", "after start_time"},
+      {"a window that is over", maintain, CreateWindow("all_nodes: true end_time { seconds: 1 }"),
+       kInvalid, "maintenance_window.end_time", "after now"},
+      {"a window of a Node that is not there", maintain,
+       CreateWindow("nodes: 'clusters/local/nodes/absent' end_time { seconds: 4000000000 }"),
+       kInvalid, "maintenance_window.nodes[0]", "absent"},
+      {"a window of another Cluster's Node", maintain,
+       CreateWindow("nodes: 'clusters/other/nodes/n' end_time { seconds: 4000000000 }"), kInvalid,
+       "maintenance_window.nodes[0]", "clusters/local/nodes/"},
+      {"a window in a Cluster that is not there", maintain,
+       "parent: 'clusters/absent' maintenance_window_id: 'wrong' maintenance_window { all_nodes: "
+       "true end_time { seconds: 4000000000 } }",
+       kInvalid, "parent", "absent"},
+      {"a window that is not there", "scheduler.NodeService/DeleteMaintenanceWindow",
+       "name: 'clusters/local/maintenanceWindows/absent'", kNotFound, "", ""},
       {"a Node that is not there", "scheduler.NodeService/CordonNode",
        "name: 'clusters/local/nodes/absent' reason: 'r'", kNotFound, "", "absent"},
       {"a reason too long", "scheduler.NodeService/CordonNode",
@@ -88,6 +121,33 @@ std::vector<Row> OtherRows() {
        "parent", "clusters/"},
       {"demand of all without saying so", "scheduler.NodeService/WatchDemand", "", kInvalid,
        "parent", "clusters/-"},
+      {"an order of no Nodes", "scheduler.CapacityOrderService/CreateCapacityOrder",
+       "order_id: 'more' order { cluster: 'clusters/local' job: 'projects/default/jobs/there' "
+       "expire_time { seconds: 4000000000 } }",
+       kInvalid, "order.nodes", "1 to"},
+      {"an order for nobody", "scheduler.CapacityOrderService/CreateCapacityOrder",
+       "order_id: 'more' order { cluster: 'clusters/local' nodes: 1 "
+       "expire_time { seconds: 4000000000 } }",
+       kInvalid, "order.job", "one of them"},
+      {"an order without an end", "scheduler.CapacityOrderService/CreateCapacityOrder",
+       "order_id: 'more' order { cluster: 'clusters/local' nodes: 1 "
+       "job: 'projects/default/jobs/there' }",
+       kInvalid, "order.expire_time", "7 days"},
+      {"an order that holds room for years", "scheduler.CapacityOrderService/CreateCapacityOrder",
+       "order_id: 'more' order { cluster: 'clusters/local' nodes: 1 "
+       "job: 'projects/default/jobs/there' expire_time { seconds: 4000000000 } }",
+       kInvalid, "order.expire_time", "7 days"},
+      {"an order for a class that is none", "scheduler.CapacityOrderService/CreateCapacityOrder",
+       "order_id: 'more' order { cluster: 'clusters/local' nodes: 1 demand_class: 'h100' "
+       "expire_time { seconds: 4000000000 } }",
+       kInvalid, "order.demand_class", "node demand"},
+      {"a bare order", "scheduler.CapacityOrderService/GetCapacityOrder", "name: 'more'", kInvalid,
+       "name", "capacityOrders/"},
+      {"an order that is not there", "scheduler.CapacityOrderService/DeleteCapacityOrder",
+       "name: 'capacityOrders/absent'", kNotFound, "", "absent"},
+      {"a page token of another list of orders",
+       "scheduler.CapacityOrderService/ListCapacityOrders",
+       "page_token: 'AAAAAAAAAAAAAAAAAAAAAAAA'", kInvalid, "page_token", "begin again"},
       {"a bare Cluster", "clustermanager.ClusterService/GetCluster", "name: 'local'", kInvalid,
        "name", "clusters/"},
       {"a Cluster that is not there", "clustermanager.ClusterService/GetCluster",

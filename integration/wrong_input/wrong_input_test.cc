@@ -99,6 +99,8 @@ class WrongInputTest : public ::testing::Test {
     for (const char* kind : {"job", "queue", "dataset", "project", "role", "subscription"}) {
       absl::StrAppend(&all, platform_->MustCapstan({kind, "list", "-o", "json"}), "\n");
     }
+    absl::StrAppend(&all, platform_->MustCapstan({"node", "maintenance", "list", "-o", "json"}),
+                    "\n");
     return all;
   }
 

@@ -91,6 +91,11 @@ absl::StatusOr<JobName> JobName::Parse(absl::string_view name) {
   return JobName{std::move(v[0]), std::move(v[1])};
 }
 
+absl::StatusOr<MaintenanceWindowName> MaintenanceWindowName::Parse(absl::string_view name) {
+  CAPSTAN_ASSIGN_OR_RETURN(std::vector<std::string> v, ParseName(kPattern, name));
+  return MaintenanceWindowName{std::move(v[0]), std::move(v[1])};
+}
+
 absl::StatusOr<OutputName> OutputName::Parse(absl::string_view name) {
   CAPSTAN_ASSIGN_OR_RETURN(std::vector<std::string> v, ParseName(kPattern, name));
   return OutputName{std::move(v[0]), std::move(v[1])};
@@ -143,6 +148,11 @@ absl::StatusOr<BundleName> BundleName::Parse(absl::string_view name) {
 absl::StatusOr<QueueName> QueueName::Parse(absl::string_view name) {
   CAPSTAN_ASSIGN_OR_RETURN(std::vector<std::string> v, ParseName(kPattern, name));
   return QueueName{std::move(v[0])};
+}
+
+absl::StatusOr<CapacityOrderName> CapacityOrderName::Parse(absl::string_view name) {
+  CAPSTAN_ASSIGN_OR_RETURN(std::vector<std::string> v, ParseName(kPattern, name));
+  return CapacityOrderName{std::move(v[0])};
 }
 
 absl::StatusOr<SiteName> SiteName::Parse(absl::string_view name) {

@@ -62,6 +62,16 @@ struct JobStreamName {
   friend bool operator==(const JobStreamName&, const JobStreamName&) = default;
 };
 
+struct MaintenanceWindowName {
+  static constexpr char kPattern[] = "clusters/{cluster}/maintenanceWindows/{window}";
+  std::string cluster;
+  std::string window;
+
+  static absl::StatusOr<MaintenanceWindowName> Parse(absl::string_view name);
+  std::string ToString() const { return FormatName(kPattern, {cluster, window}); }
+  friend bool operator==(const MaintenanceWindowName&, const MaintenanceWindowName&) = default;
+};
+
 struct ServiceAccountName {
   static constexpr char kPattern[] = "projects/{project}/serviceAccounts/{account}";
   std::string project;
@@ -133,6 +143,15 @@ struct QueueName {
   static absl::StatusOr<QueueName> Parse(absl::string_view name);
   std::string ToString() const { return FormatName(kPattern, {queue}); }
   friend bool operator==(const QueueName&, const QueueName&) = default;
+};
+
+struct CapacityOrderName {
+  static constexpr char kPattern[] = "capacityOrders/{order}";
+  std::string order;
+
+  static absl::StatusOr<CapacityOrderName> Parse(absl::string_view name);
+  std::string ToString() const { return FormatName(kPattern, {order}); }
+  friend bool operator==(const CapacityOrderName&, const CapacityOrderName&) = default;
 };
 
 struct SiteName {

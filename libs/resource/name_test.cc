@@ -34,6 +34,8 @@ TEST(NameTest, ParsesAndFormatsEachKind) {
   EXPECT_EQ(JobName::Parse("projects/p/jobs/j-1").value(), (JobName{"p", "j-1"}));
   EXPECT_EQ((JobName{"p", "j"}).ToString(), "projects/p/jobs/j");
   EXPECT_EQ((NodeName{"local", "n0"}).ToString(), "clusters/local/nodes/n0");
+  EXPECT_EQ((MaintenanceWindowName{"local", "w"}).ToString(),
+            "clusters/local/maintenanceWindows/w");
   EXPECT_EQ((OutputName{"p", "j"}).ToString(), "projects/p/jobs/j/output");
   for (const char* name : {"projects/p", "queues/q", "sites/s", "clusters/c"}) {
     EXPECT_TRUE(ProjectName::Parse(name).ok() || QueueName::Parse(name).ok() ||
@@ -47,6 +49,7 @@ TEST(NameTest, ParsesAndFormatsEachKind) {
   EXPECT_EQ(BundleName::Parse("projects/p/bundles/" + std::string(64, '0'))->project, "p");
   EXPECT_EQ(ServiceAccountName::Parse("projects/p/serviceAccounts/a")->account, "a");
   EXPECT_EQ(NodeName::Parse("clusters/c/nodes/n")->node, "n");
+  EXPECT_EQ(MaintenanceWindowName::Parse("clusters/c/maintenanceWindows/w")->window, "w");
 }
 
 TEST(NameTest, RoleBindingsLieInAProjectOrTheDomain) {

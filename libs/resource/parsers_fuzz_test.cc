@@ -31,6 +31,7 @@ void Check(absl::string_view text) {
   CheckName<JobName>(text);
   CheckName<OutputName>(text);
   CheckName<NodeName>(text);
+  CheckName<MaintenanceWindowName>(text);
   CheckName<RoleBindingName>(text);
   CheckName<BundleName>(text);
   CheckName<DatasetVersionName>(text);

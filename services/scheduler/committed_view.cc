@@ -4,7 +4,6 @@
 
 #include "absl/strings/match.h"
 #include "services/scheduler/core/keys.h"
-#include "services/scheduler/record_reader.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -15,12 +14,11 @@ constexpr size_t kMaxUnpacked = 1024;
 
 }  // namespace
 
-CommittedView::CommittedView(store::Store* store, Strand* strand, const log::Logger* logger,
-                             std::shared_ptr<RecordPool> pool)
+CommittedView::CommittedView(store::Store* store, Strand* strand, const log::Logger* logger)
     : store_(store),
       strand_(strand),
       logger_(logger),
-      pool_(pool == nullptr ? std::make_shared<RecordPool>() : std::move(pool)),
+      pool_(std::make_shared<RecordPool>()),
       builder_(std::make_unique<ModelBuilder>(pool_)) {}
 
 CommittedView::~CommittedView() {
@@ -30,24 +28,32 @@ CommittedView::~CommittedView() {
 void CommittedView::Start() { Read(); }
 
 void CommittedView::Read() {
-  ReadRecords(store_, [this, alive = std::weak_ptr<char>(alive_)](absl::StatusOr<Records> records) {
-    if (alive.expired()) return;
-    if (!records.ok()) return TryAgain(records.status());
-    // Everything may have changed since the last time.
-    usage_ = NodeUsage();
-    jobs_of_.clear();
-    builder_ = std::make_unique<ModelBuilder>(pool_);
-    node_revisions_.clear();
-    for (const store::KeyValue& kv : records->kvs) {
-      const absl::Status applied = builder_->Apply(kv.key, absl::string_view(kv.value));
-      if (!applied.ok()) return TryAgain(applied);
-    }
-    queues_changed_ = true;
-    first_revision_ = records->revision;
-    ready_ = true;
-    Settle(records->revision);
-    Follow();
-  });
+  read_ = std::make_unique<ModelBuilder>(pool_);
+  reader_ = std::make_unique<RecordReader>(store_, /*revision=*/0);
+  reader_->Next([this](absl::StatusOr<RecordReader::Page> page) { TakePage(std::move(page)); });
+}
+
+void CommittedView::TakePage(absl::StatusOr<RecordReader::Page> page) {
+  if (!page.ok()) return TryAgain(page.status());
+  for (const store::KeyValue& kv : page->kvs) {
+    const absl::Status applied = read_->Apply(kv.key, absl::string_view(kv.value));
+    if (!applied.ok()) return TryAgain(applied);
+  }
+  if (!page->last) {
+    return reader_->Next(
+        [this](absl::StatusOr<RecordReader::Page> next) { TakePage(std::move(next)); });
+  }
+  // Everything may have changed since the last time.
+  usage_ = NodeUsage();
+  jobs_of_.clear();
+  node_revisions_.clear();
+  builder_ = std::move(read_);
+  queues_changed_ = orders_changed_ = true;
+  first_revision_ = page->revision;
+  ready_ = true;
+  is_whole_ = true;
+  Settle(page->revision);
+  Follow();
 }
 
 void CommittedView::Follow() {
@@ -68,12 +74,16 @@ void CommittedView::Take(const store::WatchBatch& batch) {
     const absl::Status applied = builder_->Apply(event.kv.key, value);
     if (!applied.ok()) return TryAgain(applied);
     queues_changed_ = queues_changed_ || absl::StartsWith(event.kv.key, QueueKey(""));
+    orders_changed_ = orders_changed_ || absl::StartsWith(event.kv.key, CapacityOrderKey(""));
   }
   Settle(batch.revision);
 }
 
 void CommittedView::TryAgain(const absl::Status& why) {
   logger_->Warning("the view of committed state begins anew", {{"error", why}});
+  is_whole_ = false;
+  auto copies = std::exchange(copies_, {});
+  for (auto& [revision, done] : copies) done(why);
   if (retry_timer_ != 0) return;
   retry_timer_ = strand_->RunAfter(kRetryAfter, [this] {
     retry_timer_ = 0;
@@ -112,10 +122,12 @@ void CommittedView::Settle(int64_t revision) {
   }
   for (const NodeId& id : nodes) node_revisions_[id] = revision;
   const bool queues_changed = std::exchange(queues_changed_, false);
+  const bool orders_changed = std::exchange(orders_changed_, false);
   const std::set<Listener*> listeners = listeners_;
   for (Listener* listener : listeners) {
     if (listeners_.count(listener) == 0) continue;
     if (queues_changed) listener->QueuesChanged();
+    if (orders_changed) listener->OrdersChanged();
     if (!jobs.empty()) listener->JobsChanged(jobs);
     if (!nodes.empty()) listener->NodesChanged(nodes);
   }
@@ -125,6 +137,20 @@ void CommittedView::Settle(int64_t revision) {
     task();
   }
   builder_->jobs().Rest();
+  GiveCopies();
+}
+
+void CommittedView::Copy(int64_t revision, absl::AnyInvocable<void(absl::StatusOr<State>)> done) {
+  copies_.emplace(revision, std::move(done));
+  if (is_whole_) GiveCopies();
+}
+
+void CommittedView::GiveCopies() {
+  while (!copies_.empty() && copies_.begin()->first <= revision_) {
+    auto done = std::move(copies_.begin()->second);
+    copies_.erase(copies_.begin());
+    done(State{model().Copy(), builder_->StaleChunks(), revision_});
+  }
 }
 
 void CommittedView::WhenAtLeast(int64_t revision, Strand::Task task) {

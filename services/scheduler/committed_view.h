@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
 #include "libs/log/log.h"
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
@@ -17,6 +19,7 @@
 #include "services/scheduler/core/record_pool.h"
 #include "services/scheduler/core/shared_bytes.h"
 #include "services/scheduler/core/usage.h"
+#include "services/scheduler/record_reader.h"
 
 namespace capstan::scheduler {
 
@@ -33,14 +36,14 @@ class CommittedView {
     virtual void NodesChanged(const std::set<NodeId>& nodes) = 0;
     // Any of the Queues, in what people set.
     virtual void QueuesChanged() {}
+    // Any of the orders of capacity.
+    virtual void OrdersChanged() {}
     // The service stops: end what is open.
     virtual void Closing() = 0;
   };
 
-  // `store` must call back on `strand`; both and `logger` outlive the view. What Jobs have in
-  // common with others in `pool`, which is of the strand too, is held once; it may be null.
-  CommittedView(store::Store* store, Strand* strand, const log::Logger* logger,
-                std::shared_ptr<RecordPool> pool = nullptr);
+  // `store` must call back on `strand`; both and `logger` outlive the view.
+  CommittedView(store::Store* store, Strand* strand, const log::Logger* logger);
   ~CommittedView();
 
   // Reads and follows; what goes wrong is tried again for ever.
@@ -49,6 +52,16 @@ class CommittedView {
   // Runs `task` once the view has seen `revision` (and anything at all), at once if it has. What
   // the task finds of Jobs is good until it ends.
   void WhenAtLeast(int64_t revision, Strand::Task task);
+
+  // What a leader begins with.
+  struct State {
+    Model model;
+    std::vector<store::Delete> stale;  // see ModelBuilder::StaleChunks
+    int64_t revision = 0;
+  };
+  // Gives a copy of all that it has seen once that is up to `revision`, or why it begins anew
+  // before. O(Jobs) on the strand, with what they are packed in shared. Not from within.
+  void Copy(int64_t revision, absl::AnyInvocable<void(absl::StatusOr<State>)> done);
 
   // Whether it has seen anything yet.
   bool ready() const { return ready_; }
@@ -72,6 +85,8 @@ class CommittedView {
 
  private:
   void Read();
+  void TakePage(absl::StatusOr<RecordReader::Page> page);
+  void GiveCopies();
   void Follow();
   void Take(const store::WatchBatch& batch);
   void TryAgain(const absl::Status& why);
@@ -84,17 +99,24 @@ class CommittedView {
   const std::shared_ptr<RecordPool> pool_;
   // Revisions of Jobs are with the Jobs.
   std::unique_ptr<ModelBuilder> builder_;
+  // Of what is read anew, until all of it is.
+  std::unique_ptr<RecordReader> reader_;
+  std::unique_ptr<ModelBuilder> read_;
   NodeUsage usage_;
   bool ready_ = false;
+  // `builder_` is as of `revision_`, not somewhere between that and what could not be taken.
+  bool is_whole_ = false;
   int64_t revision_ = 0;
   int64_t first_revision_ = 0;
   std::map<NodeId, int64_t> node_revisions_;
   std::map<std::string, Submitted> jobs_of_;
   std::set<Listener*> listeners_;
   std::multimap<int64_t, Strand::Task> waiting_;
+  std::multimap<int64_t, absl::AnyInvocable<void(absl::StatusOr<State>)>> copies_;
   std::unique_ptr<store::Watch> watch_;
   // Since listeners were told.
   bool queues_changed_ = false;
+  bool orders_changed_ = false;
   Strand::TimerId retry_timer_ = 0;
   const std::shared_ptr<char> alive_ = std::make_shared<char>();
 };

@@ -1,10 +1,15 @@
 #include "services/scheduler/demand_view.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/capacity_orders.h"
 
 namespace capstan::scheduler {
+
+using capstan::scheduler::v1::CapacityOrder;
 
 DemandView::DemandView(const DemandConfig& config, CommittedView* view, Strand* strand,
                        metrics::Registry* metrics)
@@ -21,6 +26,13 @@ DemandView::DemandView(const DemandConfig& config, CommittedView* view, Strand* 
         cause, metrics->AddGauge("held_back_jobs",
                                  "Jobs that wait and are no unmet demand, by what they wait for.",
                                  {{"cause", std::string(cause)}}));
+  }
+  for (const auto& [state, name] : {std::pair(CapacityOrder::STATE_OPEN, "OPEN"),
+                                    std::pair(CapacityOrder::STATE_NOMINATED, "NOMINATED"),
+                                    std::pair(CapacityOrder::STATE_USED, "USED")}) {
+    orders_.emplace(state,
+                    metrics->AddGauge("capacity_orders", "Orders of capacity that are not void.",
+                                      {{"state", name}}));
   }
   view_->AddListener(this);
 }
@@ -63,6 +75,11 @@ void DemandView::NodesChanged(const std::set<NodeId>&) {
 void DemandView::QueuesChanged() {
   TookAnew();
   book_.SetQueues(view_->model().queues, strand_->clock().Read());
+  stale_ = true;
+  Arm();
+}
+
+void DemandView::OrdersChanged() {
   stale_ = true;
   Arm();
 }
@@ -112,6 +129,11 @@ void DemandView::Gauges() {
     counts.jobs.Set(static_cast<double>(count.jobs));
     counts.tasks.Set(static_cast<double>(count.tasks));
   }
+  std::map<CapacityOrder::State, int> orders;
+  for (const auto& [id, record] : view_->model().capacity_orders) {
+    ++orders[RenderCapacityOrder(record, /*nodes_come=*/0).state()];
+  }
+  for (auto& [state, gauge] : orders_) gauge.Set(orders[state]);
   for (const auto& [cause, count] : book_.HeldBack()) {
     held_back_.at(cause).Set(static_cast<double>(count.jobs));
   }

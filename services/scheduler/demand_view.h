@@ -11,6 +11,7 @@
 #include "libs/metrics/registry.h"
 #include "libs/strand/strand.h"
 #include "libs/time/clock.h"
+#include "proto/capstan/scheduler/v1/capacity_order.pb.h"
 #include "proto/capstan/scheduler/v1/demand.pb.h"
 #include "services/scheduler/committed_view.h"
 #include "services/scheduler/core/demand.h"
@@ -49,6 +50,7 @@ class DemandView final : public CommittedView::Listener {
   void JobsChanged(const std::set<std::string>& uids) override;
   void NodesChanged(const std::set<NodeId>& nodes) override;
   void QueuesChanged() override;
+  void OrdersChanged() override;
   void Closing() override;
 
  private:
@@ -69,6 +71,7 @@ class DemandView final : public CommittedView::Listener {
   DemandBook book_;
   std::map<absl::string_view, Counts> unmet_;              // by reason
   std::map<absl::string_view, metrics::Gauge> held_back_;  // by cause
+  std::map<capstan::scheduler::v1::CapacityOrder::State, metrics::Gauge> orders_;
   // Jobs have changed since the last Advance.
   bool stale_ = false;
   // Of the view's last reading.

@@ -74,7 +74,10 @@ Engine::Metrics::Metrics(metrics::Registry* registry)
       archive_failures(registry->AddCounter("archive_failures_total",
                                             "Times the archive did not take ended Jobs.")),
       commit(registry->AddHistogram("commit_duration_seconds",
-                                    "From a decision to its being durable.")) {}
+                                    "From a decision to its being durable.")),
+      round(registry->AddHistogram(
+          "round_duration_seconds",
+          "From the beginning of a round of placement to its last record being durable.")) {}
 
 Engine::Engine(EngineConfig config, EngineDeps deps)
     : config_(std::move(config)),
@@ -106,35 +109,36 @@ void Engine::Gained() {
   term_ = std::make_shared<char>();
   metrics_.terms.Increment();
   deps_.logger->Info("leadership gained", {{"epoch", leadership_.epoch()}});
-  ReadRecords(deps_.store, InTerm([this](absl::StatusOr<Records> records) {
-                if (!records.ok()) return leadership_.StepDown(records.status());
-                Loaded(*std::move(records));
-              }));
+  // Nobody else has written, nor will, since the key was made.
+  deps_.view->Copy(leadership_.epoch(), InTerm([this](absl::StatusOr<CommittedView::State> state) {
+                     if (!state.ok()) {
+                       deps_.logger->Error("the stored state cannot be loaded",
+                                           {{"error", state.status()}});
+                       return leadership_.StepDown(state.status());
+                     }
+                     Loaded(*std::move(state));
+                   }));
 }
 
-void Engine::Loaded(Records records) {
-  absl::StatusOr<std::unique_ptr<SchedulerCore>> core =
-      SchedulerCore::Load(config_.core, records.kvs, /*placer=*/nullptr, deps_.pool);
-  if (!core.ok()) {
-    deps_.logger->Error("the stored state cannot be loaded", {{"error", core.status()}});
-    return leadership_.StepDown(core.status());
-  }
-  core_ = *std::move(core);
-  const size_t loaded = records.kvs.size();
+void Engine::Loaded(CommittedView::State state) {
+  const size_t jobs = state.model.jobs.size();
+  core_ = SchedulerCore::Of(config_.core, std::move(state.model), std::move(state.stale));
   if (deps_.recorder != nullptr) {
     deps_.recorder->Begin(config_.core,
                           {.leader_epoch = leadership_.token().leader_epoch,
                            .store_incarnation = leadership_.token().store_incarnation,
-                           .revision = records.revision},
-                          std::move(records.kvs), deps_.strand->clock().Read());
+                           .revision = state.revision},
+                          deps_.strand->clock().Read());
+    recorded_ = std::make_unique<RecordReader>(deps_.store, state.revision);
+    RecordNextPage();
   }
-  committed_revision_ = records.revision;
+  committed_revision_ = state.revision;
   queue_ = std::make_unique<store::CommitQueue>(deps_.store, deps_.strand, leadership_.Guard());
   store::Outbox::Options outbox;
   outbox.prefix = absl::StrCat(kKeyPrefix, "outbox/");
   outbox.max_records = config_.max_waiting_events;
   outbox_ = std::make_unique<store::Outbox>(
-      deps_.store, deps_.strand, queue_.get(), records.revision, outbox,
+      deps_.store, deps_.strand, queue_.get(), state.revision, outbox,
       [this](const std::vector<store::OutboxRecord>& batch, store::DoneCallback taken) {
         deps_.ship(batch, std::move(taken));
       });
@@ -143,8 +147,24 @@ void Engine::Loaded(Records records) {
   gained.token.set_store_incarnation(leadership_.token().store_incarnation);
   gained.token.set_leader_epoch(leadership_.token().leader_epoch);
   Apply(gained);
-  deps_.logger->Info("state loaded", {{"revision", records.revision}, {"records", loaded}});
+  deps_.logger->Info("state loaded", {{"revision", state.revision}, {"jobs", jobs}});
   if (deps_.on_leading) deps_.on_leading(true);
+}
+
+void Engine::RecordNextPage() {
+  recorded_->Next([this](absl::StatusOr<RecordReader::Page> page) {
+    FlightRecorder& recorder = *deps_.recorder;
+    if (!page.ok()) return recorder.GiveUp(page.status().ToString());
+    if (page->last) return recorder.AddRecords(std::move(page->kvs), /*last=*/true, nullptr);
+    // No faster than they are written, so that few are in memory.
+    recorder.AddRecords(std::move(page->kvs), /*last=*/false,
+                        [remote = deps_.strand->remote(), next = InTerm([this] {
+                                                            if (deps_.recorder->takes())
+                                                              RecordNextPage();
+                                                          })]() mutable {
+                          remote.Post([next = std::move(next)]() mutable { next(); });
+                        });
+  });
 }
 
 void Engine::Lost(const absl::Status& why) {
@@ -156,6 +176,7 @@ void Engine::Lost(const absl::Status& why) {
   deps_.data->StopAll();
   outbox_.reset();
   queue_.reset();
+  recorded_.reset();
   core_.reset();
   if (deps_.recorder != nullptr) deps_.recorder->End("leadership was lost");
   const absl::Status status = NotLeader("this scheduler has stopped leading");
@@ -164,6 +185,8 @@ void Engine::Lost(const absl::Status& why) {
   RefuseAll(&job_calls_, status);
   RefuseAll(&queue_calls_, status);
   RefuseAll(&node_calls_, status);
+  RefuseAll(&order_calls_, status);
+  RefuseAll(&window_calls_, status);
   RefuseAll(&empty_calls_, status);
   Gauges();
 }
@@ -176,12 +199,13 @@ void Engine::Apply(const Event& event) {
   if (deps_.recorder != nullptr) {
     deps_.recorder->Record(event, now, step, core_->rounds() > rounds);
   }
-  Submit(std::move(step));
+  const bool round = core_->rounds() > rounds;
+  Submit(std::move(step), round ? absl::make_optional(now.boot) : absl::nullopt);
   ArmTimer();
   Gauges();
 }
 
-void Engine::Submit(Step step) {
+void Engine::Submit(Step step, absl::optional<BootTime> begun) {
   if (step.persist.empty()) step.persist.emplace_back();
   const BootTime decided = deps_.strand->clock().Read().boot;
   for (size_t i = 0; i < step.persist.size(); ++i) {
@@ -193,7 +217,8 @@ void Engine::Submit(Step step) {
     std::vector<Effect> after;
     if (last) after = std::move(step.after);
     queue_->Submit(std::move(write.puts), std::move(write.deletes),
-                   [this, decided, after = std::move(after)](absl::StatusOr<int64_t> revision) {
+                   [this, decided, begun = last ? begun : absl::nullopt,
+                    after = std::move(after)](absl::StatusOr<int64_t> revision) {
                      if (!revision.ok()) {
                        metrics_.commit_failures.Increment();
                        // Destroys the queue, and with it the callbacks behind this one.
@@ -201,12 +226,19 @@ void Engine::Submit(Step step) {
                      }
                      metrics_.commit.Observe(deps_.strand->clock().Read().boot - decided);
                      committed_revision_ = std::max(committed_revision_, *revision);
+                     if (begun.has_value()) RoundStored(*begun, decided);
                      if (after.empty()) return;
                      CrashPoint(crash::kSchedulerBeforeEffects);
                      CarryOut(after, *revision);
                      CrashPoint(crash::kSchedulerAfterEffects);
                    });
   }
+}
+
+void Engine::RoundStored(BootTime begun, BootTime decided) {
+  const absl::Duration durable = deps_.strand->clock().Read().boot - begun;
+  metrics_.round.Observe(durable);
+  if (deps_.on_round) deps_.on_round({.decided = decided - begun, .durable = durable});
 }
 
 void Engine::CarryOut(const std::vector<Effect>& effects, int64_t revision) {
@@ -222,6 +254,10 @@ void Engine::CarryOut(const std::vector<Effect>& effects, int64_t revision) {
       AnswerCall(&queue_calls_, queue->call, queue->queue);
     } else if (const auto* node = std::get_if<ReplyNode>(&effect)) {
       AnswerCall(&node_calls_, node->call, node->node);
+    } else if (const auto* order = std::get_if<ReplyCapacityOrder>(&effect)) {
+      AnswerCall(&order_calls_, order->call, order->order);
+    } else if (const auto* window = std::get_if<ReplyMaintenanceWindow>(&effect)) {
+      AnswerCall(&window_calls_, window->call, window->window);
     } else if (const auto* empty = std::get_if<ReplyEmpty>(&effect)) {
       AnswerCall(&empty_calls_, empty->call, empty->status);
     } else if (const auto* ensure = std::get_if<EnsureData>(&effect)) {
@@ -388,6 +424,39 @@ void Engine::Call(UncordonNode event, Answer<capstan::scheduler::v1::Node> answe
   if (!ready.ok()) return answer(ready);
   event.call = ++last_id_;
   node_calls_.emplace(event.call, std::move(answer));
+  Apply(event);
+}
+
+void Engine::Call(CreateCapacityOrder event, Answer<capstan::scheduler::v1::CapacityOrder> answer) {
+  const absl::Status ready = Ready(/*new_work=*/false);
+  if (!ready.ok()) return answer(ready);
+  event.call = ++last_id_;
+  order_calls_.emplace(event.call, std::move(answer));
+  Apply(event);
+}
+
+void Engine::Call(DeleteCapacityOrder event, absl::AnyInvocable<void(absl::Status)> answer) {
+  const absl::Status ready = Ready(/*new_work=*/false);
+  if (!ready.ok()) return answer(ready);
+  event.call = ++last_id_;
+  empty_calls_.emplace(event.call, std::move(answer));
+  Apply(event);
+}
+
+void Engine::Call(CreateMaintenanceWindow event,
+                  Answer<capstan::scheduler::v1::MaintenanceWindow> answer) {
+  const absl::Status ready = Ready(/*new_work=*/false);
+  if (!ready.ok()) return answer(ready);
+  event.call = ++last_id_;
+  window_calls_.emplace(event.call, std::move(answer));
+  Apply(event);
+}
+
+void Engine::Call(DeleteMaintenanceWindow event, absl::AnyInvocable<void(absl::Status)> answer) {
+  const absl::Status ready = Ready(/*new_work=*/false);
+  if (!ready.ok()) return answer(ready);
+  event.call = ++last_id_;
+  empty_calls_.emplace(event.call, std::move(answer));
   Apply(event);
 }
 

@@ -20,15 +20,23 @@
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
 #include "libs/trace/span.h"
+#include "services/scheduler/committed_view.h"
 #include "services/scheduler/core/core_config.h"
 #include "services/scheduler/core/events.h"
-#include "services/scheduler/core/record_pool.h"
 #include "services/scheduler/core/scheduler_core.h"
 #include "services/scheduler/ports/data_source.h"
 #include "services/scheduler/record_reader.h"
 #include "services/scheduler/recorder/flight_recorder.h"
 
 namespace capstan::scheduler {
+
+// How long a round took.
+struct RoundTimes {
+  // Of the core's step that it was part of.
+  absl::Duration decided;
+  // From the beginning of that step to its last record being durable.
+  absl::Duration durable;
+};
 
 struct EngineConfig {
   CoreConfig core;
@@ -61,10 +69,12 @@ struct EngineDeps {
   metrics::Registry* metrics = nullptr;
   // May be null.
   trace::Sink* spans = nullptr;
-  // Of the strand; shared with who reads the same Jobs. May be null.
-  std::shared_ptr<RecordPool> pool = nullptr;
+  // Of the same store, on the strand: what a term begins with. Outlives the engine.
+  CommittedView* view = nullptr;
   // Of what the core takes and decides; may be null.
   FlightRecorder* recorder = nullptr;
+  // Told of each round once it is stored; may be null.
+  std::function<void(const RoundTimes&)> on_round = nullptr;
 };
 
 // The scheduler's strand: leads when it can, owns the core while it leads, persists what it decides
@@ -104,6 +114,11 @@ class Engine {
   void Call(UpdateQueue event, Answer<capstan::scheduler::v1::Queue> answer);
   void Call(CordonNode event, Answer<capstan::scheduler::v1::Node> answer);
   void Call(UncordonNode event, Answer<capstan::scheduler::v1::Node> answer);
+  void Call(CreateCapacityOrder event, Answer<capstan::scheduler::v1::CapacityOrder> answer);
+  void Call(DeleteCapacityOrder event, absl::AnyInvocable<void(absl::Status)> answer);
+  void Call(CreateMaintenanceWindow event,
+            Answer<capstan::scheduler::v1::MaintenanceWindow> answer);
+  void Call(DeleteMaintenanceWindow event, absl::AnyInvocable<void(absl::Status)> answer);
   void Call(ConfirmSilence event, absl::AnyInvocable<void(absl::Status)> answer);
 
   // Sessions. `cluster` is what the certificate says; a Hello that says otherwise ends the session.
@@ -143,13 +158,18 @@ class Engine {
     metrics::Counter archived_jobs;
     metrics::Counter archive_failures;
     metrics::Histogram commit;
+    metrics::Histogram round;
   };
 
   void Gained();
   void Lost(const absl::Status& why);
-  void Loaded(Records records);
+  void Loaded(CommittedView::State state);
+  // Gives the recorder what the term began with, while it takes that.
+  void RecordNextPage();
   void Apply(const Event& event);
-  void Submit(Step step);
+  // `begun`: when the step was, if a round was part of it.
+  void Submit(Step step, absl::optional<BootTime> begun);
+  void RoundStored(BootTime begun, BootTime decided);
   void CarryOut(const std::vector<Effect>& effects, int64_t revision);
   void Do(const SendDown& effect, int64_t revision);
   void Do(const CloseSession& effect);
@@ -173,6 +193,8 @@ class Engine {
   // Of one term, in the order of making.
   std::shared_ptr<char> term_;
   std::unique_ptr<SchedulerCore> core_;
+  // Of the records that it was made from, as long as the recorder wants more of them.
+  std::unique_ptr<RecordReader> recorded_;
   std::unique_ptr<store::CommitQueue> queue_;
   std::unique_ptr<store::Outbox> outbox_;
   absl::optional<BootTime> armed_for_;
@@ -184,6 +206,8 @@ class Engine {
   std::map<CallId, Answer<capstan::scheduler::v1::Job>> job_calls_;
   std::map<CallId, Answer<capstan::scheduler::v1::Queue>> queue_calls_;
   std::map<CallId, Answer<capstan::scheduler::v1::Node>> node_calls_;
+  std::map<CallId, Answer<capstan::scheduler::v1::CapacityOrder>> order_calls_;
+  std::map<CallId, Answer<capstan::scheduler::v1::MaintenanceWindow>> window_calls_;
   std::map<CallId, absl::AnyInvocable<void(absl::Status)>> empty_calls_;
 };
 

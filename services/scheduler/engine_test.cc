@@ -1,5 +1,6 @@
 #include "services/scheduler/engine.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "proto/capstan/scheduler/v1/queue.pb.h"
 #include "proto/capstan/telemetry/v1/stream.pb.h"
 #include "services/scheduler/committed_view.h"
+#include "services/scheduler/core/keys.h"
 #include "services/scheduler/core/validate.h"
 #include "services/scheduler/ports/fake_data_source.h"
 #include "services/scheduler/recorder/recording_file.h"
@@ -113,6 +115,7 @@ class EngineTest : public ::testing::Test {
     };
     deps.logger = &logger_;
     deps.metrics = &metrics_;
+    deps.view = view_.get();
     deps.recorder = &recorder_;
     engine_ = std::make_unique<Engine>(config, deps);
     view_->Start();
@@ -346,6 +349,48 @@ TEST_F(EngineTest, ARenewalThatWaitedForACommitBeyondTheLeaseIsNotAnswered) {
   store_->SetUnreachable(true);
   strand_.Advance(absl::Seconds(20));
   EXPECT_EQ(wire_->renewals(), 0);
+}
+
+// A follower's view has all when the leader's lease ends: of what is stored nothing is read again.
+TEST_F(EngineTest, BeginsWithWhatItsViewHasSeen) {
+  UntilLeading();
+  Submit("a", Spec());
+  strand_.RunReady();
+  ASSERT_TRUE(answers_.back().ok());
+  store_->SetUnreachable(true);
+  strand_.Advance(absl::Seconds(5));
+  EXPECT_FALSE(engine_->leading());
+  store_->SetUnreachable(false);
+  UntilLeading();
+  EXPECT_EQ(engine_->core()->model().jobs.size(), 1u);
+  EXPECT_TRUE(engine_->core()->model().jobs.pool() == view_->model().jobs.pool());
+  // What it changes from here on is its own until it is stored.
+  Connect();
+  EXPECT_TRUE(engine_->core()->model().FindJob("a")->live());
+  EXPECT_FALSE(view_->model().FindJob("a")->live());
+  strand_.RunReady();
+  EXPECT_TRUE(view_->model().FindJob("a")->live());
+}
+
+TEST_F(EngineTest, ARecordThatCannotBeReadKeepsItFromLeading) {
+  UntilLeading();
+  store::TxnRequest damage;
+  damage.then.emplace_back(store::Put{absl::StrCat(kKeyPrefix, "jobs/spec/a"), "\xff"});
+  store_->Txn(std::move(damage), [](const absl::StatusOr<store::TxnResult>&) {});
+  strand_.RunReady();
+  Crash(0);
+  Open();
+  strand_.Advance(absl::Seconds(20));
+  EXPECT_FALSE(engine_->leading());
+  const auto logged = sink_.records();
+  EXPECT_TRUE(std::any_of(logged.begin(), logged.end(), [](const log::Record& record) {
+    return record.level == log::Level::kError;
+  }));
+  store::TxnRequest mend;
+  mend.then.emplace_back(store::Delete{absl::StrCat(kKeyPrefix, "jobs/spec/a"), ""});
+  store_->Txn(std::move(mend), [](const absl::StatusOr<store::TxnResult>&) {});
+  strand_.RunReady();
+  UntilLeading();
 }
 
 TEST_F(EngineTest, KillAtAnyPointLosesNothingAcknowledged) {

@@ -1,7 +1,10 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_RECORD_READER_H_
 #define CAPSTAN_SERVICES_SCHEDULER_RECORD_READER_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -10,16 +13,30 @@
 
 namespace capstan::scheduler {
 
-// Every record of the core, as of one revision.
-struct Records {
-  std::vector<store::KeyValue> kvs;
-  int64_t revision = 0;
-};
+// Reads every record of the scheduler's state at one revision, page by page, the leadership key
+// excepted. One page at a time; the reader, which may go meanwhile, and the store are of the
+// store's strand.
+class RecordReader {
+ public:
+  struct Page {
+    std::vector<store::KeyValue> kvs;
+    int64_t revision = 0;
+    bool last = false;
+  };
 
-// Reads the core's records page by page, all at one revision; `done` runs once, on the store's
-// strand. The outbox and the leadership key are not read. A caller that may be gone by then guards
-// `done` itself; `store` must outlive the reading.
-void ReadRecords(store::Store* store, absl::AnyInvocable<void(absl::StatusOr<Records>)> done);
+  // At `revision`, or, if that is 0, at the newest one.
+  RecordReader(store::Store* store, int64_t revision) : store_(store), revision_(revision) {}
+
+  // `done` comes after this has returned. OUT_OF_RANGE if the revision has been compacted.
+  void Next(absl::AnyInvocable<void(absl::StatusOr<Page>)> done);
+
+ private:
+  store::Store* const store_;
+  int64_t revision_;
+  size_t kind_ = 0;
+  std::string from_;
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+};
 
 }  // namespace capstan::scheduler
 

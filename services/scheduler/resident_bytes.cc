@@ -17,7 +17,6 @@
 #include "services/scheduler/core/bench_fleet.h"
 #include "services/scheduler/core/demand.h"
 #include "services/scheduler/core/model.h"
-#include "services/scheduler/core/record_pool.h"
 #include "services/scheduler/engine.h"
 #include "services/scheduler/ports/fake_data_source.h"
 
@@ -87,8 +86,7 @@ absl::StatusOr<ResidentBytes> MeasureResidentBytes(int jobs, WaitingSpecs specs)
     const int64_t now = HeapBytes();
     return static_cast<double>(now - std::exchange(before, now)) / jobs;
   };
-  const auto pool = std::make_shared<RecordPool>();
-  CommittedView view(&store, &strand, &logger, pool);
+  CommittedView view(&store, &strand, &logger);
   view.Start();
   strand.RunReady();
   if (view.model().jobs.size() != static_cast<size_t>(jobs)) {
@@ -104,7 +102,7 @@ absl::StatusOr<ResidentBytes> MeasureResidentBytes(int jobs, WaitingSpecs specs)
   deps.data = &data;
   deps.logger = &logger;
   deps.metrics = &metrics;
-  deps.pool = pool;
+  deps.view = &view;
   Engine engine(config, deps);
   engine.Start();
   for (int i = 0; i < 50 && !engine.leading(); ++i) strand.Advance(absl::Milliseconds(200));

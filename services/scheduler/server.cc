@@ -11,6 +11,7 @@
 #include "libs/strand/thread_strand.h"
 #include "services/scheduler/adapters/data_loader_source.h"
 #include "services/scheduler/adapters/telemetry_archive.h"
+#include "services/scheduler/api/capacity_order_service.h"
 #include "services/scheduler/api/executor_session_service.h"
 #include "services/scheduler/api/job_service.h"
 #include "services/scheduler/api/node_service.h"
@@ -49,6 +50,7 @@ struct Server::Parts {
   std::unique_ptr<JobService> job_service;
   std::unique_ptr<QueueService> queue_service;
   std::unique_ptr<NodeService> node_service;
+  std::unique_ptr<CapacityOrderService> order_service;
   std::unique_ptr<ExecutorSessionService> session_service;
   // What runs here uses the services above.
   std::unique_ptr<ThreadStrand> simulations;
@@ -86,8 +88,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
     if (deps.telemetry != nullptr) {
       parts.archive = std::make_unique<TelemetryArchive>(deps.telemetry, deps.strand);
     }
-    const auto pool = std::make_shared<RecordPool>();
-    parts.view = std::make_unique<CommittedView>(deps.store, deps.strand, deps.logger, pool);
+    parts.view = std::make_unique<CommittedView>(deps.store, deps.strand, deps.logger);
     parts.demand =
         std::make_unique<DemandView>(config.demand, parts.view.get(), deps.strand, deps.metrics);
     EngineConfig engine;
@@ -122,7 +123,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
     engine_deps.logger = deps.logger;
     engine_deps.metrics = deps.metrics;
     engine_deps.spans = deps.spans;
-    engine_deps.pool = pool;
+    engine_deps.view = parts.view.get();
     if (config.recorder.has_value()) {
       parts.recorder_strand = std::make_unique<ThreadStrand>("recorder", &deps.strand->clock());
       parts.recorder = std::make_unique<FlightRecorder>(
@@ -153,6 +154,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   parts.job_service = std::make_unique<JobService>(api, config.core, incarnation);
   parts.queue_service = std::make_unique<QueueService>(api);
   parts.node_service = std::make_unique<NodeService>(api, incarnation);
+  parts.order_service = std::make_unique<CapacityOrderService>(api);
   parts.session_service = std::make_unique<ExecutorSessionService>(api);
 
   namespace pb = ::capstan::scheduler::v1;
@@ -163,6 +165,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   rpc_config.services = {rpc::Registered<pb::JobService>(parts.job_service.get()),
                          rpc::Registered<pb::QueueService>(parts.queue_service.get()),
                          rpc::Registered<pb::NodeService>(parts.node_service.get()),
+                         rpc::Registered<pb::CapacityOrderService>(parts.order_service.get()),
                          rpc::Registered<pb::ExecutorSession>(parts.session_service.get())};
   CAPSTAN_ASSIGN_OR_RETURN(std::unique_ptr<rpc::Server> started, rpc::Server::Start(rpc_config));
   parts.OnStrand([&] {

@@ -17,7 +17,9 @@
 #include "libs/status/error.h"
 #include "libs/store/memory_store.h"
 #include "libs/strand/thread_strand.h"
+#include "libs/time/proto_time.h"
 #include "libs/time/system_clock.h"
+#include "proto/capstan/scheduler/v1/capacity_order.grpc.pb.h"
 #include "proto/capstan/scheduler/v1/executor_session.grpc.pb.h"
 #include "proto/capstan/scheduler/v1/job_service.grpc.pb.h"
 #include "proto/capstan/scheduler/v1/node.grpc.pb.h"
@@ -401,6 +403,71 @@ TEST_F(ServerTest, TellsAWatcherWhatIsUnmetWholeAndAnewAsItChanges) {
   server_->Drain(absl::Seconds(5));
   EXPECT_FALSE(reader->Read(&response));
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(ServerTest, KeepsOrdersOfCapacity) {
+  pb::CreateJobRequest gang = CreateRequest("gang");
+  ASSERT_TRUE(Create(gang).ok());
+  access_.CallAs(auth::SpiffeId::Executor("test.capstan.dev", "local"));
+  grpc::ClientContext context;
+  auto stream = sessions_->Connect(&context);
+  SessionUp up;
+  up.mutable_hello()->set_cluster("local");
+  up.mutable_hello()->set_incarnation(1);
+  ASSERT_TRUE(stream->Write(up));
+  up.mutable_observations()->set_journal_sequence(1);
+  up.mutable_observations()->set_sync_complete(true);
+  ASSERT_TRUE(stream->Write(up));
+  SessionDown down;
+  while (stream->Read(&down) && !down.has_observations_ack()) {
+  }
+  access_.CallAs(auth::SpiffeId::Person("test.capstan.dev", "1000"));
+
+  using Stub = pb::CapacityOrderService::Stub;
+  const auto orders = pb::CapacityOrderService::NewStub(channel_);
+  pb::CreateCapacityOrderRequest create;
+  create.set_order_id("more");
+  create.set_request_id(kRequestId);
+  pb::CapacityOrder& order = *create.mutable_order();
+  order.set_cluster("clusters/local");
+  order.set_nodes(2);
+  order.set_job("projects/p/jobs/gang");
+  *order.mutable_expire_time() = ToProto(clock_.Read().wall + absl::Hours(1));
+  // What a caller cannot set.
+  order.set_creator("somebody");
+  order.set_nodes_come(7);
+  const auto made = Call(orders, &Stub::CreateCapacityOrder, create);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(made->name(), "capacityOrders/more");
+  EXPECT_EQ(made->creator(), "spiffe://test.capstan.dev/person/1000");
+  EXPECT_EQ(made->nodes_come(), 0);
+  EXPECT_EQ(made->state(), pb::CapacityOrder::STATE_NOMINATED);
+  EXPECT_EQ(made->nominee(), "projects/p/jobs/gang");
+  EXPECT_EQ(audit_.acts.back(), "/capstan.scheduler.v1.CapacityOrderService/CreateCapacityOrder");
+  EXPECT_EQ(Call(orders, &Stub::CreateCapacityOrder, create)->name(), made->name());
+  EXPECT_EQ(Get("projects/p/jobs/gang")->reason(), "ORDERED");
+  pb::GetCapacityOrderRequest get;
+  get.set_name("capacityOrders/more");
+  EXPECT_EQ(Call(orders, &Stub::GetCapacityOrder, get)->nodes(), 2);
+  create.set_order_id("another");
+  create.clear_request_id();
+  ASSERT_TRUE(Call(orders, &Stub::CreateCapacityOrder, create).ok());
+  pb::ListCapacityOrdersRequest list;
+  list.set_page_size(1);
+  auto page = Call(orders, &Stub::ListCapacityOrders, list);
+  ASSERT_TRUE(page.ok());
+  EXPECT_EQ(page->orders(0).name(), "capacityOrders/another");
+  list.set_page_token(page->next_page_token());
+  page = Call(orders, &Stub::ListCapacityOrders, list);
+  EXPECT_EQ(page->orders(0).name(), "capacityOrders/more");
+  EXPECT_EQ(page->next_page_token(), "");
+  pb::DeleteCapacityOrderRequest remove;
+  remove.set_name("capacityOrders/more");
+  EXPECT_TRUE(Call(orders, &Stub::DeleteCapacityOrder, remove).ok());
+  EXPECT_EQ(audit_.acts.back(), "/capstan.scheduler.v1.CapacityOrderService/DeleteCapacityOrder");
+  EXPECT_EQ(Call(orders, &Stub::GetCapacityOrder, get).status().code(),
+            absl::StatusCode::kNotFound);
+  context.TryCancel();
 }
 
 TEST_F(ServerTest, WhatIsReadyTakesCallsAtOnce) {

@@ -51,6 +51,8 @@ store::ServiceRecords StoredRecords() {
       {"clusters/", &rec::ClusterRecord::default_instance()},
       {"queues/", &rec::QueueRecord::default_instance()},
       {"queue_usage/", &rec::QueueUsageRecord::default_instance()},
+      {"capacity_orders/", &rec::CapacityOrderRecord::default_instance()},
+      {"maintenance_windows/", &rec::MaintenanceWindowRecord::default_instance()},
       {"requests/", &rec::RequestRecord::default_instance()},
       {"pin_releases/", &rec::PinReleaseRecord::default_instance()},
   };

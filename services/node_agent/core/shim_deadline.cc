@@ -40,6 +40,10 @@ std::string StopSentence(capstan::type::v1::Stop::Reason reason) {
     case capstan::type::v1::Stop::REASON_SHRUNK:
       return "A Job of higher standing needs a part of the room; the Job starts again with fewer "
              "Tasks.";
+    case capstan::type::v1::Stop::REASON_GROWN:
+      return "There is spare room; the Job starts again with more Tasks.";
+    case capstan::type::v1::Stop::REASON_MAINTENANCE:
+      return "A maintenance window of a Node of the gang has begun.";
     default:
       return "The Task was stopped.";
   }

@@ -284,11 +284,13 @@ grpc::ServerUnaryReactor* JobService::ExplainJob(grpc::CallbackServerContext* co
       [](const pb::ExplainJobRequest& r) { return CheckJobName("name", r.name()); },
       [this](const rpc::Call&, const pb::ExplainJobRequest& r, pb::ExplainJobResponse* response,
              rpc::Finish finish) {
-        ReadView(deps_, std::move(finish), [&r, response](const CommittedView& view) {
+        ReadView(deps_, std::move(finish), [this, &r, response](const CommittedView& view) {
           const JobEntry* job = view.model().FindJobByName(r.name());
           if (job == nullptr) return status::NotFound(r.name());
-          *response = scheduler::ExplainJob(view.model(), *job,
-                                            Standings(view.model(), view.usage(), {}, {}));
+          *response = scheduler::ExplainJob(
+              view.model(), *job,
+              Standings(view.model(), view.usage(), {}, {}, deps_.strand->clock().Read().wall),
+              deps_.strand->clock().Read().wall);
           return absl::OkStatus();
         });
       });

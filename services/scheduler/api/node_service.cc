@@ -6,13 +6,18 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "libs/digest/sha256.h"
+#include "libs/resource/id.h"
 #include "libs/resource/name.h"
 #include "libs/rpc/finish.h"
 #include "libs/rpc/server_stream.h"
 #include "libs/rpc/unary.h"
+#include "libs/session/lower_side.h"
 #include "libs/status/error.h"
 #include "services/scheduler/api/demand_watch.h"
 #include "services/scheduler/api/watch_stream.h"
+#include "services/scheduler/core/maintenance.h"
 #include "services/scheduler/core/render.h"
 
 namespace capstan::scheduler {
@@ -50,6 +55,32 @@ bool InParent(const NodeId& id, const std::string& parent) {
   return parent == kAllClusters || parent == absl::StrCat("clusters/", id.cluster);
 }
 
+// Of a Node that is there.
+pb::Node Render(const CommittedView& view, const NodeId& id, absl::Time now) {
+  const rec::NodeRecord& node = view.model().nodes.at(id);
+  return RenderNode(id, node, view.usage().Get(id), WindowsOf(view.model(), id, node, now));
+}
+
+absl::Status CheckWindowName(const std::string& name) {
+  status::FieldErrors errors;
+  if (!resource::MaintenanceWindowName::Parse(name).ok()) {
+    errors.Add("name", absl::StrCat("is `", name, "`; expected ",
+                                    resource::MaintenanceWindowName::kPattern));
+  }
+  return errors.ToStatus();
+}
+
+// Of a checked name.
+std::pair<std::string, std::string> WindowIdOf(const std::string& name) {
+  auto parsed = resource::MaintenanceWindowName::Parse(name);
+  return {std::move(parsed->cluster), std::move(parsed->window)};
+}
+
+std::string BodyHash(pb::CreateMaintenanceWindowRequest request) {
+  request.clear_request_id();
+  return Sha256::Of(session::SerializeDeterministic(request));
+}
+
 class NodeWatch final : public WatchStream<NodeId, pb::WatchNodesResponse> {
  public:
   NodeWatch(const ApiDeps& deps, int64_t incarnation, const pb::WatchNodesRequest& request,
@@ -72,8 +103,7 @@ class NodeWatch final : public WatchStream<NodeId, pb::WatchNodesResponse> {
   }
   int64_t Revision(const NodeId& id) const override { return deps().view->NodeRevision(id); }
   void Fill(const NodeId& id, pb::WatchNodesResponse* response) const override {
-    *response->mutable_node() =
-        RenderNode(id, deps().view->model().nodes.at(id), deps().view->usage().Get(id));
+    *response->mutable_node() = Render(*deps().view, id, deps().strand->clock().Read().wall);
   }
 
   const std::string parent_;
@@ -89,11 +119,10 @@ grpc::ServerUnaryReactor* NodeService::GetNode(grpc::CallbackServerContext* cont
       [](const pb::GetNodeRequest& r) { return CheckNodeName(r.name()); },
       [this](const rpc::Call&, const pb::GetNodeRequest& r, pb::Node* response,
              rpc::Finish finish) {
-        ReadView(deps_, std::move(finish), [&r, response](const CommittedView& view) {
+        ReadView(deps_, std::move(finish), [this, &r, response](const CommittedView& view) {
           const NodeId id = IdOf(r.name());
-          auto node = view.model().nodes.find(id);
-          if (node == view.model().nodes.end()) return status::NotFound(r.name());
-          *response = RenderNode(id, node->second, view.usage().Get(id));
+          if (view.model().nodes.count(id) == 0) return status::NotFound(r.name());
+          *response = Render(view, id, deps_.strand->clock().Read().wall);
           return absl::OkStatus();
         });
       });
@@ -116,6 +145,7 @@ grpc::ServerUnaryReactor* NodeService::ListNodes(grpc::CallbackServerContext* co
                  [this, &r, response, arguments, size = *size,
                   after = *position](const CommittedView& view) {
                    const auto& nodes = view.model().nodes;
+                   const absl::Time now = deps_.strand->clock().Read().wall;
                    const auto from = after.empty() ? nodes.begin() : nodes.upper_bound(IdOf(after));
                    for (auto it = from; it != nodes.end(); ++it) {
                      if (!InParent(it->first, r.parent())) continue;
@@ -124,8 +154,7 @@ grpc::ServerUnaryReactor* NodeService::ListNodes(grpc::CallbackServerContext* co
                            deps_.tokens->Seal(response->nodes(size - 1).name(), arguments));
                        break;
                      }
-                     *response->add_nodes() =
-                         RenderNode(it->first, it->second, view.usage().Get(it->first));
+                     *response->add_nodes() = Render(view, it->first, now);
                    }
                    return absl::OkStatus();
                  });
@@ -190,6 +219,123 @@ grpc::ServerUnaryReactor* NodeService::UncordonNode(grpc::CallbackServerContext*
         deps_.strand->Post(
             [this, event = std::move(event), response, finish = std::move(finish)]() mutable {
               deps_.engine->Call(std::move(event), rpc::RespondWith(response, std::move(finish)));
+            });
+      });
+}
+
+grpc::ServerUnaryReactor* NodeService::CreateMaintenanceWindow(
+    grpc::CallbackServerContext* context, const pb::CreateMaintenanceWindowRequest* request,
+    pb::MaintenanceWindow* response) {
+  return rpc::HandleUnary(
+      context, deps_.access, "/capstan.scheduler.v1.NodeService/CreateMaintenanceWindow", request,
+      response,
+      [](const pb::CreateMaintenanceWindowRequest& r) {
+        status::FieldErrors errors;
+        const auto parent = resource::ClusterName::Parse(r.parent());
+        if (!parent.ok()) {
+          errors.Add("parent", absl::StrCat("is `", r.parent(), "`; expected ",
+                                            resource::ClusterName::kPattern));
+          return errors.ToStatus();
+        }
+        ValidateMaintenanceWindow(parent->cluster, r.maintenance_window_id(),
+                                  r.maintenance_window(), &errors);
+        if (!resource::ValidateRequestId(r.request_id()).ok()) {
+          errors.Add("request_id", absl::StrCat("is `", r.request_id(), "`; expected a UUID4"));
+        }
+        return errors.ToStatus();
+      },
+      [this](const rpc::Call& call, const pb::CreateMaintenanceWindowRequest& r,
+             pb::MaintenanceWindow* response, rpc::Finish finish) {
+        scheduler::CreateMaintenanceWindow event;
+        event.cluster = resource::ClusterName::Parse(r.parent())->cluster;
+        event.window_id = r.maintenance_window_id();
+        event.creator = call.caller.Name();
+        event.request_id = r.request_id();
+        event.body_hash = BodyHash(r);
+        event.window = r.maintenance_window();
+        const absl::Status audited = AuditBefore(
+            deps_, call, resource::MaintenanceWindowName{event.cluster, event.window_id}.ToString(),
+            absl::StrCat(event.window.evict() ? "stops what runs there" : "",
+                         event.window.evict() && !event.window.reason().empty() ? "; " : "",
+                         event.window.reason()));
+        if (!audited.ok()) return finish(audited);
+        deps_.strand->Post(
+            [this, event = std::move(event), response, finish = std::move(finish)]() mutable {
+              event.uid = deps_.random->Uuid4();
+              deps_.engine->Call(std::move(event), rpc::RespondWith(response, std::move(finish)));
+            });
+      });
+}
+
+grpc::ServerUnaryReactor* NodeService::GetMaintenanceWindow(
+    grpc::CallbackServerContext* context, const pb::GetMaintenanceWindowRequest* request,
+    pb::MaintenanceWindow* response) {
+  return rpc::HandleUnary(
+      context, deps_.access, "/capstan.scheduler.v1.NodeService/GetMaintenanceWindow", request,
+      response, [](const pb::GetMaintenanceWindowRequest& r) { return CheckWindowName(r.name()); },
+      [this](const rpc::Call&, const pb::GetMaintenanceWindowRequest& r,
+             pb::MaintenanceWindow* response, rpc::Finish finish) {
+        ReadView(deps_, std::move(finish), [&r, response](const CommittedView& view) {
+          const auto id = WindowIdOf(r.name());
+          const auto window = view.model().maintenance_windows.find(id);
+          if (window == view.model().maintenance_windows.end()) return status::NotFound(r.name());
+          *response = RenderMaintenanceWindow(view.model(), view.usage(), id.first,
+                                              window->second.window());
+          return absl::OkStatus();
+        });
+      });
+}
+
+grpc::ServerUnaryReactor* NodeService::ListMaintenanceWindows(
+    grpc::CallbackServerContext* context, const pb::ListMaintenanceWindowsRequest* request,
+    pb::ListMaintenanceWindowsResponse* response) {
+  return rpc::HandleUnary(
+      context, deps_.access, "/capstan.scheduler.v1.NodeService/ListMaintenanceWindows", request,
+      response, [](const pb::ListMaintenanceWindowsRequest& r) { return CheckParent(r.parent()); },
+      [this](const rpc::Call&, const pb::ListMaintenanceWindowsRequest& r,
+             pb::ListMaintenanceWindowsResponse* response, rpc::Finish finish) {
+        const std::string arguments = resource::PageArguments(r);
+        const auto size = resource::EffectivePageSize(r.page_size());
+        if (!size.ok()) return finish(size.status());
+        const auto position = deps_.tokens->Open(r.page_token(), arguments);
+        if (!position.ok()) return finish(position.status());
+        ReadView(deps_, std::move(finish),
+                 [this, &r, response, arguments, size = *size,
+                  after = *position](const CommittedView& view) {
+                   const auto& windows = view.model().maintenance_windows;
+                   const auto from =
+                       after.empty() ? windows.begin() : windows.upper_bound(WindowIdOf(after));
+                   for (auto it = from; it != windows.end(); ++it) {
+                     if (!InParent({it->first.first, ""}, r.parent())) continue;
+                     if (response->maintenance_windows_size() == size) {
+                       response->set_next_page_token(deps_.tokens->Seal(
+                           response->maintenance_windows(size - 1).name(), arguments));
+                       break;
+                     }
+                     *response->add_maintenance_windows() = RenderMaintenanceWindow(
+                         view.model(), view.usage(), it->first.first, it->second.window());
+                   }
+                   return absl::OkStatus();
+                 });
+      });
+}
+
+grpc::ServerUnaryReactor* NodeService::DeleteMaintenanceWindow(
+    grpc::CallbackServerContext* context, const pb::DeleteMaintenanceWindowRequest* request,
+    pb::DeleteMaintenanceWindowResponse* response) {
+  return rpc::HandleUnary(
+      context, deps_.access, "/capstan.scheduler.v1.NodeService/DeleteMaintenanceWindow", request,
+      response,
+      [](const pb::DeleteMaintenanceWindowRequest& r) { return CheckWindowName(r.name()); },
+      [this](const rpc::Call& call, const pb::DeleteMaintenanceWindowRequest& r,
+             pb::DeleteMaintenanceWindowResponse*, rpc::Finish finish) {
+        const absl::Status audited = AuditBefore(deps_, call, r.name(), "");
+        if (!audited.ok()) return finish(audited);
+        const auto id = WindowIdOf(r.name());
+        deps_.strand->Post(
+            [this, event = scheduler::DeleteMaintenanceWindow{0, id.first, id.second, r.etag()},
+             finish = std::move(finish)]() mutable {
+              deps_.engine->Call(std::move(event), std::move(finish));
             });
       });
 }

@@ -26,6 +26,22 @@ class NodeService final : public capstan::scheduler::v1::NodeService::CallbackSe
   grpc::ServerUnaryReactor* UncordonNode(grpc::CallbackServerContext* context,
                                          const capstan::scheduler::v1::UncordonNodeRequest* request,
                                          capstan::scheduler::v1::Node* response) override;
+  grpc::ServerUnaryReactor* CreateMaintenanceWindow(
+      grpc::CallbackServerContext* context,
+      const capstan::scheduler::v1::CreateMaintenanceWindowRequest* request,
+      capstan::scheduler::v1::MaintenanceWindow* response) override;
+  grpc::ServerUnaryReactor* GetMaintenanceWindow(
+      grpc::CallbackServerContext* context,
+      const capstan::scheduler::v1::GetMaintenanceWindowRequest* request,
+      capstan::scheduler::v1::MaintenanceWindow* response) override;
+  grpc::ServerUnaryReactor* ListMaintenanceWindows(
+      grpc::CallbackServerContext* context,
+      const capstan::scheduler::v1::ListMaintenanceWindowsRequest* request,
+      capstan::scheduler::v1::ListMaintenanceWindowsResponse* response) override;
+  grpc::ServerUnaryReactor* DeleteMaintenanceWindow(
+      grpc::CallbackServerContext* context,
+      const capstan::scheduler::v1::DeleteMaintenanceWindowRequest* request,
+      capstan::scheduler::v1::DeleteMaintenanceWindowResponse* response) override;
   grpc::ServerUnaryReactor* ConfirmSilence(
       grpc::CallbackServerContext* context,
       const capstan::scheduler::v1::ConfirmSilenceRequest* request,

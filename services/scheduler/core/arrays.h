@@ -11,9 +11,6 @@
 
 namespace capstan::scheduler {
 
-// QUEUED, and why: as many elements of its array have begun as may.
-inline constexpr char kAwaitsTurn[] = "ARRAY_LIMIT";
-
 bool IsArray(const JobEntry& job);
 bool IsElement(const JobEntry& job);
 

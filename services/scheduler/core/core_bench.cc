@@ -83,7 +83,6 @@ class Bench {
     Apply(report);
     RunTo(now_.boot + absl::Seconds(2));
     steps_.clear();
-    rounds_.clear();
     placed_ = 0;
     return absl::OkStatus();
   }
@@ -140,7 +139,6 @@ class Bench {
   int64_t placed() const { return placed_; }
   const std::vector<absl::Duration>& steps() const { return steps_; }
   // Those of them that held a round.
-  const std::vector<absl::Duration>& rounds() const { return rounds_; }
 
  private:
   // Its only one.
@@ -168,7 +166,6 @@ class Bench {
     const Step step = core_->Apply(event, now_);
     steps_.push_back(stopwatch_() - begin);
     const bool round = core_->rounds() != rounds_before;
-    if (round) rounds_.push_back(steps_.back());
     if (observer_.step) observer_.step(event, now_, step, round);
     for (const Write& write : step.persist) {
       for (const auto& told : write.events) placed_ += told.reason() == "PLACED" ? 1 : 0;
@@ -186,7 +183,6 @@ class Bench {
   Now now_{absl::FromUnixSeconds(1'700'000'000), BootTime() + absl::Hours(1)};
   BootTime renew_at_ = now_.boot;
   std::vector<absl::Duration> steps_;
-  std::vector<absl::Duration> rounds_;
   int64_t renewals_ = 0;
   int64_t journal_ = 0;
   int64_t jobs_ = 0;
@@ -225,29 +221,6 @@ absl::StatusOr<Figure> BenchMemory(const Stopwatch& stopwatch, int queued) {
       absl::StrCat("scheduler.core_bytes_per_job.queued", queued), {bytes}, "bytes", "lower", 1024,
       absl::StrCat("heap of a core in which ", queued, " Jobs wait, in ", kShapes, " shapes and ",
                    kQueues, " queues; each with its spec and state as they are stored"));
-}
-
-absl::StatusOr<std::vector<Figure>> BenchRounds(const Stopwatch& stopwatch, int nodes, int queued,
-                                                int seconds) {
-  Bench bench(&stopwatch, nodes, queued, {}, /*told=*/true);
-  CAPSTAN_RETURN_IF_ERROR(bench.Start());
-  Load(seconds, &bench);
-  const std::vector<double> rounds = InMilliseconds(bench.rounds());
-  if (bench.placed() == 0) return absl::FailedPreconditionError("no Job was placed");
-  const std::string suffix = queued % 1'000'000 == 0
-                                 ? absl::StrCat(".queued", queued / 1'000'000, "m")
-                                 : absl::StrCat(".queued", queued);
-  const std::string conditions = absl::StrCat(
-      "steps that held a round, event in, records and messages out, records not stored; each "
-      "second ",
-      kRate, " Jobs end and ", kRate, " are submitted; ", nodes, " full nodes of 8 GPUs, ", queued,
-      " Jobs of 1 to 128 GPUs queued in ", kShapes, " shapes and ", kQueues,
-      " queues, reservation and reasons on; ", bench.placed(), " Jobs placed in ", seconds, " s");
-  Figure p50 = Summarise("scheduler.round_p50_ms" + suffix, rounds, "ms", "lower", 0, conditions);
-  Figure p99 =
-      Summarise("scheduler.round_p99_ms" + suffix, rounds, "ms", "lower", 1000, conditions);
-  p99.value = rounds[rounds.size() * 99 / 100];
-  return std::vector<Figure>{p50, p99};
 }
 
 absl::StatusOr<std::vector<Figure>> BenchSteps(const Stopwatch& stopwatch, int nodes, int queued,

@@ -28,10 +28,6 @@ struct BenchObserver {
 absl::StatusOr<std::vector<Figure>> BenchSteps(const Stopwatch& stopwatch, int nodes, int queued,
                                                const BenchObserver& observer = {});
 
-// Of those steps the ones that held a round, while so many Jobs wait that were tried before.
-absl::StatusOr<std::vector<Figure>> BenchRounds(const Stopwatch& stopwatch, int nodes, int queued,
-                                                int seconds);
-
 // What a core holds for each Job that waits.
 absl::StatusOr<Figure> BenchMemory(const Stopwatch& stopwatch, int queued);
 

@@ -6,7 +6,7 @@
 #include "services/scheduler/core/what_if_bench.h"
 
 // `core_bench NODES QUEUED`: that case alone, e.g. to be profiled; with `what-if`, simulations;
-// with a number of seconds, rounds; with 0 Nodes, what a Job takes.
+// with 0 Nodes, what a Job takes.
 int main(int argc, char** argv) {
   using namespace capstan::scheduler;  // NOLINT(google-build-using-namespace)
   PinToOneCore();
@@ -17,17 +17,12 @@ int main(int argc, char** argv) {
   if (argc == 3) {
     return ReportFigures(BenchSteps(stopwatch, std::atoi(argv[1]), std::atoi(argv[2])));
   }
-  if (argc == 4 && std::atoi(argv[3]) > 0) {
-    return ReportFigures(
-        BenchRounds(stopwatch, std::atoi(argv[1]), std::atoi(argv[2]), std::atoi(argv[3])));
-  }
   if (argc == 4) {
     return ReportFigures(BenchSimulation(stopwatch, std::atoi(argv[1]), std::atoi(argv[2])));
   }
   int failed = 0;
   for (int nodes : {500, 2000, 7500}) failed |= ReportFigures(BenchSteps(stopwatch, nodes, 1000));
   for (int queued : {10'000, 100'000}) failed |= ReportFigures(BenchSteps(stopwatch, 7500, queued));
-  failed |= ReportFigures(BenchRounds(stopwatch, 7500, 1'000'000, /*seconds=*/30));
   failed |= ReportFigure(BenchMemory(stopwatch, 100'000));
   for (int queued : {1000, 10'000}) {
     failed |= ReportFigures(BenchSimulation(stopwatch, 7500, queued));

@@ -11,7 +11,9 @@
 #include "libs/status/status_macros.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/arrays.h"
+#include "services/scheduler/core/capacity_orders.h"
 #include "services/scheduler/core/dependencies.h"
+#include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/job_spans.h"
 #include "services/scheduler/core/keys.h"
 #include "services/scheduler/core/render.h"
@@ -45,9 +47,8 @@ absl::Status FieldError(absl::string_view field, absl::string_view description) 
 }
 
 // A leader before has tried it and written so.
-bool SaysWhyItWaits(const JobEntry& job) {
-  const std::string& reason = job.state.reason();
-  return reason == "INSUFFICIENT_RESOURCES" || reason == "RESERVED" ||
+bool SaysWhyItWaits(absl::string_view reason) {
+  return reason == "INSUFFICIENT_RESOURCES" || reason == "RESERVED" || reason == kOrdered ||
          absl::StartsWith(reason, "QUEUE_");
 }
 
@@ -94,7 +95,26 @@ void SchedulerCore::On(const LeadershipGained& event) {
     if (glance.has_singleton && !glance.final()) JoinSingleton(at->second);
   }
   RestoreTurns();
-  for (const auto& [uid, job] : model_.jobs) {
+  // By what a Job asks and what it was told last, both as the pool holds them: its kind.
+  absl::flat_hash_map<std::pair<const char*, const char*>, uint32_t> kinds;
+  for (auto at = model_.jobs.begin(); at != model_.jobs.end(); ++at) {
+    const JobGlance glance = at.glance();
+    const bool waits = !at.unpacked() && glance.state == Job::STATE_QUEUED && !glance.is_confined &&
+                       !glance.makes_room && !glance.is_array && SaysWhyItWaits(glance.reason);
+    if (waits) {
+      // There may be very many: only the first of each kind is unpacked.
+      const auto [kind, fresh] =
+          kinds.try_emplace({at.ask().bytes().data(), at.words().bytes().data()}, 0);
+      if (fresh) {
+        kind->second = queue_book_.AddWaiting(at->second, /*fresh=*/false);
+      } else {
+        queue_book_.AddWaiting(at.identity(), glance.submit_sequence, kind->second);
+      }
+      next_submit_sequence_ = std::max(next_submit_sequence_, glance.submit_sequence + 1);
+      if (glance.has_estimate) reserved_ = std::string(glance.uid);
+      continue;
+    }
+    const auto& [uid, job] = *at;
     next_submit_sequence_ = std::max(next_submit_sequence_, NextSequence(job));
     for (const auto& avoided : job.state.avoided_nodes()) {
       avoidances_.emplace(now_.boot + (ToTime(avoided.until()) - now_.wall), uid);
@@ -117,9 +137,15 @@ void SchedulerCore::On(const LeadershipGained& event) {
     } else if (job.state.making_room_size() > 0) {
       making_room_.insert(OrderOf(job));
       queue_book_.SetLive(job);
+    } else if (IsReturning(job)) {
+      const absl::Duration waited = now_.wall - ToTime(job.state.phase_time());
+      returning_[OrderOf(job)] =
+          now_.boot +
+          std::clamp(config_.return_within - waited, absl::ZeroDuration(), config_.return_within);
+      queue_book_.SetLive(job);
     } else if (job.state.reason() == "BACK_OFF") {
       retry_at_[uid] = now_.boot + ToDuration(job.state.back_off());
-    } else if (SaysWhyItWaits(job)) {
+    } else if (SaysWhyItWaits(job.state.reason())) {
       queue_book_.AddWaiting(job, /*fresh=*/false);
     } else if (job.state.reason() != kAwaitsTurn) {
       Await(job);
@@ -128,6 +154,7 @@ void SchedulerCore::On(const LeadershipGained& event) {
   ResumeArrays();
   ResumeSingletons();
   RestoreUsage();
+  RestoreOrders();
   ResumeMakingRoom();
   ArmRetirement();
 }
@@ -328,6 +355,8 @@ void SchedulerCore::Cancel(JobEntry* job) {
   } else if (!job->live()) {
     Finish(job, Job::STATE_CANCELLED, "CANCELLED", "cancelled before it was placed");
   } else if (job->state.state() == Job::STATE_STOPPING) {
+    // Nothing is kept for it any more.
+    room_changed_ = true;
     SetState(job, Job::STATE_STOPPING, "CANCELLED", "cancelled; its Tasks are being ended");
   } else {
     StopGang(job, capstan::type::v1::Stop::REASON_CANCELLED);

@@ -31,6 +31,14 @@ struct CoreConfig {
   // A Job that has run for less is not ended for another, where no Queue says how long.
   absl::Duration min_runtime = absl::Minutes(5);
 
+  // Room must have been spare for so long before a gang grows into it.
+  absl::Duration spare_for = absl::Minutes(1);
+  // The floor of a Job's grow_after; applies outside tests.
+  absl::Duration min_grow_after = absl::Minutes(1);
+  // The room of a gang that returns to its place is kept for so long from the end of its generation,
+  // where it cannot be placed at once.
+  absl::Duration return_within = absl::Minutes(5);
+
   // Rounds ask about each Job that waits, one by one, as if none told anything of its kind. That
   // changes nothing but what they cost, as a test shows.
   bool visit_all = false;

@@ -6,6 +6,7 @@
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/arrays.h"
 #include "services/scheduler/core/dependencies.h"
+#include "services/scheduler/core/disruptions.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/job_spans.h"
 #include "services/scheduler/core/keys.h"
@@ -57,9 +58,11 @@ void SchedulerCore::Await(const JobEntry& job) {
 
 void SchedulerCore::Dequeue(const JobEntry& job) {
   // The place kept for it is free for others.
-  if (making_room_.erase(OrderOf(job)) > 0) room_changed_ = true;
+  if (making_room_.erase(OrderOf(job)) + returning_.erase(OrderOf(job)) > 0) room_changed_ = true;
   if (reserved_ == job.uid()) ForgetReservation();
   fresh_.erase(OrderOf(job));
+  // What it wanted may be spare now.
+  if (queue_book_.IsWaiting(job)) ArmGrowth();
   queue_book_.RemoveWaiting(job);
   retry_at_.erase(job.uid());
 }
@@ -72,6 +75,7 @@ void SchedulerCore::WatchGang(const JobEntry& job) {
     const absl::Duration ran =
         std::max(now_.wall - ToTime(job.state.start_time()), absl::ZeroDuration());
     const BootTime started = started_at_[job.uid()] = now_.boot - ran;
+    WatchGrowth(job);
     if (job.spec.spec().has_time_limit()) {
       time_limits_.insert({started + ToDuration(job.spec.spec().time_limit()), job.uid()});
     }
@@ -114,12 +118,14 @@ void SchedulerCore::StartGang(JobEntry* job) {
   resend_.insert(job->uid());
 }
 
-void SchedulerCore::StopGang(JobEntry* job, Stop::Reason reason) {
+void SchedulerCore::StopGang(JobEntry* job, Stop::Reason reason, const std::string& beneficiary) {
+  if (IsDisruption(reason)) AddDisruption(reason, beneficiary, now_.wall, &job->state);
   job->gang->head.set_phase(GangHeadRecord::PHASE_STOPPING);
   job->gang->head.set_stop_reason(reason);
   Touch(*job).gang = true;
   prepare_deadline_.erase(job->uid());
   Unlimit(*job);
+  ForgetGrowth(*job);
   switch (reason) {
     case Stop::REASON_CANCELLED:
       SetState(job, Job::STATE_STOPPING, "CANCELLED", "cancelled; its Tasks are being ended");
@@ -136,9 +142,21 @@ void SchedulerCore::StopGang(JobEntry* job, Stop::Reason reason) {
                "a Job of higher standing needs a part of its room; it starts again with fewer "
                "Tasks");
       break;
+    case Stop::REASON_GROWN: {
+      int more = 0;
+      for (const auto& addition : job->gang->head.additions()) more += addition.count();
+      SetState(job, Job::STATE_STOPPING, "GROWN",
+               absl::StrCat("there is spare room for ", more,
+                            " more of its Tasks; it starts again with them"));
+      break;
+    }
     case Stop::REASON_DRAINED:
       SetState(job, Job::STATE_STOPPING, "QUEUE_DRAINED",
                "its Queue is being drained; its Tasks are being ended");
+      break;
+    case Stop::REASON_MAINTENANCE:
+      SetState(job, Job::STATE_STOPPING, "MAINTENANCE",
+               "a maintenance window of a Node that it is on has begun; its Tasks are being ended");
       break;
     case Stop::REASON_TIME_LIMIT:
       SetState(job, Job::STATE_STOPPING, "TIME_LIMIT",
@@ -165,6 +183,7 @@ void SchedulerCore::EndGeneration(JobEntry* job, bool success) {
   dirty.gang = true;
   prepare_deadline_.erase(uid);
   Unlimit(*job);
+  ForgetGrowth(*job);
   live_.erase(uid);
   room_changed_ = true;
   if (job->spec.spec().datasets_size() > 0 || !job->spec.spec().bundle().empty()) {
@@ -195,7 +214,8 @@ void SchedulerCore::EndGeneration(JobEntry* job, bool success) {
   const Stop::Reason stopped = job->gang->head.stop_reason();
   // What was stopped may have been done before it heard of it.
   const bool interrupted = stopped == Stop::REASON_PREEMPTED || stopped == Stop::REASON_SHRUNK ||
-                           stopped == Stop::REASON_TIME_LIMIT || stopped == Stop::REASON_DRAINED;
+                           stopped == Stop::REASON_GROWN || stopped == Stop::REASON_TIME_LIMIT ||
+                           stopped == Stop::REASON_DRAINED || stopped == Stop::REASON_MAINTENANCE;
   if (success || (interrupted && Succeeded(*job->gang))) {
     Finish(job, Job::STATE_SUCCEEDED, "SUCCEEDED", "every Task exited 0");
     return;
@@ -204,6 +224,16 @@ void SchedulerCore::EndGeneration(JobEntry* job, bool success) {
     job->state.set_preemptions(job->state.preemptions() + 1);
     SetState(job, Job::STATE_QUEUED, "PREEMPTED",
              "was ended for a Job of higher standing; waits to be placed again");
+    Await(*job);
+    return;
+  }
+  if (stopped == Stop::REASON_GROWN) {
+    Return(job, "all its Tasks have ended; it starts again with more");
+    return;
+  }
+  if (stopped == Stop::REASON_MAINTENANCE) {
+    SetState(job, Job::STATE_QUEUED, "MAINTENANCE",
+             "was stopped for a maintenance window; waits to be placed again");
     Await(*job);
     return;
   }
@@ -249,7 +279,16 @@ void SchedulerCore::EndGeneration(JobEntry* job, bool success) {
   if (retry.reason == "PREPARE_FAILED") {
     for (rec::DatasetState& dataset : *job->state.mutable_datasets()) dataset.set_ready(false);
   }
-  BackOff(job, retry.back_off, why);
+  const auto& datasets = job->state.datasets();
+  const bool has_data = std::all_of(datasets.begin(), datasets.end(),
+                                    [](const rec::DatasetState& one) { return one.ready(); });
+  // Its program is not to blame, so it has not lost its place.
+  const bool returns = retry.reason == "NODE_LOST" || retry.reason == "PORT_TAKEN";
+  if (returns && retry.back_off <= absl::ZeroDuration() && has_data) {
+    Return(job, why);
+  } else {
+    BackOff(job, retry.back_off, why);
+  }
 }
 
 void SchedulerCore::AvoidNode(JobEntry* job, absl::Duration avoid_for) {
@@ -350,6 +389,7 @@ void SchedulerCore::On(const Tick&) {
     start_rate_at_ = BootTime::InfiniteFuture();
     room_changed_ = true;
   }
+  for (const auto& [key, until] : returning_) room_changed_ = room_changed_ || until <= now_.boot;
   const std::map<std::string, BootTime> retry = retry_at_;
   for (const auto& [uid, at] : retry) {
     if (at > now_.boot) continue;

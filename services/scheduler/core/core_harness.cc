@@ -9,6 +9,7 @@
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/arrays.h"
 #include "services/scheduler/core/dependencies.h"
+#include "services/scheduler/core/disruptions.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/placer.h"
 #include "services/scheduler/core/validate.h"
@@ -125,14 +126,17 @@ void CoreHarness::Check(bool rebuild) {
   }
 
   CheckOrder();
+  CheckNominees();
   std::map<NodeId, Amounts> used;
   for (const auto& [uid, job] : core_->model().jobs) {
     const bool begun = job.state.state() != Job::STATE_QUEUED && !job.final();
     ASSERT_TRUE(DependenciesMet(job) || (!begun && job.state.generation() == 0)) << uid;
+    CheckDisruptions(job);
     if (!job.gang) continue;
     CheckSizes(job);
     if (!job.live()) continue;
     CheckTopology(job);
+    CheckWindows(job);
     const bool started = job.gang->head.phase() == rec::GangHeadRecord::PHASE_STARTED;
     for (size_t rank = 0; rank < job.gang->nodes.size(); ++rank) {
       ASSERT_TRUE(!started || job.gang->tasks[rank].state() >= TaskObservation::STATE_PREPARED);
@@ -181,6 +185,15 @@ void CoreHarness::CheckOrder() const {
   }
 }
 
+void CoreHarness::CheckNominees() const {
+  for (const auto& [id, record] : core_->model().capacity_orders) {
+    if (record.used() || record.nominee_uid().empty()) continue;
+    const JobEntry* job = core_->model().FindJob(record.nominee_uid());
+    ASSERT_TRUE(job != nullptr && job->state.state() == Job::STATE_QUEUED) << id;
+    ASSERT_EQ(job->state.reason(), "ORDERED") << id << ": " << job->uid();
+  }
+}
+
 void CoreHarness::CheckSizes(const JobEntry& job) const {
   const JobSpec& spec = job.spec.spec();
   ASSERT_EQ(job.gang->head.group_sizes_size(), IsElastic(spec) ? spec.task_groups_size() : 0);
@@ -189,6 +202,7 @@ void CoreHarness::CheckSizes(const JobEntry& job) const {
     const int size = SizeOf(job, group);
     ASSERT_GE(size, MinReplicas(spec.task_groups(group))) << job.uid() << " group " << group;
     ASSERT_LE(size, spec.task_groups(group).replicas()) << job.uid() << " group " << group;
+    ASSERT_EQ(size % SizeStep(spec.task_groups(group)), 0) << job.uid() << " group " << group;
     tasks += size;
   }
   ASSERT_EQ(job.gang->nodes.size(), static_cast<size_t>(tasks)) << job.uid();
@@ -197,20 +211,94 @@ void CoreHarness::CheckSizes(const JobEntry& job) const {
 
 void CoreHarness::CheckTopology(const JobEntry& job) const {
   const JobSpec& spec = job.spec.spec();
-  // By group; of the whole Job at -1.
-  std::map<int, std::set<std::string>> domains;
+  // By what must be in one domain of a level: the Job, a section, a group, a slice.
+  std::map<std::string, std::set<std::string>> domains;
   for (size_t rank = 0; rank < job.gang->nodes.size(); ++rank) {
     NodeCapacity node;
     node.id = job.gang->node(static_cast<int>(rank));
     node.topology = NodeTopology::From(core_->model().nodes.at(node.id).observation().labels());
-    const int group = GroupOf(job, static_cast<int>(rank)).first;
-    domains[-1].insert(DomainOf(node, spec.topology().required()));
-    domains[group].insert(DomainOf(node, spec.task_groups(group).topology().required()));
+    const auto [g, index] = GroupOf(job, static_cast<int>(rank));
+    const capstan::scheduler::v1::TaskGroup& group = spec.task_groups(g);
+    domains["the Job"].insert(DomainOf(node, spec.topology().required()));
+    domains["group " + group.name()].insert(DomainOf(node, group.topology().required()));
+    for (int s = 0; s < group.slices_size(); ++s) {
+      const int nth = index / group.slices(s).size();
+      domains[absl::StrCat("slice ", s, " ", nth, " of ", group.name())].insert(
+          DomainOf(node, group.slices(s).level()));
+    }
+    for (std::string name = group.section(); !name.empty();) {
+      const auto section = std::find_if(spec.sections().begin(), spec.sections().end(),
+                                        [&name](const auto& s) { return s.name() == name; });
+      ASSERT_TRUE(section != spec.sections().end()) << name;
+      domains["section " + name].insert(DomainOf(node, section->topology().required()));
+      name = section->parent();
+    }
   }
-  for (const auto& [group, names] : domains) {
-    ASSERT_EQ(names.size(), 1u) << job.uid() << " group " << group << ": "
-                                << absl::StrJoin(names, " ");
-    ASSERT_NE(*names.begin(), "") << job.uid() << " group " << group;
+  for (const auto& [what, names] : domains) {
+    ASSERT_EQ(names.size(), 1u) << job.uid() << " " << what << ": " << absl::StrJoin(names, " ");
+    ASSERT_NE(*names.begin(), "") << job.uid() << " " << what;
+  }
+}
+
+bool CoreHarness::Concerns(const capstan::scheduler::v1::MaintenanceWindow& window,
+                           const NodeId& id) const {
+  if (window.name().rfind(absl::StrCat("clusters/", id.cluster, "/"), 0) != 0) return false;
+  bool concerns = window.all_nodes();
+  for (const std::string& name : window.nodes()) concerns = concerns || name == id.Name();
+  const auto& labels = core_->model().nodes.at(id).observation().labels();
+  bool labelled = !window.node_labels().empty();
+  for (const auto& [key, value] : window.node_labels()) {
+    labelled = labelled && labels.count(key) > 0 && labels.at(key) == value;
+  }
+  return concerns || labelled;
+}
+
+void CoreHarness::CheckDisruptions(const JobEntry& job) {
+  const auto& all = job.state.disruptions();
+  const int seen = std::exchange(disruptions_[job.uid()], all.size());
+  if (all.size() == seen || all.size() >= kMaxDisruptions) return;
+  ASSERT_EQ(all.size(), seen + 1) << job.uid();
+  const std::string& reason = all[seen].reason();
+  if (reason != "PREEMPTED" && reason != "SHRUNK") return;
+  std::string queue = job.spec.spec().queue().substr(sizeof("queues/") - 1);
+  while (!queue.empty() && !core_->model().queues.at(queue).queue().has_disruption_budget()) {
+    const std::string& parent = core_->model().queues.at(queue).queue().parent();
+    queue = parent.empty() ? "" : parent.substr(sizeof("queues/") - 1);
+  }
+  if (queue.empty()) return;
+  const auto& budget = core_->model().queues.at(queue).queue().disruption_budget();
+  int before = 0;
+  for (int i = 0; i < seen; ++i) {
+    before += ToTime(all[i].time()) > now_.wall - ToDuration(budget.period()) ? 1 : 0;
+  }
+  ASSERT_LT(before, budget.count()) << job.uid() << " is disrupted too often";
+}
+
+void CoreHarness::CheckWindows(const JobEntry& job) {
+  const JobSpec& spec = job.spec.spec();
+  const bool is_new =
+      std::exchange(placed_[job.uid()], job.state.generation()) < job.state.generation();
+  absl::Time end = absl::InfiniteFuture();
+  if (spec.has_time_limit()) {
+    end = now_.wall + absl::Minutes(1) + ToDuration(spec.time_limit()) +
+          ToDuration(spec.stop_grace());
+  }
+  // What did not fit the step is done in the next, at once.
+  const bool is_done = core_->NextDeadline() != BootTime::InfinitePast();
+  const bool is_stopping = job.gang->head.phase() == rec::GangHeadRecord::PHASE_STOPPING;
+  for (const auto& [id, record] : core_->model().maintenance_windows) {
+    const auto& window = record.window();
+    for (size_t rank = 0; rank < job.gang->nodes.size(); ++rank) {
+      const NodeId node = job.gang->node(static_cast<int>(rank));
+      if (!Concerns(window, node)) continue;
+      ASSERT_TRUE(!is_new || end <= ToTime(window.start_time()) ||
+                  ToTime(window.end_time()) <= now_.wall)
+          << job.uid() << " is placed on " << node.Name() << " before " << window.name();
+      ASSERT_TRUE(!is_done || is_stopping || !window.evict() ||
+                  job.gang->ended(static_cast<int>(rank)) ||
+                  now_.wall < ToTime(window.start_time()) || now_.wall >= ToTime(window.end_time()))
+          << job.uid() << " is on " << node.Name() << " in " << window.name();
+    }
   }
 }
 

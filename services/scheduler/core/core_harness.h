@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "libs/time/clock.h"
 #include "libs/trace/span.h"
+#include "proto/capstan/scheduler/v1/maintenance.pb.h"
 #include "services/scheduler/core/scheduler_core.h"
 
 namespace capstan::scheduler {
@@ -20,8 +21,9 @@ class FakeExecutor;
 
 // For tests: a core, a store that is a map, and a clock that is a number. After every step it
 // checks what must always hold: the core's durable state is exactly what the store holds, a core
-// rebuilt from the store has the same state, no Node is given more than it has, and what must be in
-// one domain is.
+// rebuilt from the store has the same state, no Node is given more than it has, what must be in one
+// domain is, nobody is where a maintenance window does not let it be, or is disrupted for another
+// more often than its Queue says.
 class CoreHarness {
  public:
   // Told of each step, before anything comes of it, and with a null step that a core was loaded
@@ -83,10 +85,19 @@ class CoreHarness {
   void Check(bool rebuild);
   // Whether arrays have their elements, and no more Jobs have begun than arrays and singletons let.
   void CheckOrder() const;
+  // Whether all to whom ordered Nodes are nominated wait for them.
+  void CheckNominees() const;
   // Whether its generation has as many Tasks as are recorded, and no fewer or more than it may.
   void CheckSizes(const JobEntry& job) const;
   // Whether the Job's Tasks stand to each other as its topology and those of its groups want it.
   void CheckTopology(const JobEntry& job) const;
+  // Whether the window concerns the Node.
+  bool Concerns(const capstan::scheduler::v1::MaintenanceWindow& window, const NodeId& id) const;
+  // Whether a generation that was placed in this step is over before any window of its Nodes
+  // begins, by what was declared, and whether what is to be stopped for one is.
+  void CheckWindows(const JobEntry& job);
+  // Whether the Job was disrupted for another one in this step though its budget was used up.
+  void CheckDisruptions(const JobEntry& job);
   std::unique_ptr<SchedulerCore> Rebuild() const;
 
   const CoreConfig config_;
@@ -100,6 +111,8 @@ class CoreHarness {
   std::string traceparent_;
   std::unique_ptr<SchedulerCore> core_;
   std::vector<FakeExecutor*> executors_;
+  std::map<std::string, int64_t> placed_;   // generations seen, by uid
+  std::map<std::string, int> disruptions_;  // seen, by uid
   std::deque<std::vector<Effect>> inbox_;
 };
 

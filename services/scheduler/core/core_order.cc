@@ -12,6 +12,7 @@
 #include "absl/types/optional.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/core_round.h"
+#include "services/scheduler/core/disruptions.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/queue_victims.h"
@@ -81,7 +82,7 @@ void SchedulerCore::TryInOrder(RoundWork* work) {
       }
     }
     // With work left over the flags stay set: NextDeadline asks for the rest.
-    if (!order.has_next()) room_changed_ = false;
+    if (!order.has_next() && std::exchange(room_changed_, false)) ConcludeSeeking();
   }
   for (const JobEntry* job : placed) {
     Dequeue(*job);
@@ -106,14 +107,14 @@ SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* 
   bool told = false;
   if (WaitsForRate(job, &told)) return told ? Tried::kLeft : Tried::kKindLeft;
   if (const auto limit = queue_book_.Refusal(order, work->capacity)) {
-    if (MayAskForVictims(order, *work) && TryMakeRoom(order, job, GangRequest::From(*job), work)) {
+    if (MayAskForVictims(order, *work) && TryMakeRoom(order, job, RequestOf(*job), work)) {
       return Tried::kMakesRoom;
     }
     if (SetState(job, Job::STATE_QUEUED, "QUEUE_LIMIT", limit->words)) return Tried::kLeft;
     return limit->lasts ? Tried::kKindLeft : Tried::kKindLeftUntilStart;
   }
-  const GangRequest request = GangRequest::From(*job);
-  const std::string shape = request.Shape();
+  const GangRequest request = RequestOf(*job);
+  const std::string shape = absl::StrCat(request.Shape(), work->placing->Openings(request));
   const bool is_reserved = reserved_ == job->uid();
   const bool bound = !is_reserved && work->placing->IsBound(request);
   if (!is_reserved && work->unfit.count(shape) == 0 &&
@@ -133,14 +134,16 @@ SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* 
   }
   const bool only_bound = !is_reserved && work->unfit.count(shape) == 0;
   if (!only_bound && reserved_.empty() && work->reserve_attempts < kMaxReserveAttempts &&
-      hopeless_.count(shape) == 0 && work->unreservable.count(shape) == 0) {
+      hopeless_.count(request.Shape()) == 0 && work->unreservable.count(request.Shape()) == 0) {
     TryReserve(job, request, work);
   }
+  if (Nominate(job)) return Tried::kLeft;
   // Whose place is kept says nothing of others.
   const Tried left = is_reserved ? Tried::kLeft : Tried::kKindLeft;
   const std::string& reason = job->state.reason();
   if (only_bound ? reason == "RESERVED"
-                 : reason == "INSUFFICIENT_RESOURCES" || reason == "PREEMPTED") {
+                 : reason == "INSUFFICIENT_RESOURCES" || reason == "PREEMPTED" ||
+                       reason == "MAINTENANCE") {
     return left;
   }
   if (!MayRevise(*job, work)) return work->revisions < kMaxRevisions ? Tried::kLeft : left;
@@ -179,8 +182,8 @@ bool SchedulerCore::MayAskForVictims(const QueueOrder& order, const RoundWork& w
 
 bool SchedulerCore::TryMakeRoom(const QueueOrder& order, JobEntry* job, const GangRequest& request,
                                 RoundWork* work) {
-  const auto kind =
-      std::make_tuple(request.Shape(), job->spec.spec().queue(), job->spec.spec().priority());
+  const auto kind = std::make_tuple(absl::StrCat(request.Shape(), work->placing->Openings(request)),
+                                    job->spec.spec().queue(), job->spec.spec().priority());
   if (work->vain.count(kind) > 0) return false;
   ++work->victim_questions;
   QueueVictims rules =
@@ -192,7 +195,8 @@ bool SchedulerCore::TryMakeRoom(const QueueOrder& order, JobEntry* job, const Ga
     any = any || gang.preemptible;
     if (gang.preemptible) continue;
     const JobEntry& other = *model_.FindJob(gang.uid);
-    const absl::Duration left = MinRuntime(other) - RanFor(other);
+    const absl::Duration left =
+        std::max(MinRuntime(other) - RanFor(other), ProtectedByBudget(model_, other, now_.wall));
     if (left > absl::ZeroDuration() &&
         other.spec.spec().preemption() != JobSpec::PREEMPTION_NEVER &&
         other.gang->head.phase() == GangHeadRecord::PHASE_STARTED) {
@@ -223,8 +227,10 @@ void SchedulerCore::EndFor(JobEntry* job, const std::vector<int>& victims, Round
   // By the position of the gang: whether it only gives up what it has beyond its least.
   std::map<int, bool> gangs;
   for (int at : victims) {
+    // With the rest of it all of a gang ends, whichever of the two is named first.
     const bool is_spare = work->held[at].is_spare;
-    gangs.emplace(is_spare ? at - 1 : at, is_spare);
+    const auto gang = gangs.emplace(is_spare ? at - 1 : at, is_spare).first;
+    gang->second = gang->second && is_spare;
   }
   const auto shrinking =
       std::count_if(gangs.begin(), gangs.end(), [](const auto& gang) { return gang.second; });
@@ -251,20 +257,22 @@ void SchedulerCore::EndFor(JobEntry* job, const std::vector<int>& victims, Round
     record.set_job_uid(victim->uid());
     record.set_generation(victim->gang->head.generation());
     record.set_shrinks(shrinks);
-    StopGang(victim, shrinks ? Stop::REASON_SHRUNK : Stop::REASON_PREEMPTED);
+    StopGang(victim, shrinks ? Stop::REASON_SHRUNK : Stop::REASON_PREEMPTED, job->spec.name());
   }
 }
 
 void SchedulerCore::ResumeMakingRoom() {
   for (const OrderKey& key : making_room_) {
-    for (const auto& record : FindJob(std::get<2>(key))->state.making_room()) {
+    const JobEntry& beneficiary = *FindJob(std::get<2>(key));
+    for (const auto& record : beneficiary.state.making_room()) {
       JobEntry* victim = FindJob(record.job_uid());
       if (victim == nullptr || !victim->live() ||
           victim->gang->head.generation() != record.generation() ||
           victim->gang->head.phase() == GangHeadRecord::PHASE_STOPPING) {
         continue;
       }
-      StopGang(victim, record.shrinks() ? Stop::REASON_SHRUNK : Stop::REASON_PREEMPTED);
+      StopGang(victim, record.shrinks() ? Stop::REASON_SHRUNK : Stop::REASON_PREEMPTED,
+               beneficiary.spec.name());
     }
   }
 }

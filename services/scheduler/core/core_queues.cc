@@ -79,6 +79,9 @@ void SchedulerCore::On(const CreateQueue& event) {
   queue.set_allow_non_preemptible(event.queue.allow_non_preemptible());
   if (event.queue.has_submit_rate()) *queue.mutable_submit_rate() = event.queue.submit_rate();
   if (event.queue.has_start_rate()) *queue.mutable_start_rate() = event.queue.start_rate();
+  if (event.queue.has_disruption_budget()) {
+    *queue.mutable_disruption_budget() = event.queue.disruption_budget();
+  }
   if (event.queue.has_usage_half_life()) {
     *queue.mutable_usage_half_life() = event.queue.usage_half_life();
   }
@@ -152,11 +155,10 @@ void SchedulerCore::DrainQueues() {
   for (auto uid = live_.begin(); any && uid != live_.end(); ++uid) {
     if (StepFull()) return;
     JobEntry* job = FindJob(*uid);
-    if (job->gang->head.phase() == GangHeadRecord::PHASE_STOPPING ||
-        QueueAbove(model_, QueueOf(*job), IsDrained).empty()) {
-      continue;
-    }
-    StopGang(job, Stop::REASON_DRAINED);
+    if (job->gang->head.phase() == GangHeadRecord::PHASE_STOPPING) continue;
+    const std::string drained = QueueAbove(model_, QueueOf(*job), IsDrained);
+    if (drained.empty()) continue;
+    StopGang(job, Stop::REASON_DRAINED, absl::StrCat("queues/", drained));
   }
   drain_due_ = false;
 }
@@ -165,7 +167,9 @@ bool SchedulerCore::WaitsForRate(JobEntry* job, bool* told) {
   const absl::optional<QueueBook::RateWait> wait = queue_book_.StartWait(*job);
   if (!wait.has_value()) return false;
   start_rate_at_ = std::min(start_rate_at_, wait->available);
-  const bool is_news = SetState(job, Job::STATE_QUEUED, "QUEUE_RATE", wait->words);
+  // Nodes go on being kept for one that they were ordered for: its turn comes soon.
+  const bool is_news =
+      !IsNominee(*job) && SetState(job, Job::STATE_QUEUED, "QUEUE_RATE", wait->words);
   if (told != nullptr) *told = is_news;
   return true;
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/disruptions.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/job_spans.h"
 #include "services/scheduler/core/placement.h"
@@ -68,6 +69,7 @@ std::vector<HeldGang> SchedulerCore::HeldGangs(const RoundWork& work) const {
     gang.uid = uid;
     gang.priority = spec.priority();
     bool any_silent = false;
+    absl::Duration evicted_in = absl::InfiniteDuration();
     const auto kept = work.kept.find(uid);
     std::map<int, Amounts> shares;
     if (kept != work.kept.end()) shares = kept->second;
@@ -75,26 +77,36 @@ std::vector<HeldGang> SchedulerCore::HeldGangs(const RoundWork& work) const {
       const int at = work.PositionOf(id);
       if (at < 0) continue;
       any_silent = any_silent || work.standings[at].silent;
+      evicted_in = std::min(evicted_in, work.standings[at].evicts_in);
       shares[at].Add(amounts);
     }
     gang.shares.assign(shares.begin(), shares.end());
     const absl::Duration ran = RanFor(job);
     const absl::Duration grace = ToDuration(spec.stop_grace());
-    gang.ending = job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING;
+    const bool comes_back = IsGrowing(job) && kept != work.kept.end();
+    gang.grace = grace;
+    gang.ending = job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING && !comes_back;
     // The end on a silent Node may be long in coming.
-    gang.preemptible =
-        spec.preemption() != JobSpec::PREEMPTION_NEVER && !any_silent && ran >= MinRuntime(job);
+    gang.preemptible = spec.preemption() != JobSpec::PREEMPTION_NEVER && !any_silent &&
+                       ran >= MinRuntime(job) && !comes_back &&
+                       ProtectedByBudget(model_, job, now_.wall) == absl::ZeroDuration();
     gang.left_is_assumed = !spec.has_time_limit();
     if (gang.ending) {
       gang.left = grace;
       gang.left_is_assumed = any_silent;
     } else {
-      const bool preparing = job.gang->head.phase() == GangHeadRecord::PHASE_PREPARING;
+      const bool preparing =
+          comes_back || job.gang->head.phase() == GangHeadRecord::PHASE_PREPARING;
       gang.left = (spec.has_time_limit() ? LongestRun(spec) : kAssumedRun) +
-                  (preparing ? kPrepareAllowance : absl::ZeroDuration()) - ran;
+                  (preparing ? kPrepareAllowance : absl::ZeroDuration()) +
+                  (comes_back ? grace : -ran);
       if (gang.left <= absl::ZeroDuration()) {
         gang.left = std::max(ran, absl::Seconds(1));
         gang.left_is_assumed = true;
+      }
+      if (evicted_in + grace < gang.left) {
+        gang.left = evicted_in + grace;
+        gang.left_is_assumed = any_silent;
       }
     }
     gang.unsaved =
@@ -108,7 +120,7 @@ void SchedulerCore::SplitHeld(const JobEntry& job, HeldGang gang, const RoundWor
                               std::vector<HeldGang>* all) {
   const bool shrinking = IsShrinking(job);
   const int tasks = static_cast<int>(job.gang->tasks.size());
-  if ((gang.ending && !shrinking) || tasks == MinTaskCount(job.spec.spec())) {
+  if ((gang.ending && !shrinking) || IsGrowing(job) || tasks == MinTaskCount(job.spec.spec())) {
     all->push_back(std::move(gang));
     return;
   }
@@ -165,7 +177,7 @@ std::map<std::string, std::map<int, Amounts>> SchedulerCore::KeepForReturning(
   for (const std::string& uid : live_) {
     const JobEntry& job = *model_.FindJob(uid);
     const bool shrinking = IsShrinking(job);
-    if (!shrinking && !ReturnsAtOnce(job)) continue;
+    if (!shrinking && !IsGrowing(job) && !ReturnsAtOnce(job)) continue;
     const auto shares = usage_.SharesOf(uid);
     const bool any_silent = std::any_of(shares.begin(), shares.end(), [work](const auto& share) {
       const int at = work->PositionOf(share.first);
@@ -173,16 +185,23 @@ std::map<std::string, std::map<int, Amounts>> SchedulerCore::KeepForReturning(
     });
     // The end on a silent Node may be long in coming.
     if (any_silent) continue;
-    for (int rank = 0; rank < static_cast<int>(job.gang->tasks.size()); ++rank) {
-      const int at = job.gang->ended(rank) ? work->PositionOf(job.gang->node(rank)) : -1;
-      if (at < 0 || (shrinking && IsSpare(job, rank))) continue;
-      const int group = GroupOf(job, rank).first;
+    const auto keep = [&](const NodeId& node, int group, int count) {
+      const int at = work->PositionOf(node);
+      if (at < 0) return;
       const Amounts each = Amounts::From(job.spec.spec().task_groups(group).resources());
       // One that had done its work long before: others may be there by now.
       Amounts& free = work->standings[at].capacity.free;
-      if (free.Fits(each, 1) < 1) continue;
-      free.Subtract(each);
-      all[uid][at].Add(each);
+      const int64_t fits = free.Fits(each, count);
+      if (fits < 1) return;
+      free.Subtract(each, fits);
+      all[uid][at].Add(each, fits);
+    };
+    for (int rank = 0; rank < static_cast<int>(job.gang->tasks.size()); ++rank) {
+      if (!job.gang->ended(rank) || (shrinking && IsSpare(job, rank))) continue;
+      keep(job.gang->node(rank), GroupOf(job, rank).first, 1);
+    }
+    for (const auto& addition : job.gang->head.additions()) {
+      keep({job.gang->head.cluster(), addition.node()}, addition.group(), addition.count());
     }
   }
   return all;
@@ -190,17 +209,26 @@ std::map<std::string, std::map<int, Amounts>> SchedulerCore::KeepForReturning(
 
 void SchedulerCore::Round() {
   UpdateUsage();
-  if (waiting_jobs() == 0) {
+  if (room_changed_) ArmGrowth();
+  if (waiting_jobs() == 0 && !GrowthDue()) {
     room_changed_ = false;
+    seeking_orders_.clear();
     return;
   }
-  if (!RoundDue() || now_.boot < round_at_) return;
+  // Nobody grows before all that waits was asked.
+  room_changed_ = room_changed_ || GrowthDue();
+  if ((!RoundDue() && !GrowthDue()) || now_.boot < round_at_) return;
   ++rounds_;
+  const bool asks_all = room_changed_;
   RoundWork work;
   BeginRound(&work);
+  FindPlacesForReturned(&work);
   PlaceMadeRoomFor(&work);
   KeepReservation(&work);
   TryInOrder(&work);
+  const bool asked_all = asks_all && !room_changed_;
+  PlaceReturned(/*may_have_more=*/asked_all, &work);
+  if (asked_all && GrowthDue()) GrowGangs(&work);
   // One that was cut short goes on at once.
   round_at_ =
       RoundDue() ? BootTime::InfinitePast() : now_.boot + PauseAfterRound(model_.nodes.size());
@@ -231,12 +259,14 @@ void SchedulerCore::BeginRound(RoundWork* work) {
     queue_book_.SetTree(model_.queues, accelerators);
     queues_changed_ = false;
   }
-  work->standings = Standings(model_, usage_, draining_, unreported);
+  work->standings = Standings(model_, usage_, draining_, unreported, now_.wall);
+  KeepOrdered(work);
   work->kept = KeepForReturning(work);
+  KeepForReturned(work);
   std::vector<Amounts> free;
   for (const NodeStanding& standing : work->standings) {
     work->nodes.push_back(standing.capacity);
-    if (standing.capacity.eligible) free.push_back(standing.capacity.free);
+    if (standing.capacity.eligible && !standing.maintained) free.push_back(standing.capacity.free);
   }
   for (const auto& [until, uid] : avoidances_) {
     const JobEntry* job = model_.FindJob(uid);
@@ -249,6 +279,7 @@ void SchedulerCore::BeginRound(RoundWork* work) {
   work->free = queue_book_.Sum(free);
   work->capacity = queue_book_.Capacity(free);
   work->held = HeldGangs(*work);
+  HoldForReturned(work);
   std::vector<std::pair<std::string, int32_t>> held;
   for (const HeldGang& gang : work->held) held.emplace_back(gang.uid, gang.priority);
   work->victims = queue_book_.GangsOf(held);
@@ -273,7 +304,7 @@ void SchedulerCore::PlaceMadeRoomFor(RoundWork* work) {
   const std::set<OrderKey> all = making_room_;
   for (const OrderKey& key : all) {
     JobEntry* job = FindJob(std::get<2>(key));
-    const GangRequest request = GangRequest::From(*job);
+    const GangRequest request = RequestOf(*job);
     // Its least is in use already.
     const auto may_have = [&](const Amounts& more) {
       return queue_book_.MayUse(*job, work->capacity, more);
@@ -310,7 +341,7 @@ void SchedulerCore::KeepReservation(RoundWork* work) {
     if (job != nullptr) queue_book_.SetChanged(*job);
     return ForgetReservation();
   }
-  const GangRequest request = GangRequest::From(*job);
+  const GangRequest request = RequestOf(*job);
   const auto placement = work->placing->Place(request, [&](const Amounts& more) {
     Amounts all = LeastOf(*job);
     all.Add(more);
@@ -364,6 +395,7 @@ void SchedulerCore::PlaceIn(JobEntry* job, const GangRequest& request,
     if (work->standings[at].unisolated) work->nodes[at].only_submitter = request.submitter;
     work->standings[at].capacity = work->nodes[at];
   }
+  UseOrders(*job);
 }
 
 void SchedulerCore::Place(JobEntry* job, const std::vector<NodeCapacity>& nodes,

@@ -25,6 +25,7 @@ struct SchedulerCore::RoundWork {
   std::vector<NodeCapacity> nodes;
   // By uid and position of the Node: see KeepForReturning.
   std::map<std::string, std::map<int, Amounts>> kept;
+  std::vector<Returned> returned;
   // What shares are of, and what of it is free.
   Resources capacity;
   Resources free;
@@ -36,15 +37,15 @@ struct SchedulerCore::RoundWork {
   // Why Jobs of a Shape whose groups have these names find no room, as the first one found it.
   std::map<std::string, std::string> words;
   std::unique_ptr<PlacingRound> placing;
-  // Shapes that do not fit, and those that do not fit if they are bound. In a round room only
-  // shrinks: what did not fit once does not fit again.
+  // Shapes with their Openings that do not fit, and those that do not fit if they are bound. In a
+  // round room only shrinks: what did not fit once does not fit again.
   std::set<std::string> unfit;
   std::set<std::string> unfit_bound;
-  // Shapes that no room could be kept for.
+  // Shapes that no room could be kept for, whatever is open to them: every Node will be at last.
   std::set<std::string> unreservable;
   // Queue, amounts and priority of those that nobody may end for, wherever they would stand.
   std::set<std::tuple<int, uint32_t, int32_t>> unhelped;
-  // Shape, Queue and priority of those for whom too few may end.
+  // Shape with Openings, Queue and priority of those for whom too few may end.
   std::set<std::tuple<std::string, std::string, int32_t>> vain;
   int victim_searches = 0;
   int victim_questions = 0;

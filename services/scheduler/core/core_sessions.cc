@@ -152,6 +152,8 @@ void SchedulerCore::ObserveNode(const std::string& cluster, const NodeObservatio
     room_changed_ = true;
     hopeless_.clear();
   }
+  // Its labels may put it into one.
+  if (!same && !model_.maintenance_windows.empty()) maintenance_at_ = absl::InfinitePast();
   if (session::SerializeDeterministic(record.observation()) !=
       session::SerializeDeterministic(observation)) {
     dirty_nodes_.insert(id);

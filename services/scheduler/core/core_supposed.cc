@@ -28,6 +28,8 @@ std::unique_ptr<SchedulerCore> SchedulerCore::Suppose(const CoreConfig& config, 
   core->now_ = now;
   core->queue_book_.SetNow(now);
   core->On(LeadershipGained());
+  // No gang is looked for that was not found before.
+  core->seeking_orders_.clear();
   for (const auto& [id, node] : core->model_.nodes) {
     if (node.state() == Node::STATE_ACTIVE) core->sessions_[id.cluster].nodes_heard.insert(id);
   }
@@ -37,10 +39,14 @@ std::unique_ptr<SchedulerCore> SchedulerCore::Suppose(const CoreConfig& config, 
     session.synced = true;
     core->session_clusters_[session.id] = cluster;
   }
+  // Nobody grows in the moment that is looked at.
+  core->growers_.clear();
   // The states of Nodes are those that the leader stored.
   core->clusters_unheard_.clear();
-  for (const auto& [uid, job] : core->model_.jobs) {
-    if (job.state.reason() != "QUEUE_RATE" || !core->queue_book_.IsWaiting(job)) continue;
+  for (auto at = core->model_.jobs.begin(); at != core->model_.jobs.end(); ++at) {
+    if (at.glance().reason != "QUEUE_RATE") continue;
+    const JobEntry& job = at->second;
+    if (!core->queue_book_.IsWaiting(job)) continue;
     for (int i = 0; i < kMaxBurstUsed && !core->queue_book_.StartWait(job).has_value(); ++i) {
       core->queue_book_.TakeStart(job);
     }

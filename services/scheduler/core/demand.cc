@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/demand_class.h"
 
 namespace capstan::scheduler {
 
@@ -33,26 +34,6 @@ void AddTimes(const Amounts& each, int64_t times, Amounts* sum) {
   }
 }
 
-// The lowest priority of the band that the priority is in.
-int BandOf(int priority) {
-  const int offset = priority % kPriorityBand;
-  return priority - (offset < 0 ? offset + kPriorityBand : offset);
-}
-
-// Equal for groups whose Tasks need the same.
-std::string ShapeKey(const TaskGroup& group) {
-  const auto& resources = group.resources();
-  std::string key = absl::StrCat(group.topology().required(), ",", resources.cpu_millis(), ",",
-                                 resources.memory_bytes());
-  // A map's own order is none.
-  const std::map<std::string, int64_t> accelerators(resources.accelerators().begin(),
-                                                    resources.accelerators().end());
-  for (const auto& [name, count] : accelerators) {
-    if (count != 0) absl::StrAppend(&key, ",", name, "=", count);
-  }
-  return key;
-}
-
 }  // namespace
 
 const std::array<const char*, DemandBook::kWhyCount>& DemandBook::Names() {
@@ -65,6 +46,7 @@ const std::array<const char*, DemandBook::kWhyCount>& DemandBook::Names() {
                                                                 "QUEUE_RATE",
                                                                 "QUEUE_LIMIT",
                                                                 "QUEUE_HELD",
+                                                                "ORDERED",
                                                                 "BACK_OFF",
                                                                 "DEPENDENCY",
                                                                 "ARRAY_LIMIT",
@@ -88,6 +70,8 @@ absl::optional<DemandBook::Why> DemandBook::WhyOf(const JobEntry& job, absl::Tim
   if (job.state.state() != Job::STATE_QUEUED) return absl::nullopt;
   int why = 0;
   while (why < kOther && job.state.reason() != Names()[why]) ++why;
+  // It says so for as long as it finds no room elsewhere.
+  if (job.state.reason() == "MAINTENANCE") why = kInsufficient;
   if (!IsDemand(static_cast<Why>(why))) return static_cast<Why>(why);
   if (job.state.has_estimated_start_time() && !job.state.estimate_assumed()) {
     *soon_at = ToTime(job.state.estimated_start_time()) - config_.starts_within;
@@ -96,45 +80,23 @@ absl::optional<DemandBook::Why> DemandBook::WhyOf(const JobEntry& job, absl::Tim
 }
 
 DemandBook::Classes::iterator DemandBook::ClassOf(const JobEntry& job, TaskCounts* tasks) {
-  const auto& spec = job.spec.spec();
-  std::vector<std::string> clusters(spec.clusters().begin(), spec.clusters().end());
-  if (!job.state.data_cluster().empty()) clusters = {job.state.data_cluster()};
-  std::sort(clusters.begin(), clusters.end());
-  clusters.erase(std::unique(clusters.begin(), clusters.end()), clusters.end());
-  // By shape: TaskGroups with equal needs are one, whatever their order and names.
-  std::vector<std::pair<std::string, const TaskGroup*>> groups;
-  groups.reserve(spec.task_groups_size());
-  for (const TaskGroup& group : spec.task_groups()) {
-    groups.emplace_back(ShapeKey(group), &group);
-  }
-  std::stable_sort(groups.begin(), groups.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::string key =
-      absl::StrCat(spec.queue(), "|", BandOf(spec.priority()), "|", spec.topology().required());
-  for (const std::string& cluster : clusters) absl::StrAppend(&key, "|", cluster);
-  std::vector<const TaskGroup*> shapes;
-  tasks->clear();
-  for (size_t i = 0; i < groups.size(); ++i) {
-    if (i == 0 || groups[i].first != groups[i - 1].first) {
-      absl::StrAppend(&key, ";", groups[i].first);
-      shapes.push_back(groups[i].second);
-      tasks->push_back(0);
-    }
-    tasks->back() += MinReplicas(*groups[i].second);
-  }
-  const auto known = classes_.find(key);
+  DemandNeed need = DemandNeed::Of(job);
+  *tasks = std::move(need.tasks);
+  const auto known = classes_.find(need.key);
   if (known != classes_.end()) return known;
   Class made;
-  for (const TaskGroup* group : shapes) {
-    made.shapes.push_back({Amounts::From(group->resources()), group->topology().required()});
+  for (const TaskGroup* group : need.shapes) {
+    made.shapes.push_back({Amounts::From(group->resources()),
+                           RequiredOf(job.spec.spec(), *group),
+                           {group->slices().begin(), group->slices().end()}});
   }
-  made.required = spec.topology().required();
-  made.clusters = std::move(clusters);
-  made.queue = spec.queue();
-  made.min_priority = BandOf(spec.priority());
-  made.current.tasks.resize(shapes.size());
-  made.told.tasks.resize(shapes.size());
-  return classes_.emplace(std::move(key), std::move(made)).first;
+  made.required = job.spec.spec().topology().required();
+  made.clusters = std::move(need.clusters);
+  made.queue = job.spec.spec().queue();
+  made.min_priority = need.min_priority;
+  made.current.tasks.resize(need.shapes.size());
+  made.told.tasks.resize(need.shapes.size());
+  return classes_.emplace(std::move(need.key), std::move(made)).first;
 }
 
 void DemandBook::Update(const std::string& uid, const JobEntry* job, Now now) {
@@ -180,7 +142,8 @@ void DemandBook::SetQueues(const std::map<std::string, rec::QueueRecord>& queues
 }
 
 DemandBook::Why DemandBook::WithQueue(const Entry& entry) const {
-  const bool waits_in_queue = IsDemand(entry.own) || IsUnsettled(entry.own);
+  const bool waits_in_queue =
+      IsDemand(entry.own) || IsUnsettled(entry.own) || entry.own == kOrdered;
   return waits_in_queue && stopped_.count(entry.at->second.queue) > 0 ? kQueueHeld : entry.own;
 }
 
@@ -364,22 +327,24 @@ void DemandBook::Tell(Class* of) {
 }
 
 UnmetDemand DemandBook::Told(absl::string_view cluster) const {
-  std::vector<const Class*> told;
-  for (const auto& [key, of] : classes_) {
+  std::vector<const Classes::value_type*> told;
+  for (const Classes::value_type& entry : classes_) {
+    const Class& of = entry.second;
     if (of.told.all.jobs == 0) continue;
     if (!cluster.empty() && !of.clusters.empty() &&
         std::find(of.clusters.begin(), of.clusters.end(), cluster) == of.clusters.end()) {
       continue;
     }
-    told.push_back(&of);
+    told.push_back(&entry);
   }
   // Among equals the order of the keys stays.
-  std::stable_sort(told.begin(), told.end(), [](const Class* a, const Class* b) {
-    return a->told.all.tasks > b->told.all.tasks;
+  std::stable_sort(told.begin(), told.end(), [](const auto* a, const auto* b) {
+    return a->second.told.all.tasks > b->second.told.all.tasks;
   });
   UnmetDemand demand;
   Amounts rest;
-  for (const Class* of : told) {
+  for (const auto* entry : told) {
+    const Class* const of = &entry->second;
     Amounts needs;
     for (size_t i = 0; i < of->shapes.size(); ++i) {
       AddTimes(of->shapes[i].each, of->told.tasks[i], &needs);
@@ -397,6 +362,7 @@ UnmetDemand DemandBook::Told(absl::string_view cluster) const {
       DemandClass::TaskShape& shape = *shown.add_shapes();
       *shape.mutable_resources() = of->shapes[i].each.ToResources();
       shape.set_required(of->shapes[i].required);
+      *shape.mutable_slices() = {of->shapes[i].slices.begin(), of->shapes[i].slices.end()};
       shape.set_tasks(of->told.tasks[i]);
       shape.set_tasks_of_largest(of->told_largest_tasks[i]);
       shown.set_largest_tasks(shown.largest_tasks() + of->told_largest_tasks[i]);
@@ -419,6 +385,7 @@ UnmetDemand DemandBook::Told(absl::string_view cluster) const {
     }
     *shown.mutable_waiting_since() = ToProto(of->told_since);
     shown.set_largest_job(of->told_largest_name);
+    shown.set_id(DemandClassId(entry->first));
   }
   if (demand.has_rest()) *demand.mutable_rest()->mutable_resources() = rest.ToResources();
   for (const auto& [cause, count] : HeldBack()) {

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "absl/container/btree_set.h"
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "libs/time/clock.h"
 #include "proto/capstan/scheduler/v1/demand.pb.h"
+#include "services/scheduler/core/demand_class.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/usage.h"
 
@@ -34,8 +34,6 @@ struct DemandConfig {
 
 // Classes in one message.
 inline constexpr size_t kMaxDemandClasses = 256;
-// Priorities in one class.
-inline constexpr int kPriorityBand = 100;
 
 // What waiting Jobs wait for, as far as more Nodes would help and as far as not: sums that follow
 // each Job as it changes, and what of them is told. A Job's change costs O(log Jobs); telling, what
@@ -92,6 +90,7 @@ class DemandBook {
     // No Node would help.
     kQueueLimit,
     kQueueHeld,
+    kOrdered,
     kBackOff,
     kDependency,
     kArrayLimit,
@@ -106,11 +105,11 @@ class DemandBook {
   static bool IsDemand(Why why) { return why < kReasonCount; }
   static bool IsUnsettled(Why why) { return why >= kStartsSoon && why <= kQueueRate; }
 
-  // By shape: most Jobs have one.
-  using TaskCounts = absl::InlinedVector<int64_t, 1>;
+  using TaskCounts = DemandNeed::TaskCounts;
   struct Shape {
     Amounts each;
     capstan::scheduler::v1::Topology::Level required;
+    std::vector<capstan::scheduler::v1::TaskSlice> slices;
   };
   // Key of an entry, which stays where it is: 8 bytes in each of the sets that a Job is in.
   struct Uid {

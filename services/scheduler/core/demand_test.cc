@@ -13,6 +13,7 @@
 #include "proto/capstan/scheduler/v1/demand.pb.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
 #include "services/scheduler/core/core_harness.h"
+#include "services/scheduler/core/demand_class.h"
 #include "services/scheduler/core/events.h"
 #include "services/scheduler/core/model.h"
 
@@ -186,10 +187,25 @@ TEST_F(DemandTest, GangsThatNeedOtherNodesAreToldApart) {
   EXPECT_EQ(book_.Told("e").classes_size(), 7);
 }
 
+// An order names it, in whatever process.
+TEST_F(DemandTest, AClassIsKnownByItsId) {
+  Submit("a", SpecOf(3, 1000, 8), "INSUFFICIENT_RESOURCES");
+  Submit("b", SpecOf(5, 1000, 8), "INSUFFICIENT_RESOURCES");
+  Submit("other", SpecOf(3, 1000, 4), "INSUFFICIENT_RESOURCES");
+  Run(absl::Minutes(1));
+  const UnmetDemand told = Told();
+  ASSERT_EQ(told.classes_size(), 2);
+  EXPECT_EQ(told.classes(0).id(), DemandClassId(DemandNeed::Of(jobs_.at("a")).key));
+  EXPECT_EQ(told.classes(0).id(), DemandClassId(DemandNeed::Of(jobs_.at("b")).key));
+  EXPECT_EQ(told.classes(1).id(), DemandClassId(DemandNeed::Of(jobs_.at("other")).key));
+  EXPECT_NE(told.classes(0).id(), told.classes(1).id());
+  EXPECT_EQ(told.classes(0).id().size(), 16u);
+}
+
 TEST_F(DemandTest, WhatNoNodeWouldHelpIsHeldBackAtOnce) {
   Submit("a", SpecOf(1, 1000), "INSUFFICIENT_RESOURCES");
-  for (const char* cause : {"QUEUE_LIMIT", "QUEUE_HELD", "BACK_OFF", "DEPENDENCY", "ARRAY_LIMIT",
-                            "AWAITING_DATA", "A_REASON_OF_A_LATER_VERSION"}) {
+  for (const char* cause : {"QUEUE_LIMIT", "QUEUE_HELD", "ORDERED", "BACK_OFF", "DEPENDENCY",
+                            "ARRAY_LIMIT", "AWAITING_DATA", "A_REASON_OF_A_LATER_VERSION"}) {
     SCOPED_TRACE(cause);
     Set("a", "INSUFFICIENT_RESOURCES");
     Run(absl::Seconds(30));

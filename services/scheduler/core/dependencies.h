@@ -9,9 +9,6 @@
 
 namespace capstan::scheduler {
 
-// QUEUED, and why: stands with no Queue yet.
-inline constexpr char kAwaitsJobs[] = "DEPENDENCY";
-
 enum class DependencyStanding { kOpen, kMet, kFailed };
 
 // How a Job in that state stands to what is asked of it.

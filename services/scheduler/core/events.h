@@ -14,7 +14,9 @@
 #include "libs/time/clock.h"
 #include "libs/trace/span.h"
 #include "proto/capstan/event/v1/job_event.pb.h"
+#include "proto/capstan/scheduler/v1/capacity_order.pb.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
+#include "proto/capstan/scheduler/v1/maintenance.pb.h"
 #include "proto/capstan/scheduler/v1/node.pb.h"
 #include "proto/capstan/scheduler/v1/queue.pb.h"
 #include "proto/capstan/type/v1/session.pb.h"
@@ -80,6 +82,34 @@ struct UncordonNode {
   std::string node;
   std::string owner;
 };
+struct CreateCapacityOrder {
+  CallId call = 0;
+  std::string order_id;
+  std::string creator;  // principal
+  std::string request_id;
+  std::string body_hash;
+  capstan::scheduler::v1::CapacityOrder order;
+};
+struct DeleteCapacityOrder {
+  CallId call = 0;
+  std::string order_id;
+};
+struct CreateMaintenanceWindow {
+  CallId call = 0;
+  std::string cluster;
+  std::string window_id;
+  std::string uid;
+  std::string creator;
+  std::string request_id;
+  std::string body_hash;
+  capstan::scheduler::v1::MaintenanceWindow window;
+};
+struct DeleteMaintenanceWindow {
+  CallId call = 0;
+  std::string cluster;
+  std::string window_id;
+  std::string etag;  // may be empty
+};
 // An operator says that what is silent now is really gone: thaws re-placement by time-out.
 struct ConfirmSilence {
   CallId call = 0;
@@ -141,10 +171,12 @@ struct ArchiveFailed {
 // NextDeadline has passed.
 struct Tick {};
 
-using Event = std::variant<LeadershipGained, CreateJob, CancelJob, CreateQueue, UpdateQueue,
-                           CordonNode, UncordonNode, ConfirmSilence, HelloReceived, RenewalReceived,
-                           ObservationsReceived, SessionClosed, DataProgressed, DataReady,
-                           DataFailed, PinsReleased, JobsArchived, ArchiveFailed, Tick>;
+using Event =
+    std::variant<LeadershipGained, CreateJob, CancelJob, CreateQueue, UpdateQueue, CordonNode,
+                 UncordonNode, CreateCapacityOrder, DeleteCapacityOrder, CreateMaintenanceWindow,
+                 DeleteMaintenanceWindow, ConfirmSilence, HelloReceived, RenewalReceived,
+                 ObservationsReceived, SessionClosed, DataProgressed, DataReady, DataFailed,
+                 PinsReleased, JobsArchived, ArchiveFailed, Tick>;
 
 // ---- Effects
 
@@ -170,6 +202,14 @@ struct ReplyQueue {
 struct ReplyNode {
   CallId call = 0;
   absl::StatusOr<capstan::scheduler::v1::Node> node;
+};
+struct ReplyCapacityOrder {
+  CallId call = 0;
+  absl::StatusOr<capstan::scheduler::v1::CapacityOrder> order;
+};
+struct ReplyMaintenanceWindow {
+  CallId call = 0;
+  absl::StatusOr<capstan::scheduler::v1::MaintenanceWindow> window;
 };
 struct ReplyEmpty {
   CallId call = 0;
@@ -210,9 +250,9 @@ struct TellSpan {
   bool until_stored = false;
 };
 
-using Effect =
-    std::variant<SendDown, CloseSession, ReplyJob, ReplyQueue, ReplyNode, ReplyEmpty, EnsureData,
-                 StopData, ReleasePins, ArchiveJobs, ObserverSuspected, TellSpan>;
+using Effect = std::variant<SendDown, CloseSession, ReplyJob, ReplyQueue, ReplyNode,
+                            ReplyCapacityOrder, ReplyMaintenanceWindow, ReplyEmpty, EnsureData,
+                            StopData, ReleasePins, ArchiveJobs, ObserverSuspected, TellSpan>;
 
 // Changes that must be committed in one transaction, with the events that tell of them.
 struct Write {

@@ -10,8 +10,12 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/capacity_orders.h"
 #include "services/scheduler/core/dependencies.h"
+#include "services/scheduler/core/disruptions.h"
 #include "services/scheduler/core/gang_state.h"
+#include "services/scheduler/core/maintenance.h"
+#include "services/scheduler/core/partial_fit.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/retry.h"
 
@@ -68,79 +72,6 @@ std::vector<std::string> ResourcesOf(const Amounts& each) {
     names.push_back(absl::StrCat("accelerator:", name));
   }
   return names;
-}
-
-struct Room {
-  const NodeCapacity* node;
-  Amounts free;
-};
-
-// As many Tasks of the gang as fit into one domain that it may be in, and what is left then.
-struct PartialFit {
-  int placed = 0;
-  // The group of the first Task that does not fit; -1 if all do.
-  int group = -1;
-  // What that Task asks.
-  Amounts next;
-  // Eligible Nodes that the group may be on and what they have free after that.
-  std::vector<Room> left;
-  // Eligible Nodes in no domain of the level that the group must be in one of.
-  std::vector<NodeId> outside;
-};
-
-// Those of one domain that the group may be in: of those that hold all of it the one with least
-// room, else the one that holds most. `outside` gets the Nodes that are in none.
-std::vector<Room*> RoomsFor(const GangRequest::Group& group, std::vector<Room>* rooms,
-                            std::vector<NodeId>* outside) {
-  std::map<std::string, std::vector<Room*>> domains;
-  for (Room& room : *rooms) {
-    const bool anywhere = group.topology.required() == Topology::LEVEL_UNSPECIFIED;
-    std::string domain = anywhere ? "all" : DomainOf(*room.node, group.topology.required());
-    if (domain.empty()) {
-      outside->push_back(room.node->id);
-    } else {
-      domains[std::move(domain)].push_back(&room);
-    }
-  }
-  std::vector<Room*> best;
-  int64_t best_fits = -1;
-  for (auto& [name, in] : domains) {
-    int64_t fits = 0;
-    for (const Room* room : in) fits += room->free.Fits(group.each, group.replicas);
-    const bool better =
-        best_fits >= group.replicas ? fits >= group.replicas && fits < best_fits : fits > best_fits;
-    if (!better) continue;
-    best_fits = fits;
-    best = std::move(in);
-  }
-  return best;
-}
-
-// `nodes`: those of one domain that the gang may be on.
-PartialFit FitWhatFits(const GangRequest& gang, const std::vector<const NodeCapacity*>& nodes) {
-  std::vector<Room> rooms;
-  rooms.reserve(nodes.size());
-  for (const NodeCapacity* node : nodes) rooms.push_back({node, node->free});
-  PartialFit fit;
-  for (size_t g = 0; g < gang.groups.size(); ++g) {
-    const GangRequest::Group& group = gang.groups[g];
-    std::vector<NodeId> outside;
-    const std::vector<Room*> in = RoomsFor(group, &rooms, &outside);
-    int64_t wanted = group.replicas;
-    for (Room* room : in) {
-      const int64_t take = room->free.Fits(group.each, wanted);
-      room->free.Subtract(group.each, take);
-      wanted -= take;
-      fit.placed += static_cast<int>(take);
-    }
-    if (wanted == 0) continue;
-    fit.group = static_cast<int>(g);
-    fit.next = group.each;
-    for (Room* room : in) fit.left.push_back(std::move(*room));
-    fit.outside = std::move(outside);
-    return fit;
-  }
-  return fit;
 }
 
 void AddCount(absl::string_view type, int count, int total, absl::string_view one,
@@ -201,9 +132,61 @@ void AddResources(const PartialFit& fit, const std::string& task_count,
   for (const auto& [nodes, constraint] : by_nodes) *response->add_constraints() = constraint;
 }
 
+// Of slices that are whole in no domain.
+void AddSlice(const GangRequest& gang, const PartialFit& fit, const std::string& task_count,
+              ExplainJobResponse* response) {
+  const GangRequest::Slice& slice = gang.groups[fit.group].slices[fit.slice];
+  ExplainJobResponse::Constraint& constraint = *response->add_constraints();
+  constraint.set_type("topology");
+  constraint.set_nodes(static_cast<int>(fit.left.size()));
+  constraint.set_lacking(slice.size - fit.slice_holds);
+  constraint.set_requested(slice.size);
+  constraint.set_available(fit.slice_holds);
+  constraint.set_message(absl::StrCat(
+      fit.placed > 0 ? absl::StrCat("after ", fit.placed, " of ", task_count, " Tasks, ") : "",
+      "no ", LevelInWords(slice.level), " has room for ", slice.size, " more: at most ",
+      fit.slice_holds));
+}
+
+// What must be in one domain of those around the group, the widest first.
+std::vector<std::string> WithinWords(const JobEntry& job, const GangRequest& gang, int group) {
+  const auto one = [](absl::string_view what, const Topology& topology) {
+    return absl::StrCat("all of ", what, " must be in one ", LevelInWords(topology.required()));
+  };
+  std::vector<std::string> words;
+  const auto& spec = job.spec.spec();
+  if (gang.topology.required() != Topology::LEVEL_UNSPECIFIED) {
+    words.push_back(one("it", gang.topology));
+  }
+  if (group < 0) return words;
+  const size_t whole = words.size();
+  for (int s = gang.groups[group].section; s >= 0; s = gang.sections[s].parent) {
+    if (gang.sections[s].topology.required() == Topology::LEVEL_UNSPECIFIED) continue;
+    words.insert(words.begin() + static_cast<ptrdiff_t>(whole),
+                 one(absl::StrCat("section ", spec.sections(s).name()), gang.sections[s].topology));
+  }
+  const std::string name = absl::StrCat("TaskGroup ", spec.task_groups(group).name());
+  if (gang.groups[group].topology.required() != Topology::LEVEL_UNSPECIFIED) {
+    words.push_back(one(name, gang.groups[group].topology));
+  }
+  std::vector<std::string> slices;
+  for (const GangRequest::Slice& slice : gang.groups[group].slices) {
+    slices.push_back(absl::StrCat("each ", slice.size,
+                                  slices.empty() ? absl::StrCat(" of ", name, " must be") : "",
+                                  " in one ", LevelInWords(slice.level)));
+  }
+  if (!slices.empty()) words.push_back(absl::StrJoin(slices, ", of these "));
+  return words;
+}
+
 void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings,
                  ExplainJobResponse* response) {
-  const GangRequest gang = GangRequest::From(job);
+  GangRequest gang = GangRequest::From(job);
+  for (const NodeStanding& standing : standings) {
+    if (standing.nominee == job.uid() && !standing.nominee.empty()) {
+      gang.orders.insert(standing.capacity.order);
+    }
+  }
   const int total = static_cast<int>(standings.size());
   if (total == 0) {
     response->set_summary("no node is known yet");
@@ -224,6 +207,10 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
       out["draining"].push_back(capacity.id);
     } else if (gang.avoided.count(capacity.id) > 0) {
       out["avoided"].push_back(capacity.id);
+    } else if (!capacity.order.empty() && gang.orders.count(capacity.order) == 0) {
+      out["ordered"].push_back(capacity.id);
+    } else if (!capacity.IsOpen(absl::ZeroDuration(), gang.duration)) {
+      out["maintenance"].push_back(capacity.id);
     } else if (!Admits(capacity, gang)) {
       out["isolation"].push_back(capacity.id);
     } else if (std::string domain = DomainOf(capacity, gang.topology.required()); domain.empty()) {
@@ -239,6 +226,7 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
   }
   const std::string task_count =
       absl::StrCat(IsElastic(job.spec.spec()) ? "at least " : "", MinTaskCount(job.spec.spec()));
+  if (best.has_value() && best->slice >= 0) AddSlice(gang, *best, task_count, response);
   if (best.has_value() && !best->left.empty()) AddResources(*best, task_count, response);
   const auto add = [&](absl::string_view type, absl::string_view one, absl::string_view many) {
     const std::vector<NodeId>& which = out[std::string(type)];
@@ -249,8 +237,18 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
   add("draining", "is shutting down", "are shutting down");
   add("isolation", "runs another submitter's Tasks and cannot isolate them",
       "run another submitter's Tasks and cannot isolate them");
+  add("ordered", "is kept for a Job that it was ordered for",
+      "are kept for a Job that they were ordered for");
   add("avoided", "failed a Task of the Job, which stays off it for a time",
       "failed Tasks of the Job, which stays off them for a time");
+  if (gang.duration == absl::InfiniteDuration()) {
+    add("maintenance",
+        "is in a maintenance window, or will be, which a Job without a time_limit might run into",
+        "are in a maintenance window, or will be, which a Job without a time_limit might run into");
+  } else {
+    add("maintenance", "is in a maintenance window, or will be before the Job would be over",
+        "are in a maintenance window, or will be before the Job would be over");
+  }
   add("cluster", "is in a cluster that the Job may not use",
       "are in clusters that the Job may not use");
   const std::string level = LevelInWords(gang.topology.required());
@@ -259,19 +257,14 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
     response->set_summary(kFits);
     return;
   }
-  std::vector<std::string> within;
-  if (gang.topology.required() != Topology::LEVEL_UNSPECIFIED) {
-    within.push_back(absl::StrCat("all of it must be in one ", level));
-  }
-  if (best.has_value() &&
-      gang.groups[best->group].topology.required() != Topology::LEVEL_UNSPECIFIED) {
-    const std::string inner = LevelInWords(gang.groups[best->group].topology.required());
-    AddCount("topology", static_cast<int>(best->outside.size()), total,
-             absl::StrCat("is in no ", inner), absl::StrCat("are in no ", inner), best->outside,
-             response);
-    within.push_back(absl::StrCat("all of TaskGroup ",
-                                  job.spec.spec().task_groups(best->group).name(),
-                                  " must be in one ", inner));
+  const std::vector<std::string> within =
+      WithinWords(job, gang, best.has_value() ? best->group : -1);
+  if (best.has_value()) {
+    for (const auto& [inner, which] : best->outside) {
+      const std::string words = LevelInWords(inner);
+      AddCount("topology", static_cast<int>(which.size()), total, absl::StrCat("is in no ", words),
+               absl::StrCat("are in no ", words), which, response);
+    }
   }
   std::vector<std::string> parts;
   for (const auto& constraint : response->constraints()) parts.push_back(constraint.message());
@@ -362,7 +355,7 @@ void ExplainQueued(const JobEntry& job, const std::vector<NodeStanding>& nodes,
   }
   if (job.state.reason() == "QUEUE_LIMIT" || job.state.reason() == "QUEUE_HELD" ||
       job.state.reason() == "QUEUE_RATE" || job.state.reason() == "MAKING_ROOM" ||
-      job.state.reason() == "ARRAY_LIMIT") {
+      job.state.reason() == "ARRAY_LIMIT" || IsReturning(job)) {
     response->set_summary(job.state.message());
     return;
   }
@@ -372,6 +365,9 @@ void ExplainQueued(const JobEntry& job, const std::vector<NodeStanding>& nodes,
   if (job.state.reason() == "RESERVED") summary = job.state.message();
   if (job.state.reason() == "PREEMPTED") {
     summary = absl::StrCat("was ended for a Job of higher standing; ", summary);
+  }
+  if (job.state.reason() == "MAINTENANCE") {
+    summary = absl::StrCat("was stopped for a maintenance window; ", summary);
   }
   if (job.state.has_estimated_start_time()) {
     *response->mutable_estimated_start_time() = job.state.estimated_start_time();
@@ -407,7 +403,7 @@ std::string BytesInWords(int64_t bytes) {
 
 std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
                                     const std::set<NodeId>& draining,
-                                    const std::set<NodeId>& unreported) {
+                                    const std::set<NodeId>& unreported, absl::Time now) {
   std::vector<NodeStanding> standings;
   standings.reserve(model.nodes.size());
   for (const auto& [id, node] : model.nodes) {
@@ -419,6 +415,13 @@ std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
     standing.silent = node.state() != Node::STATE_ACTIVE || unreported.count(id) > 0;
     standing.cordoned = node.cordons_size() > 0;
     standing.draining = draining.count(id) > 0;
+    if (const std::string order = OrderOfNode(model, id, node); !order.empty()) {
+      const rec::CapacityOrderRecord& record = model.capacity_orders.at(order);
+      if (!record.used() && !record.nominee_uid().empty()) {
+        standing.capacity.order = order;
+        standing.nominee = record.nominee_uid();
+      }
+    }
     for (int limitation : node.observation().limitations()) {
       if (limitation == NodeObservation::LIMITATION_DRAINING) standing.draining = true;
       if (limitation == NodeObservation::LIMITATION_UNISOLATED) standing.unisolated = true;
@@ -428,20 +431,16 @@ std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
     }
     standing.capacity.unisolated = standing.unisolated;
     standing.capacity.topology = NodeTopology::From(node.observation().labels());
+    if (!model.maintenance_windows.empty()) {
+      const auto windows = WindowsOf(model, id, node, now);
+      standing.capacity.closures = ClosuresOf(windows, now);
+      standing.maintained = !standing.capacity.IsOpen(absl::ZeroDuration(), absl::Nanoseconds(1));
+      standing.evicts_in = EvictsIn(windows, now);
+    }
     standing.capacity.eligible = !standing.silent && !standing.cordoned && !standing.draining;
     standings.push_back(std::move(standing));
   }
   return standings;
-}
-
-bool GoesBefore(const JobGlance& a, const JobGlance& b) {
-  return std::make_pair(-a.priority, a.submit_sequence) <
-         std::make_pair(-b.priority, b.submit_sequence);
-}
-
-bool WaitsForRoom(const JobGlance& job) {
-  return job.state == Job::STATE_QUEUED && HasBegun(job) && job.reason != "AWAITING_DATA" &&
-         job.reason != "BACK_OFF";
 }
 
 std::string RoomInWords(const JobEntry& job, const std::vector<NodeStanding>& nodes) {
@@ -455,11 +454,14 @@ namespace {
 // Who goes before one that waits, and for whom room is kept.
 void ExplainOthers(const Model& model, const JobEntry& job, ExplainJobResponse* response) {
   const JobGlance own = JobGlance::Of(job);
+  response->set_jobs_ahead(static_cast<int>(model.jobs.CountAhead(own)));
+  if (own.reason != "RESERVED") return;
   std::vector<std::string> kept_for;
-  model.jobs.ForEachGlance([&](const JobGlance& other) {
-    if (!WaitsForRoom(other) || other.uid == own.uid) return;
-    if (GoesBefore(other, own)) response->set_jobs_ahead(response->jobs_ahead() + 1);
-    if (own.reason == "RESERVED" && other.has_estimate) kept_for.emplace_back(other.uid);
+  model.jobs.ForEachWaiting([&](absl::string_view uid) {
+    const JobGlance other = *model.jobs.Glance(uid);
+    if (!other.makes_room && !other.has_estimate) return false;
+    if (other.has_estimate && other.uid != own.uid) kept_for.emplace_back(other.uid);
+    return true;
   });
   for (const std::string& uid : kept_for) {
     const auto& start = model.FindJob(uid)->state.estimated_start_time();
@@ -467,10 +469,39 @@ void ExplainOthers(const Model& model, const JobEntry& job, ExplainJobResponse* 
   }
 }
 
+// Whom it may not have ended yet.
+void ExplainBudgets(const Model& model, const JobEntry& job, absl::Time now,
+                    ExplainJobResponse* response) {
+  using capstan::scheduler::v1::JobSpec;
+  const JobSpec& spec = job.spec.spec();
+  int count = 0;
+  absl::Duration first = absl::InfiniteDuration();
+  for (const std::string& uid : model.jobs.Live()) {
+    const JobEntry& other = *model.FindJob(uid);
+    if (other.spec.spec().queue() != spec.queue() ||
+        other.spec.spec().priority() >= spec.priority() ||
+        other.spec.spec().preemption() == JobSpec::PREEMPTION_NEVER) {
+      continue;
+    }
+    const absl::Duration left = ProtectedByBudget(model, other, now);
+    if (left == absl::ZeroDuration()) continue;
+    ++count;
+    first = std::min(first, left);
+  }
+  if (count == 0) return;
+  ExplainJobResponse::Constraint& constraint = *response->add_constraints();
+  constraint.set_type("disruption_budget");
+  constraint.set_message(absl::StrCat(
+      count, count == 1 ? " Job" : " Jobs",
+      " of lower priority may not be ended for it by the disruption budget of the Queue",
+      count == 1 ? " before " : ", the first of them before ", TimeInWords(now + first)));
+  response->set_summary(absl::StrCat(response->summary(), "; ", constraint.message()));
+}
+
 }  // namespace
 
 ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
-                              const std::vector<NodeStanding>& nodes) {
+                              const std::vector<NodeStanding>& nodes, absl::Time now) {
   ExplainJobResponse response;
   response.set_reason(job.state.reason());
   int missing = 0;
@@ -481,7 +512,11 @@ ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
         break;
       }
       ExplainQueued(job, nodes, &response);
+      if (job.state.reason() == kOrdered) {
+        response.set_summary(absl::StrCat(response.summary(), OrdersInWords(model, job.uid())));
+      }
       ExplainOthers(model, job, &response);
+      if (JobGlance::Of(job).waits_for_room()) ExplainBudgets(model, job, now, &response);
       break;
     case Job::STATE_PREPARING: {
       const std::string names = MissingTasks(job, TaskObservation::STATE_PREPARED, &missing);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/types/optional.h"
+#include "absl/time/time.h"
 #include "proto/capstan/scheduler/v1/job_service.pb.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/placer.h"
@@ -21,24 +21,27 @@ struct NodeStanding {
   bool draining = false;
   // It cannot keep strangers' Tasks apart.
   bool unisolated = false;
+  // Uid of the Job that it was ordered for and is kept for: see NodeCapacity::order.
+  std::string nominee;
+  // A maintenance window lasts.
+  bool maintained = false;
+  // In how long such a window stops what runs there.
+  absl::Duration evicts_in = absl::InfiniteDuration();
 };
 
-// Standing of every Node, sorted by id. `draining` are Nodes known to be shutting down and
+// Standing of every Node at `now`, sorted by id. `draining` are Nodes known to be shutting down and
 // `unreported` ones not yet heard of in the executor's present session, both beside what the
 // records say.
 std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
                                     const std::set<NodeId>& draining,
-                                    const std::set<NodeId>& unreported);
-
-// Order in which waiting Jobs are placed: priority, then submission.
-bool GoesBefore(const JobGlance& a, const JobGlance& b);
-// Waits for nothing but room.
-bool WaitsForRoom(const JobGlance& job);
+                                    const std::set<NodeId>& unreported, absl::Time now);
 
 // Says why the Job is where it is. For one that waits for room: which constraint fails on how many
 // Nodes and by how much, after as many of its Tasks as fit have been put down.
+// Of those in its Queue that might be ended for it, how many are protected by a disruption budget.
 capstan::scheduler::v1::ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
-                                                      const std::vector<NodeStanding>& nodes);
+                                                      const std::vector<NodeStanding>& nodes,
+                                                      absl::Time now);
 
 // The summary of the above for a Job that found no place in a round, without looking at other Jobs.
 std::string RoomInWords(const JobEntry& job, const std::vector<NodeStanding>& nodes);

@@ -17,7 +17,8 @@ class ExplainTest : public ::testing::Test {
     const Model& model = harness_.core().model();
     NodeUsage usage;
     for (const auto& [id, job] : model.jobs) usage.Update(id, &job);
-    return ExplainJob(model, model.jobs.at(uid), Standings(model, usage, {}, {}));
+    return ExplainJob(model, model.jobs.at(uid),
+                      Standings(model, usage, {}, {}, harness_.now().wall), harness_.now().wall);
   }
   void Submit(const std::string& id, capstan::scheduler::v1::JobSpec spec) {
     executor_.Take(harness_.Submit(id, std::move(spec)));

@@ -111,6 +111,18 @@ bool IsShrinking(const JobEntry& job) {
          job.gang->head.stop_reason() == Stop::REASON_SHRUNK;
 }
 
+bool IsGrowing(const JobEntry& job) {
+  return job.live() && !job.state.cancel_requested() &&
+         job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING &&
+         job.gang->head.stop_reason() == Stop::REASON_GROWN;
+}
+
+bool IsReturning(const JobEntry& job) {
+  return job.gang.has_value() && !job.live() &&
+         job.state.state() == capstan::scheduler::v1::Job::STATE_QUEUED &&
+         job.state.reason() == kReturning;
+}
+
 bool IsSpare(const JobEntry& job, int rank) {
   const auto [group, index] = GroupOf(job, rank);
   return index >= MinReplicas(job.spec.spec().task_groups(group));

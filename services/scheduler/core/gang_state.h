@@ -44,6 +44,11 @@ bool IsMakingWay(const Gang& gang);
 // Told to end so that another Job can start on what it has beyond its least: the rest of its room
 // is kept for it until all of it has ended.
 bool IsShrinking(const JobEntry& job);
+// Told to end so that it can start again with more Tasks: its room is kept for it, and that of the
+// Tasks that are added is held.
+bool IsGrowing(const JobEntry& job);
+// Has ended, and is to be placed where it was before anybody else is.
+bool IsReturning(const JobEntry& job);
 // Whether the Task of a live gang is one beyond the least of its TaskGroup.
 bool IsSpare(const JobEntry& job, int rank);
 // ` with 6 of 4..8 Tasks`, of the Job's generation; empty if it is not elastic.

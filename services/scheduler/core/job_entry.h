@@ -14,6 +14,15 @@ namespace capstan::scheduler {
 
 namespace rec = ::capstan::scheduler::records::v1;
 
+// QUEUED, and why: stands with no Queue yet.
+inline constexpr char kAwaitsJobs[] = "DEPENDENCY";
+// QUEUED, and why: as many elements of its array have begun as may.
+inline constexpr char kAwaitsTurn[] = "ARRAY_LIMIT";
+// QUEUED, and why: Nodes that were ordered are kept for it.
+inline constexpr char kOrdered[] = "ORDERED";
+// QUEUED, and why: it starts again at once, and its place is kept.
+inline constexpr char kReturning[] = "RETURNING";
+
 // A Node, by the ids in its name.
 struct NodeId {
   std::string cluster;

@@ -1,6 +1,7 @@
 #include "services/scheduler/core/job_table.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace capstan::scheduler {
@@ -8,8 +9,19 @@ namespace capstan::scheduler {
 JobTable::JobTable(std::shared_ptr<RecordPool> pool)
     : pool_(pool == nullptr ? std::make_shared<RecordPool>() : std::move(pool)) {}
 
+JobTable JobTable::Copy() const {
+  JobTable copy(pool_);
+  copy.index_ = index_;
+  copy.names_ = names_;
+  copy.kept_ = kept_;
+  copy.waiting_ = waiting_;
+  copy.unpacked_ = unpacked_;
+  copy.restless_ = restless_;
+  return copy;
+}
+
 void JobTable::Unpack(Index::const_iterator at, JobEntry* job) const {
-  pool_->Unpack(PackedSpec{at->first, at->second.spec}, &job->spec);
+  pool_->Unpack(PackedSpec{at->first, at->second.spec, at->second.ask}, &job->spec);
   pool_->Unpack(at->second.state, &job->state);
   job->identity = at->first;
 }
@@ -61,35 +73,102 @@ void JobTable::ForEachGlance(absl::FunctionRef<void(const JobGlance&)> look) con
   for (auto at = index_.begin(); at != index_.end(); ++at) look(GlanceOf(at));
 }
 
-JobTable::Packed& JobTable::Place(const PackedSpec& spec) {
+void JobTable::Order(Index::iterator at, bool may_wait) {
+  const JobGlance glance = RecordPool::Glance(at->first, at->second.state);
+  if (at->second.waits != 0) {
+    kept_.Erase(glance.priority, glance.submit_sequence);
+    waiting_.Erase(glance.priority, glance.submit_sequence);
+  }
+  at->second.waits = may_wait && glance.waits_for_room() ? 1 : 0;
+  if (at->second.waits == 0) return;
+  (glance.has_room_kept() ? kept_ : waiting_)
+      .Insert(glance.priority, glance.submit_sequence, at->first);
+}
+
+std::vector<JobGlance> JobTable::WaitingWithGang() const {
+  std::vector<JobGlance> waiting;
+  for (const auto& [uid, job] : unpacked_) {
+    if (!job.gang.has_value() || job.live()) continue;
+    const JobGlance glance = JobGlance::Of(job);
+    if (glance.waits_for_room()) waiting.push_back(glance);
+  }
+  return waiting;
+}
+
+size_t JobTable::CountAhead(const JobGlance& job) const {
+  size_t count = kept_.CountBefore(job.priority, job.submit_sequence) +
+                 waiting_.CountBefore(job.priority, job.submit_sequence);
+  for (const JobGlance& other : WaitingWithGang()) count += other.GoesBefore(job) ? 1 : 0;
+  return count;
+}
+
+size_t JobTable::CountWaiting() const {
+  return kept_.size() + waiting_.size() + WaitingWithGang().size();
+}
+
+void JobTable::ForEachWaiting(absl::FunctionRef<bool(absl::string_view uid)> look) const {
+  std::vector<JobGlance> with_gang = WaitingWithGang();
+  std::sort(with_gang.begin(), with_gang.end(),
+            [](const JobGlance& a, const JobGlance& b) { return a.GoesBefore(b); });
+  bool goes_on = true;
+  // Those of `order` in turn with those that have a gang, as far as `is_its` says.
+  const auto merge = [&](const WaitingOrder& order, auto is_its) {
+    std::vector<JobGlance> own;
+    std::copy_if(with_gang.begin(), with_gang.end(), std::back_inserter(own), is_its);
+    auto next = own.begin();
+    order.ForEach([&](const SharedBytes& identity) {
+      const JobGlance glance = GlanceOf(index_.find(IdentityUid(identity)));
+      for (; goes_on && next != own.end() && next->GoesBefore(glance); ++next) {
+        goes_on = look(next->uid);
+      }
+      return goes_on = goes_on && look(glance.uid);
+    });
+    for (; goes_on && next != own.end(); ++next) goes_on = look(next->uid);
+  };
+  merge(kept_, [](const JobGlance& job) { return job.has_room_kept(); });
+  merge(waiting_, [](const JobGlance& job) { return !job.has_room_kept(); });
+}
+
+std::vector<std::string> JobTable::Live() const {
+  std::vector<std::string> live;
+  for (const auto& [uid, job] : unpacked_) {
+    if (job.live()) live.push_back(uid);
+  }
+  return live;
+}
+
+JobTable::Index::iterator JobTable::Place(const PackedSpec& spec) {
   const auto named = names_.find(spec.identity);
   if (named == names_.end() || !(*named == spec.identity)) {
     if (named != names_.end()) names_.erase(named);
     names_.insert(spec.identity);
   }
   const auto at = index_.find(spec.identity);
-  if (at == index_.end()) {
-    Packed& packed = index_[spec.identity];
-    packed.spec = spec.spec;
-    return packed;
-  }
-  if (at->first == spec.identity) {
-    at->second.spec = spec.spec;
-    return at->second;
+  if (at != index_.end()) {
+    Order(at, /*may_wait=*/false);
+    if (at->first == spec.identity) {
+      at->second.spec = spec.spec;
+      at->second.ask = spec.ask;
+      return at;
+    }
   }
   // The key is what it is known by.
-  Packed packed = at->second;
+  Packed packed;
+  if (at != index_.end()) {
+    packed = at->second;
+    ForgetName(at->first);
+    index_.erase(at);
+  }
   packed.spec = spec.spec;
-  ForgetName(at->first);
-  index_.erase(at);
-  return index_[spec.identity] = std::move(packed);
+  packed.ask = spec.ask;
+  return index_.emplace(spec.identity, std::move(packed)).first;
 }
 
 JobEntry& JobTable::Add(JobEntry job) {
   const std::string uid = job.uid();
   const PackedSpec spec = pool_->Pack(uid, job.spec);
-  Packed& packed = Place(spec);
-  packed.state = {};
+  Packed& packed = Place(spec)->second;
+  packed.state = pool_->Pack(job.state);
   packed.unpacked = 1;
   job.identity = spec.identity;
   restless_.push_back(uid);
@@ -97,11 +176,13 @@ JobEntry& JobTable::Add(JobEntry job) {
 }
 
 void JobTable::Put(const PackedSpec& spec, const PackedState& state, absl::optional<Gang> gang) {
-  Packed& packed = Place(spec);
+  const auto at = Place(spec);
+  Packed& packed = at->second;
   packed.state = state;
   const std::string uid(IdentityUid(spec.identity));
   unpacked_.erase(uid);
   packed.unpacked = gang.has_value() ? 1 : 0;
+  Order(at, /*may_wait=*/!gang.has_value());
   if (!gang.has_value()) return;
   JobEntry& job = unpacked_[uid];
   pool_->Unpack(spec, &job.spec);
@@ -110,9 +191,28 @@ void JobTable::Put(const PackedSpec& spec, const PackedState& state, absl::optio
   job.identity = spec.identity;
 }
 
+void JobTable::Adopt(const JobTable& other, absl::string_view uid) {
+  const auto at = other.index_.find(uid);
+  const auto known = other.unpacked_.find(uid);
+  const PackedSpec spec = {pool_->Intern(at->first), pool_->Intern(at->second.spec),
+                           pool_->Intern(at->second.ask)};
+  if (known == other.unpacked_.end()) {
+    return Put(spec, {pool_->Intern(at->second.state.words), pool_->Intern(at->second.state.rest)},
+               absl::nullopt);
+  }
+  Put(spec, pool_->Pack(known->second.state), absl::nullopt);
+  if (!known->second.gang.has_value()) return;
+  const auto mine = index_.find(uid);
+  Order(mine, /*may_wait=*/false);
+  mine->second.unpacked = 1;
+  JobEntry& job = unpacked_[std::string(uid)];
+  job = known->second;
+  job.identity = spec.identity;
+}
+
 PackedSpec JobTable::SpecOf(absl::string_view uid) const {
   const auto at = index_.find(uid);
-  return {at->first, at->second.spec};
+  return {at->first, at->second.spec, at->second.ask};
 }
 
 PackedState JobTable::StateOf(absl::string_view uid) const {
@@ -130,6 +230,7 @@ void JobTable::ForgetName(const SharedBytes& identity) {
 void JobTable::Erase(absl::string_view uid) {
   const auto at = index_.find(uid);
   if (at == index_.end()) return;
+  Order(at, /*may_wait=*/false);
   // What the uid is part of may go first.
   const SharedBytes identity = at->first;
   const auto unpacked = unpacked_.find(uid);
@@ -151,11 +252,14 @@ int64_t JobTable::revision(absl::string_view uid) const {
 void JobTable::Rest() {
   for (const std::string& uid : restless_) {
     const auto job = unpacked_.find(uid);
-    if (job == unpacked_.end() || job->second.gang.has_value()) continue;
-    Packed& packed = index_.find(uid)->second;
-    packed.state = pool_->Pack(std::move(job->second.state));
-    packed.unpacked = 0;
+    if (job == unpacked_.end()) continue;
+    const auto at = index_.find(uid);
+    Order(at, /*may_wait=*/false);
+    if (job->second.gang.has_value()) continue;
+    at->second.state = pool_->Pack(std::move(job->second.state));
+    at->second.unpacked = 0;
     unpacked_.erase(job);
+    Order(at, /*may_wait=*/true);
   }
   restless_.clear();
   if (restless_.capacity() > 4096) restless_.shrink_to_fit();

@@ -18,6 +18,7 @@
 #include "absl/types/optional.h"
 #include "services/scheduler/core/job_entry.h"
 #include "services/scheduler/core/record_pool.h"
+#include "services/scheduler/core/waiting_order.h"
 
 namespace capstan::scheduler {
 
@@ -30,9 +31,12 @@ namespace capstan::scheduler {
 class JobTable {
   struct Packed {
     SharedBytes spec;
+    SharedBytes ask;
     // As of the last Rest.
     PackedState state;
-    uint64_t revision : 63 = 0;
+    uint64_t revision : 62 = 0;
+    // It is in `waiting_`.
+    uint64_t waits : 1 = 0;
     // It is at hand.
     mutable uint64_t unpacked : 1 = 0;
   };
@@ -64,6 +68,10 @@ class JobTable {
     pointer operator->() const { return table_->Read(at_, &read_); }
     JobGlance glance() const { return table_->GlanceOf(at_); }
     const SharedBytes& identity() const { return at_->first; }
+    // Of one that is not unpacked: as packed.
+    const SharedBytes& ask() const { return at_->second.ask; }
+    const SharedBytes& words() const { return at_->second.state.words; }
+    bool unpacked() const { return at_->second.unpacked != 0; }
     const_iterator& operator++() {
       ++at_;
       read_.reset();
@@ -86,6 +94,8 @@ class JobTable {
   explicit JobTable(std::shared_ptr<RecordPool> pool = nullptr);
   JobTable(JobTable&&) = default;
   JobTable& operator=(JobTable&&) = default;
+  // As it is, in the same pool. O(Jobs), but what is packed is shared.
+  JobTable Copy() const;
 
   size_t size() const { return index_.size(); }
   bool empty() const { return index_.empty(); }
@@ -108,6 +118,17 @@ class JobTable {
   // At all Jobs, in order of uid. It may not put or erase any.
   void ForEachGlance(absl::FunctionRef<void(const JobGlance&)> look) const;
 
+  // Of what waits for room, each as of the last Rest if it was taken without a gang:
+  // how many are placed before the Job;
+  size_t CountAhead(const JobGlance& job) const;
+  // all in the order in which they are placed, those first that room is made or kept for, until
+  // `look` says no;
+  void ForEachWaiting(absl::FunctionRef<bool(absl::string_view uid)> look) const;
+  // and how many there are. O(Jobs with a gang) beside what is asked for.
+  size_t CountWaiting() const;
+  // Uids of the Jobs with a gang that is live, in order.
+  std::vector<std::string> Live() const;
+
   // Takes it under the uid in its spec, in the place of one that is there. Of its spec what is
   // changed afterwards is lost.
   JobEntry& Add(JobEntry job);
@@ -117,6 +138,10 @@ class JobTable {
   PackedSpec SpecOf(absl::string_view uid) const;
   PackedState StateOf(absl::string_view uid) const;
   void Erase(absl::string_view uid);
+
+  // Takes the Job of another table, in whose pool's fork this one's are, as it is packed there or
+  // with its gang.
+  void Adopt(const JobTable& other, absl::string_view uid);
 
   // A number that is kept with the Job; 0 of one that is new or not there.
   void SetRevision(absl::string_view uid, int64_t revision);
@@ -151,13 +176,20 @@ class JobTable {
   void Unpack(Index::const_iterator at, JobEntry* job) const;
   JobGlance GlanceOf(Index::const_iterator at) const;
   const value_type* Read(Index::const_iterator at, std::shared_ptr<value_type>* read) const;
+  // Has `waiting_` or `kept_` hold what waits as of what is packed, or not.
+  void Order(Index::iterator at, bool may_wait);
+  // Those with a gang that wait for room, which are in neither: they may change at any time.
+  std::vector<JobGlance> WaitingWithGang() const;
   // Puts it into the indexes, in the place of another.
-  Packed& Place(const PackedSpec& spec);
+  Index::iterator Place(const PackedSpec& spec);
   void ForgetName(const SharedBytes& identity);
 
   std::shared_ptr<RecordPool> pool_;
   Index index_;
   absl::flat_hash_set<SharedBytes, NameHash, NameEqual> names_;
+  // Those without a gang that wait for room: those that room is made or kept for, and the others.
+  WaitingOrder kept_;
+  WaitingOrder waiting_;
   // Those that have a gang, and those asked for. By uid.
   mutable std::map<std::string, JobEntry, std::less<>> unpacked_;
   mutable std::vector<std::string> restless_;

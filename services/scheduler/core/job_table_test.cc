@@ -1,5 +1,6 @@
 #include "services/scheduler/core/job_table.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -63,6 +64,7 @@ JobEntry AnyJob(int number, Random* random) {
   if (random->OneIn(2)) job.state.set_message(std::string("a\0b", 3));
   if (random->OneIn(4)) *job.state.mutable_estimated_start_time() = ToProto(absl::UnixEpoch());
   if (random->OneIn(4)) job.state.add_making_room()->set_job_uid("other");
+  if (random->OneIn(4)) job.state.add_avoided_nodes()->set_node("n");
   if (random->OneIn(4)) job.state.mutable_elements()->set_ended("x");
   if (random->OneIn(4)) AddUnknown(&job.state, random);
   if (random->OneIn(4)) {
@@ -86,6 +88,8 @@ void ExpectGlance(const JobGlance& glance, const JobEntry& job) {
   EXPECT_EQ(glance.has_singleton, !job.spec.spec().singleton().empty());
   EXPECT_EQ(glance.has_estimate, job.state.has_estimated_start_time());
   EXPECT_EQ(glance.makes_room, job.state.making_room_size() > 0);
+  EXPECT_EQ(glance.is_confined,
+            !job.state.data_cluster().empty() || job.state.avoided_nodes_size() > 0);
   EXPECT_EQ(glance.live, job.live());
   EXPECT_EQ(glance.final(), job.final());
 }
@@ -102,6 +106,43 @@ void ExpectSame(const JobTable& table, const std::map<std::string, JobEntry>& jo
     ++at;
   }
   EXPECT_TRUE(at == table.end());
+}
+
+// That those that wait for room are known in the order in which they are placed.
+void ExpectOrder(const JobTable& table, const std::map<std::string, JobEntry>& jobs) {
+  std::vector<JobGlance> waiting;
+  for (const auto& [uid, job] : jobs) {
+    const JobGlance glance = JobGlance::Of(job);
+    if (glance.waits_for_room() && !glance.live) waiting.push_back(glance);
+  }
+  EXPECT_EQ(table.CountWaiting(), waiting.size());
+  for (const auto& [uid, job] : jobs) {
+    const JobGlance glance = JobGlance::Of(job);
+    EXPECT_EQ(table.CountAhead(glance),
+              static_cast<size_t>(
+                  std::count_if(waiting.begin(), waiting.end(),
+                                [&](const JobGlance& one) { return one.GoesBefore(glance); })));
+  }
+  const auto is_kept = [](const JobGlance& job) { return job.makes_room || job.has_estimate; };
+  std::sort(waiting.begin(), waiting.end(), [&](const JobGlance& a, const JobGlance& b) {
+    return is_kept(a) != is_kept(b) ? is_kept(a) : a.GoesBefore(b);
+  });
+  std::vector<std::string> expected;
+  for (const JobGlance& job : waiting) expected.emplace_back(job.uid);
+  std::vector<std::string> seen;
+  table.ForEachWaiting([&](absl::string_view uid) {
+    seen.emplace_back(uid);
+    return true;
+  });
+  EXPECT_EQ(seen, expected);
+  if (expected.size() < 2) return;
+  expected.resize(expected.size() / 2);
+  seen.clear();
+  table.ForEachWaiting([&](absl::string_view uid) {
+    seen.emplace_back(uid);
+    return seen.size() < expected.size();
+  });
+  EXPECT_EQ(seen, expected);
 }
 
 // A table does as a map of records does, whatever is packed meanwhile, and so does one that shares
@@ -145,11 +186,20 @@ TEST(JobTableTest, DoesAsAMapOfRecords) {
       } else {
         table.Rest();
         EXPECT_EQ(table.restless(), 0u);
+        ExpectOrder(table, jobs);
       }
       if (step % 10 == 0) ExpectSame(table, jobs);
     }
     table.Rest();
     ExpectSame(table, jobs);
+    ExpectOrder(table, jobs);
+    const JobTable copy = table.Copy();
+    JobTable adopted(pool->Fork());
+    for (const auto& [uid, job] : jobs) adopted.Adopt(table, uid);
+    for (const JobTable* other : {&copy, static_cast<const JobTable*>(&adopted)}) {
+      ExpectSame(*other, jobs);
+      ExpectOrder(*other, jobs);
+    }
     for (const auto& [name, uid] : names) EXPECT_EQ(table.FindByName(name)->uid(), uid);
     EXPECT_EQ(table.FindByName("projects/p/jobs/other"), nullptr);
     EXPECT_EQ(table.Find("other"), nullptr);
@@ -218,6 +268,15 @@ TEST(RecordPoolTest, HoldsOnceWhatIsTheSame) {
   EXPECT_TRUE(first.spec == second.spec);
   EXPECT_FALSE(first.identity == second.identity);
   EXPECT_TRUE(pool.Pack("a", a).identity == first.identity);
+  EXPECT_TRUE(first.ask == second.ask);
+  // What has to do with placing makes another of it, and nothing else.
+  (*b.mutable_spec()->mutable_task_groups(0)->mutable_env())["KEY"] = "value";
+  EXPECT_TRUE(pool.Pack("b", b).ask == first.ask);
+  b.set_submitter("somebody else");
+  EXPECT_FALSE(pool.Pack("b", b).ask == first.ask);
+  b = a;
+  b.mutable_spec()->mutable_task_groups(0)->mutable_resources()->set_cpu_millis(1);
+  EXPECT_FALSE(pool.Pack("b", b).ask == first.ask);
   rec::JobStateRecord state;
   state.set_reason("INSUFFICIENT_RESOURCES");
   state.set_version(1);

@@ -52,6 +52,14 @@ std::string QueueUsageKey(absl::string_view queue_id) {
   return absl::StrCat(kKeyPrefix, "queue_usage/", queue_id);
 }
 
+std::string CapacityOrderKey(absl::string_view order_id) {
+  return absl::StrCat(kKeyPrefix, "capacity_orders/", order_id);
+}
+
+std::string MaintenanceWindowKey(absl::string_view cluster, absl::string_view window) {
+  return absl::StrCat(kKeyPrefix, "maintenance_windows/", cluster, "/", window);
+}
+
 std::string RequestKey(absl::string_view kind, absl::string_view scope,
                        absl::string_view request_id) {
   return absl::StrCat(kKeyPrefix, "requests/", kind, "/", scope, "/", request_id);

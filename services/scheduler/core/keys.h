@@ -26,7 +26,10 @@ std::string NodeKey(absl::string_view cluster, absl::string_view node);
 std::string ClusterKey(absl::string_view cluster);
 std::string QueueKey(absl::string_view queue_id);
 std::string QueueUsageKey(absl::string_view queue_id);
-// `kind` is `jobs` or `queues`; `scope` the project, or `-`.
+std::string CapacityOrderKey(absl::string_view order_id);
+std::string MaintenanceWindowKey(absl::string_view cluster, absl::string_view window);
+// `kind` is `jobs`, `queues`, `capacity_orders` or `maintenance_windows`; `scope` the project, the
+// Cluster of a window, or `-`.
 std::string RequestKey(absl::string_view kind, absl::string_view scope,
                        absl::string_view request_id);
 std::string PinReleaseKey(absl::string_view uid, int64_t generation);

@@ -11,9 +11,40 @@ namespace capstan::scheduler {
 
 using capstan::scheduler::v1::JobSpec;
 using capstan::scheduler::v1::TaskGroup;
+using capstan::scheduler::v1::Topology;
+
+Model Model::Copy() const {
+  Model copy(jobs.pool());
+  copy.jobs = jobs.Copy();
+  copy.nodes = nodes;
+  copy.clusters = clusters;
+  copy.queues = queues;
+  copy.queue_usage = queue_usage;
+  copy.capacity_orders = capacity_orders;
+  copy.maintenance_windows = maintenance_windows;
+  copy.requests = requests;
+  copy.pin_releases = pin_releases;
+  return copy;
+}
 
 int MinReplicas(const TaskGroup& group) {
   return group.min_replicas() == 0 ? group.replicas() : group.min_replicas();
+}
+
+int SizeStep(const TaskGroup& group) {
+  return group.slices().empty() ? 1 : std::max(group.slices(0).size(), 1);
+}
+
+Topology::Level RequiredOf(const JobSpec& spec, const TaskGroup& group) {
+  Topology::Level level = group.topology().required();
+  // A parent comes before its sections.
+  std::string name = group.section();
+  for (int s = spec.sections_size() - 1; s >= 0; --s) {
+    if (name.empty() || spec.sections(s).name() != name) continue;
+    level = std::max(level, spec.sections(s).topology().required());
+    name = spec.sections(s).parent();
+  }
+  return level;
 }
 
 bool IsElastic(const JobSpec& spec) {
@@ -126,6 +157,15 @@ store::Put PutQueueUsage(absl::string_view id, const rec::QueueUsageRecord& usag
   return {QueueUsageKey(id), session::SerializeDeterministic(usage)};
 }
 
+store::Put PutCapacityOrder(absl::string_view id, const rec::CapacityOrderRecord& order) {
+  return {CapacityOrderKey(id), session::SerializeDeterministic(order)};
+}
+
+store::Put PutMaintenanceWindow(const std::pair<std::string, std::string>& id,
+                                const rec::MaintenanceWindowRecord& window) {
+  return {MaintenanceWindowKey(id.first, id.second), session::SerializeDeterministic(window)};
+}
+
 store::Put PutRequest(absl::string_view key, const rec::RequestRecord& request) {
   return {std::string(key), session::SerializeDeterministic(request)};
 }
@@ -155,6 +195,8 @@ std::map<std::string, std::string> AllRecords(const Model& model) {
   for (const auto& [id, cluster] : model.clusters) add(PutCluster(id, cluster));
   for (const auto& [id, queue] : model.queues) add(PutQueue(id, queue));
   for (const auto& [id, usage] : model.queue_usage) add(PutQueueUsage(id, usage));
+  for (const auto& [id, order] : model.capacity_orders) add(PutCapacityOrder(id, order));
+  for (const auto& [id, window] : model.maintenance_windows) add(PutMaintenanceWindow(id, window));
   for (const auto& [key, request] : model.requests) add(PutRequest(key, request));
   for (const auto& [id, release] : model.pin_releases) add(PutPinRelease(release));
   return records;

@@ -30,14 +30,20 @@ inline constexpr int kTasksPerChunk = 128;
 struct Model {
   JobTable jobs;
   std::map<NodeId, rec::NodeRecord> nodes;
-  std::map<std::string, rec::ClusterRecord> clusters;                             // by id
-  std::map<std::string, rec::QueueRecord> queues;                                 // by id
-  std::map<std::string, rec::QueueUsageRecord> queue_usage;                       // by Queue's id
+  std::map<std::string, rec::ClusterRecord> clusters;               // by id
+  std::map<std::string, rec::QueueRecord> queues;                   // by id
+  std::map<std::string, rec::QueueUsageRecord> queue_usage;         // by Queue's id
+  std::map<std::string, rec::CapacityOrderRecord> capacity_orders;  // by id
+  // By Cluster and id.
+  std::map<std::pair<std::string, std::string>, rec::MaintenanceWindowRecord> maintenance_windows;
   std::map<std::string, rec::RequestRecord> requests;                             // by key
   std::map<std::pair<std::string, int64_t>, rec::PinReleaseRecord> pin_releases;  // uid, generation
 
   // Jobs in a pool that others hold Jobs in too, or in one of their own.
   explicit Model(std::shared_ptr<RecordPool> pool = nullptr) : jobs(std::move(pool)) {}
+
+  // See JobTable::Copy.
+  Model Copy() const;
 
   const JobEntry* FindJob(absl::string_view uid) const { return jobs.Find(uid); }
   const JobEntry* FindJobByName(absl::string_view name) const { return jobs.FindByName(name); }
@@ -45,6 +51,12 @@ struct Model {
 
 // Tasks that a group has at least.
 int MinReplicas(const capstan::scheduler::v1::TaskGroup& group);
+// Its number of Tasks is a multiple of this: of a group in slices, the widest of them.
+int SizeStep(const capstan::scheduler::v1::TaskGroup& group);
+// The level that all of the group is in one domain of, be it by itself or with its sections; none if
+// only what the Job says holds.
+capstan::scheduler::v1::Topology::Level RequiredOf(const capstan::scheduler::v1::JobSpec& spec,
+                                                   const capstan::scheduler::v1::TaskGroup& group);
 // Whether its gang may have fewer Tasks than the spec asks for.
 bool IsElastic(const capstan::scheduler::v1::JobSpec& spec);
 // Tasks that a gang has at least, and at most.
@@ -71,6 +83,9 @@ store::Put PutNode(const NodeId& id, const rec::NodeRecord& node);
 store::Put PutCluster(absl::string_view id, const rec::ClusterRecord& cluster);
 store::Put PutQueue(absl::string_view id, const rec::QueueRecord& queue);
 store::Put PutQueueUsage(absl::string_view id, const rec::QueueUsageRecord& usage);
+store::Put PutCapacityOrder(absl::string_view id, const rec::CapacityOrderRecord& order);
+store::Put PutMaintenanceWindow(const std::pair<std::string, std::string>& id,
+                                const rec::MaintenanceWindowRecord& window);
 store::Put PutRequest(absl::string_view key, const rec::RequestRecord& request);
 store::Put PutPinRelease(const rec::PinReleaseRecord& release);
 // Every record of the model, by key: what a store holds that has committed all of it.

@@ -58,9 +58,23 @@ bool HasSizesOf(const rec::GangHeadRecord& head, const capstan::scheduler::v1::J
     const capstan::scheduler::v1::TaskGroup& group = spec.task_groups(i);
     const int size = head.group_sizes(i);
     if (size < MinReplicas(group) || size > group.replicas()) return false;
+    if (size % SizeStep(group) != 0) return false;
     count += size;
   }
   return count == head.task_count();
+}
+
+// Whether what is added to the gang makes none of its groups larger than it may be.
+bool HasRoomForAdditions(const rec::GangHeadRecord& head,
+                         const capstan::scheduler::v1::JobSpec& spec) {
+  std::vector<int64_t> sizes(head.group_sizes().begin(), head.group_sizes().end());
+  for (const rec::GangHeadRecord::Addition& addition : head.additions()) {
+    const int group = addition.group();
+    if (group < 0 || group >= static_cast<int>(sizes.size()) || addition.count() < 1) return false;
+    sizes[group] += addition.count();
+    if (sizes[group] > spec.task_groups(group).replicas()) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -78,6 +92,17 @@ absl::Status ModelBuilder::Apply(absl::string_view key, absl::optional<absl::str
   if (kind == "clusters" && n == 2) return ApplyTo(&model_.clusters, parts[1], key, value);
   if (kind == "queues" && n == 2) return ApplyTo(&model_.queues, parts[1], key, value);
   if (kind == "queue_usage" && n == 2) return ApplyTo(&model_.queue_usage, parts[1], key, value);
+  if (kind == "capacity_orders" && n == 2) {
+    return ApplyTo(&model_.capacity_orders, parts[1], key, value);
+  }
+  if (kind == "maintenance_windows" && n == 3) {
+    // What Nodes of the Cluster show of it has changed; which of them is not worth finding out.
+    for (auto node = model_.nodes.lower_bound({parts[1], ""});
+         node != model_.nodes.end() && node->first.cluster == parts[1]; ++node) {
+      touched_nodes_.insert(node->first);
+    }
+    return ApplyTo(&model_.maintenance_windows, std::make_pair(parts[1], parts[2]), key, value);
+  }
   if (kind == "requests" && n == 4) {
     return ApplyTo(&model_.requests, std::string(key), key, value);
   }
@@ -183,7 +208,7 @@ absl::Status ModelBuilder::ResolveJob(const std::string& uid) {
   rec::JobSpecRecord spec;
   model_.jobs.pool()->Unpack(*raw.spec, &spec);
   if (gang.nodes.size() != count || gang.tasks.size() != count ||
-      !HasSizesOf(gang.head, spec.spec())) {
+      !HasSizesOf(gang.head, spec.spec()) || !HasRoomForAdditions(gang.head, spec.spec())) {
     return store::CorruptRecord(absl::StrCat("gang of job ", uid));
   }
   model_.jobs.Put(*raw.spec, *raw.state, std::move(gang));

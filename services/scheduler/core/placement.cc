@@ -9,12 +9,33 @@ namespace capstan::scheduler {
 
 using capstan::scheduler::v1::Topology;
 
+namespace {
+
+// The section of that name among the first `count`; -1 if there is none.
+int SectionOf(const capstan::scheduler::v1::JobSpec& spec, absl::string_view name, int count) {
+  for (int s = 0; s < count; ++s) {
+    if (spec.sections(s).name() == name) return s;
+  }
+  return -1;
+}
+
+}  // namespace
+
 GangRequest GangRequest::From(const JobEntry& job) {
   GangRequest request;
-  for (const auto& group : job.spec.spec().task_groups()) {
+  const capstan::scheduler::v1::JobSpec& spec = job.spec.spec();
+  for (int s = 0; s < spec.sections_size(); ++s) {
+    request.sections.push_back(
+        {SectionOf(spec, spec.sections(s).parent(), s), spec.sections(s).topology()});
+  }
+  for (const auto& group : spec.task_groups()) {
     const int least = MinReplicas(group);
     request.groups.push_back(
         {least, Amounts::From(group.resources()), group.topology(), group.replicas() - least});
+    for (const auto& slice : group.slices()) {
+      request.groups.back().slices.push_back({slice.level(), slice.size()});
+    }
+    request.groups.back().section = SectionOf(spec, group.section(), spec.sections_size());
   }
   request.clusters.insert(job.spec.spec().clusters().begin(), job.spec.spec().clusters().end());
   if (!job.state.data_cluster().empty()) request.clusters = {job.state.data_cluster()};
@@ -33,6 +54,11 @@ std::string GangRequest::Shape() const {
   std::string shape = absl::StrCat(submitter, "|", topology.required(), "/", topology.preferred());
   for (const std::string& cluster : clusters) absl::StrAppend(&shape, "|", cluster);
   for (const NodeId& id : avoided) absl::StrAppend(&shape, "|!", id.cluster, "/", id.node);
+  for (const std::string& order : orders) absl::StrAppend(&shape, "|^", order);
+  for (const Section& section : sections) {
+    absl::StrAppend(&shape, ";(", section.parent, ",", section.topology.required(), "/",
+                    section.topology.preferred());
+  }
   for (const Group& group : groups) {
     absl::StrAppend(&shape, ";", group.replicas, ",", group.topology.required(), "/",
                     group.topology.preferred(), ",", group.each.cpu_millis, ",",
@@ -41,6 +67,9 @@ std::string GangRequest::Shape() const {
       absl::StrAppend(&shape, ",", name, "=", count);
     }
     if (group.more > 0) absl::StrAppend(&shape, "+", group.more);
+    for (const Slice& slice : group.slices)
+      absl::StrAppend(&shape, "/", slice.level, "x", slice.size);
+    if (group.section >= 0) absl::StrAppend(&shape, ")", group.section);
   }
   return shape;
 }
@@ -99,6 +128,8 @@ bool Admits(const NodeCapacity& node, const GangRequest& gang) {
   if (!node.eligible) return false;
   if (!gang.clusters.empty() && gang.clusters.count(node.id.cluster) == 0) return false;
   if (gang.avoided.count(node.id) > 0) return false;
+  if (!node.order.empty() && gang.orders.count(node.order) == 0) return false;
+  if (!node.IsOpen(absl::ZeroDuration(), gang.duration)) return false;
   return !node.only_submitter || *node.only_submitter == gang.submitter;
 }
 

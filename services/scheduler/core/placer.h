@@ -1,6 +1,7 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_PLACER_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_PLACER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -31,6 +32,14 @@ struct NodeTopology {
   static NodeTopology From(const google::protobuf::Map<std::string, std::string>& labels);
 };
 
+// A time in which a Node takes nothing, from now: [from, until).
+struct Closure {
+  absl::Duration from;
+  absl::Duration until;
+
+  friend bool operator==(const Closure&, const Closure&) = default;
+};
+
 // A Node as a Placer sees it.
 struct NodeCapacity {
   NodeId id;
@@ -44,7 +53,18 @@ struct NodeCapacity {
   bool unisolated = false;
   // Some gang stays off it: see GangRequest::avoided.
   bool avoided = false;
+  // If set, it is kept for the gangs that name it in GangRequest::orders.
+  std::string order;
   NodeTopology topology;
+  // Not over, by time, apart from each other.
+  std::vector<Closure> closures;
+
+  // Whether what begins `start` from now and may stay so long would be on it in no closure.
+  bool IsOpen(absl::Duration start, absl::Duration stay) const {
+    return std::none_of(closures.begin(), closures.end(), [&](const Closure& closure) {
+      return closure.from < start + stay && start < closure.until;
+    });
+  }
 };
 
 // What a gang that declares no time limit is taken to run for.
@@ -65,6 +85,8 @@ struct HeldGang {
   bool left_is_assumed = false;
   // Of its work, what ends with it.
   absl::Duration unsaved;
+  // How long its stop takes at most.
+  absl::Duration grace;
   // What the gang before this one has beyond its least: it may end without the rest of it. Where
   // either is enough, this one ends.
   bool is_spare = false;
@@ -72,6 +94,13 @@ struct HeldGang {
 
 // A gang to be placed.
 struct GangRequest {
+  // Each run of `size` consecutive Tasks of a group is in one domain of `level`.
+  struct Slice {
+    capstan::scheduler::v1::Topology::Level level;
+    int size = 1;
+
+    friend bool operator==(const Slice&, const Slice&) = default;
+  };
   struct Group {
     // At least.
     int replicas = 0;
@@ -79,21 +108,37 @@ struct GangRequest {
     capstan::scheduler::v1::Topology topology = {};
     // Beyond those, at most.
     int more = 0;
+    // The widest first; the first one's size divides `replicas` and `more`.
+    std::vector<Slice> slices = {};
+    // Position of the section it is in; -1: the gang itself.
+    int section = -1;
+
+    // It has whole ones of so many Tasks.
+    int step() const { return slices.empty() ? 1 : slices.front().size; }
+  };
+  // Groups and other sections, all in one domain of its level.
+  struct Section {
+    // An earlier one; -1: the gang itself.
+    int parent = -1;
+    capstan::scheduler::v1::Topology topology;
   };
   // In rank order.
   std::vector<Group> groups;
+  std::vector<Section> sections;
   // Clusters allowed; empty means any.
   std::set<std::string> clusters;
   std::string submitter;
   // Nodes that it stays off; in a round only those count that are marked so.
   std::set<NodeId> avoided;
+  // Orders of capacity (ids) on whose Nodes it may be.
+  std::set<std::string> orders;
   // Of the whole gang.
   capstan::scheduler::v1::Topology topology;
   // Holds its place for at most so long; infinite if nothing was declared. No part of the Shape.
   absl::Duration duration = absl::InfiniteDuration();
 
   static GangRequest From(const JobEntry& job);
-  // Equal for gangs that fit the same Nodes.
+  // Equal for gangs that fit the same Nodes, as far as these are open to them.
   std::string Shape() const;
 };
 
@@ -103,6 +148,13 @@ struct GangPlacement {
   std::vector<int> nodes;
   // By group: how many Tasks it has.
   std::vector<int> sizes;
+};
+
+// More Tasks of a gang's group on a Node, by position.
+struct MoreTasks {
+  int group = 0;
+  int node = 0;
+  int count = 0;
 };
 
 // Whether the queues let a gang have so much beyond what it needs at least.
@@ -138,24 +190,36 @@ class PlacingRound {
 
   // All that the gang needs at least, or nothing; and of each group, in order, as many more as fit
   // and `may_have` lets it have, which must let it have less where it lets it have more.
-  // absl::nullopt if the least does not fit now, and then no gang of its Shape fits in this round
-  // any more; unless it IsBound, which holds of others of its Shape that are bound.
+  // absl::nullopt if the least does not fit now, and then no gang of its Shape and Openings fits in
+  // this round any more; unless it IsBound, which holds of others of these that are bound.
   virtual absl::optional<GangPlacement> Place(const GangRequest& gang, MayHaveMore may_have) = 0;
   absl::optional<GangPlacement> Place(const GangRequest& gang) {
     return Place(gang, [](const Amounts&) { return true; });
   }
 
+  // More Tasks for a gang that holds, or kept, the place `has`: of each group, in order, as many as
+  // fit beside all that was placed or is held, up to the most it may have, in the domains that it
+  // is in, preferably in the preferred ones. If those are at least `least`, their places are taken;
+  // else the answer is empty. A gang that IsBound gets no reserved room.
+  virtual std::vector<MoreTasks> Grow(const GangRequest& gang, const GangPlacement& has, int least,
+                                      MayHaveMore may_have) = 0;
+
   // Finds the earliest time at which the gang fits for sure and keeps its place there: from now on
   // a gang that is not over by then is *bound*, and takes only what this one leaves. absl::nullopt
-  // if it would not even fit once all that is held has gone. At most once in a round.
+  // if it would not even fit once all that is held has gone and every Node is open, however long it
+  // takes. At most once in a round.
   virtual absl::optional<StartEstimate> Reserve(const GangRequest& gang) = 0;
   virtual bool IsBound(const GangRequest& gang) const = 0;
   // Whether the gang would fit if it were not bound.
   virtual bool FitsUnbound(const GangRequest& gang) = 0;
+  // Equal for gangs that the same Nodes are open to, now and once others have ended; empty where
+  // all are open to all.
+  virtual std::string Openings(const GangRequest& gang) const = 0;
 
-  // Whether the gang fits once all that is told to end has gone.
+  // Whether the gang fits once all that is told to end has gone, however late that is.
   virtual bool FitsAfterEnding(const GangRequest& gang) = 0;
-  // If so, takes its place at once: nobody else is placed there, though it is not free yet.
+  // Takes its place at once, if it fits where that goes now: nobody else is placed there, though
+  // it is not free yet.
   virtual bool HoldAfterEnding(const GangRequest& gang) = 0;
 
   // The cheapest set found, minimal by inclusion, of gangs that make the gang fit by going, besides

@@ -45,15 +45,21 @@ std::vector<std::string> Names(const std::vector<QueueSpec>& specs,
 Amounts LiveAmounts(const JobEntry& job) {
   Amounts amounts;
   if (job.state.making_room_size() > 0) return LeastOf(job);
-  if (!job.live() || IsMakingWay(*job.gang)) return amounts;
+  const bool comes_back = IsGrowing(job) || IsReturning(job);
+  const bool returns = comes_back || ReturnsAtOnce(job);
+  if ((!job.live() && !returns) || IsMakingWay(*job.gang)) return amounts;
   if (IsShrinking(job)) return LeastOf(job);
-  const bool returns = ReturnsAtOnce(job);
   int rank = 0;
   for (int g = 0; g < job.spec.spec().task_groups_size(); ++g) {
     const int size = SizeOf(job, g);
     int64_t live = 0;
     for (int i = 0; i < size; ++i) live += returns || !job.gang->ended(rank++) ? 1 : 0;
     if (live > 0) amounts.Add(Amounts::From(job.spec.spec().task_groups(g).resources()), live);
+  }
+  if (!comes_back) return amounts;
+  for (const auto& addition : job.gang->head.additions()) {
+    amounts.Add(Amounts::From(job.spec.spec().task_groups(addition.group()).resources()),
+                addition.count());
   }
   return amounts;
 }
@@ -245,13 +251,23 @@ void QueueBook::ReleaseKind(uint32_t id) {
   free_kinds_.push_back(id);
 }
 
-void QueueBook::AddWaiting(const JobEntry& job, bool fresh) {
+uint32_t QueueBook::AddWaiting(const JobEntry& job, bool fresh) {
   RemoveWaiting(job);
   Gang& gang = gangs_[job.spec.submit_sequence()];
   gang.identity = job.identity;
   gang.kind = AcquireKind(job);
   gang.fresh = fresh;
   Insert(job.spec.submit_sequence(), gang);
+  return gang.kind;
+}
+
+void QueueBook::AddWaiting(const SharedBytes& identity, int64_t submit_sequence, uint32_t kind) {
+  Gang& gang = gangs_[submit_sequence];
+  gang.identity = identity;
+  gang.kind = kind;
+  gang.fresh = false;
+  ++kinds_[kind].gangs;
+  Insert(submit_sequence, gang);
 }
 
 void QueueBook::SetTried(const JobEntry& job) {
@@ -352,6 +368,43 @@ bool QueueBook::MayUse(const JobEntry& job, const Resources& capacity,
                        const Amounts& amounts) const {
   const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
   return leaf < 0 || !Refusal(usage_, capacity, leaf, ToResources(amounts)).has_value();
+}
+
+bool QueueBook::MayGrow(const JobEntry& job, const Resources& capacity, const Amounts& more) const {
+  if (!MayUse(job, capacity, more)) return false;
+  const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
+  if (leaf < 0) return true;
+  const Resources request = ToResources(more);
+  for (int r = 0; r < tree_.resource_count(); ++r) {
+    if (request[r] == 0 || IsGuaranteed(leaf, r, request[r])) continue;
+    for (int other = 1; other < tree_.size(); ++other) {
+      if (other != leaf && tree_.leaf(other) && AsksForGuarantee(other, leaf, r)) return false;
+    }
+  }
+  return true;
+}
+
+bool QueueBook::IsGuaranteed(int leaf, int r, int64_t amount) const {
+  for (int i = leaf; i > QueueTree::kRoot; i = tree_.node(i).parent) {
+    const int64_t guarantee = tree_.node(i).guarantee[r];
+    if (guarantee > 0 && usage_.used(i)[r] + amount <= guarantee) return true;
+  }
+  return false;
+}
+
+bool QueueBook::AsksForGuarantee(int leaf, int other, int r) const {
+  const QueueStops& stops = tree_.node(leaf).stops;
+  if (stops.hold || stops.drain) return false;
+  for (const auto& [kind, gangs] : waiting_.kinds(leaf)) {
+    const int64_t asked = requests_.Get(kind.request)[r];
+    if (asked == 0) continue;
+    for (int i = leaf; i > QueueTree::kRoot && !tree_.contains(i, other);
+         i = tree_.node(i).parent) {
+      const int64_t guarantee = tree_.node(i).guarantee[r];
+      if (guarantee > 0 && usage_.used(i)[r] + asked <= guarantee) return true;
+    }
+  }
+  return false;
 }
 
 Resources QueueBook::UseOf(const JobEntry& job) const { return ToResources(LiveAmounts(job)); }

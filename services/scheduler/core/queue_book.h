@@ -59,7 +59,10 @@ class QueueBook {
   // The Job waits for room; it is fresh if it was not tried yet. It stays where it is until
   // removed. What it asks for and the reason that it has decide its kind: to be told again after
   // each try that changed the reason, and whenever it asks for something else.
-  void AddWaiting(const JobEntry& job, bool fresh);
+  // Returns the number of its kind.
+  uint32_t AddWaiting(const JobEntry& job, bool fresh);
+  // Another Job of that kind, in which somebody must wait, that is not fresh and did not wait yet.
+  void AddWaiting(const SharedBytes& identity, int64_t submit_sequence, uint32_t kind);
   void SetTried(const JobEntry& job);
   void SetChanged(const JobEntry& job);
   void RemoveWaiting(const JobEntry& job);
@@ -105,6 +108,10 @@ class QueueBook {
   bool MayUse(const QueueOrder& order, const Resources& capacity, const Amounts& more) const;
   // Whether they let the Job use so much beside all that is used, with use as it was last told.
   bool MayUse(const JobEntry& job, const Resources& capacity, const Amounts& amounts) const;
+  // Whether they let a Job that runs use so much more: limits as for one that starts; and beyond
+  // what is guaranteed to its queues it takes nothing of which some other queue's guarantee covers
+  // what waits there. O(queues + kinds).
+  bool MayGrow(const JobEntry& job, const Resources& capacity, const Amounts& more) const;
   // What SetLive would count it as using.
   Resources UseOf(const JobEntry& job) const;
 
@@ -162,6 +169,10 @@ class QueueBook {
   int LeafOf(const std::string& queue) const;
   absl::optional<LimitWait> Refusal(const TreeUsage& usage, const Resources& capacity, int leaf,
                                     const Resources& request) const;
+  // Whether a guarantee of the leaf, or of a queue above it, covers so much more of the resource.
+  bool IsGuaranteed(int leaf, int r, int64_t amount) const;
+  // Whether something waits in the leaf that a guarantee covers which is not the other leaf's too.
+  bool AsksForGuarantee(int leaf, int other, int r) const;
   // What the Queue uses now counts as used since the history's time.
   void TakeForUsed(const std::string& id, NamedHistory* history);
   RateWait WaitOf(const RateRefusal& refusal, absl::string_view does,

@@ -13,7 +13,15 @@
 #include "gtest/gtest.h"
 #include "libs/random/random.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/capacity_orders.h"
 #include "services/scheduler/core/core_harness.h"
+#include "services/scheduler/core/demand_class.h"
+#include "services/scheduler/core/events.h"
+#include "services/scheduler/core/model.h"
+#include "services/scheduler/core/placer.h"
+#include "services/scheduler/core/scheduler_core.h"
+#include "services/scheduler/core/tight_placer.h"
+#include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
 
@@ -24,16 +32,27 @@ namespace capstan::scheduler {
 class RandomWorld {
  public:
   explicit RandomWorld(uint64_t seed, CoreHarness::Observer observer = nullptr)
-      : random_(seed), harness_(Config(seed), std::move(observer)) {
+      : random_(seed),
+        with_windows_(seed % 2 == 1),
+        calm_(seed % 8 == 6),
+        harness_(Config(seed), [this, observer = std::move(observer)](const auto&... said) {
+          SawStep(said...);
+          if (observer) observer(said...);
+        }) {
     for (const char* cluster : {"east", "west"}) {
       executors_.push_back(std::make_unique<FakeExecutor>(cluster, kNodes, 4000, &harness_));
       // Two Nodes of the first rack, one of the second.
-      for (int node = 0; node < kNodes; ++node) {
-        executors_.back()->set_labels(node, {{"topology.kubernetes.io/zone", "z"},
-                                             {"capstan.dev/rack", node < 2 ? "first" : "second"}});
-      }
+      for (int node = 0; node < kNodes; ++node) SetLabels(executors_.back().get(), node, "");
       executors_.back()->Connect();
     }
+    if (seed % 8 != 2) return;
+    UpdateQueue budget;
+    budget.call = harness_.next_call();
+    budget.queue_id = "default";
+    budget.queue.mutable_disruption_budget()->set_count(1);
+    *budget.queue.mutable_disruption_budget()->mutable_period() = ToProto(absl::Minutes(3));
+    budget.update_mask.add_paths("disruption_budget");
+    Give(harness_.Apply(budget));
   }
 
   void Run() {
@@ -47,6 +66,8 @@ class RandomWorld {
   int generations() const { return generations_; }
   // Jobs with a level for one group.
   int grouped() const { return grouped_; }
+  int sliced() const { return sliced_; }
+  int sectioned() const { return sectioned_; }
   int dependent() const { return dependent_; }
   int singletons() const { return singletons_; }
   int arrays() const { return arrays_; }
@@ -63,17 +84,32 @@ class RandomWorld {
       return event.reason() == "SHRUNK" && !event.has_task();
     }));
   }
+  // Times that a gang was stopped to grow.
+  int grown() const { return grown_; }
+  // Times that a gang was stopped for a maintenance window.
+  int evicted() const {
+    const auto& events = harness_.events();
+    return static_cast<int>(std::count_if(events.begin(), events.end(), [](const auto& event) {
+      return event.reason() == "MAINTENANCE" && event.state() == "STOPPING" && !event.has_task();
+    }));
+  }
   int preemptions() const {
     int preemptions = 0;
     for (const auto& [uid, job] : harness_.jobs()) preemptions += job.state.preemptions();
     return preemptions;
   }
+  // Jobs that ordered Nodes were nominated to, and those that were placed on them.
+  int nominated() const { return static_cast<int>(nominated_.size()); }
+  int orders_used() const { return static_cast<int>(used_orders_.size()); }
   const std::map<std::string, int>& faults() const { return faults_; }
 
   // In half of the worlds anybody may be ended for others at any time.
   static CoreConfig Config(uint64_t seed) {
     CoreConfig config;
     config.min_runtime = seed % 2 == 0 ? absl::ZeroDuration() : absl::Seconds(20);
+    config.min_grow_after = absl::Seconds(1);
+    config.spare_for = absl::Seconds(1);
+    config.return_within = absl::Minutes(1);
     return config;
   }
 
@@ -91,10 +127,14 @@ class RandomWorld {
     spec.set_priority(static_cast<int>(random_.Between(-1, 1)));
     *spec.mutable_fence_after() = ToProto(absl::Minutes(random_.Between(1, 2)));
     spec.mutable_retry()->set_max_restarts(5);
-    if (random_.OneIn(3)) {
+    if (random_.OneIn(2)) {
       auto& workers = *spec.mutable_task_groups(0);
       workers.set_min_replicas(static_cast<int>(random_.Between(1, workers.replicas())));
       workers.set_replicas(workers.replicas() + static_cast<int>(random_.Between(0, 6)));
+      if (workers.min_replicas() < workers.replicas() && random_.OneIn(calm_ ? 1 : 2)) {
+        *spec.mutable_checkpoint_period() = ToProto(absl::Seconds(1));
+        *spec.mutable_grow_after() = ToProto(absl::Seconds(3));
+      }
     }
     if (random_.OneIn(4)) spec.add_clusters(random_.OneIn(2) ? "east" : "west");
     if (random_.OneIn(4))
@@ -118,6 +158,8 @@ class RandomWorld {
       }
       ++grouped_;
     }
+    if (random_.OneIn(4)) Slice(&spec);
+    if (random_.OneIn(4)) PutInSections(&spec);
     // Of those that are there; what has ended otherwise is refused.
     for (int64_t n = random_.OneIn(3) && jobs_ > 0 ? random_.Between(1, 2) : 0; n > 0; --n) {
       using capstan::scheduler::v1::JobDependency;
@@ -141,6 +183,47 @@ class RandomWorld {
       }
     }
     return spec;
+  }
+
+  // Workers in twos on a Node each, of as many as the first rack holds.
+  void Slice(JobSpec* spec) {
+    using capstan::scheduler::v1::Topology;
+    auto& workers = *spec->mutable_task_groups(0);
+    const bool elastic = workers.min_replicas() > 0;
+    const int least = MinReplicas(workers) <= 2 ? 2 : 4;
+    workers.set_min_replicas(elastic ? least : 0);
+    workers.set_replicas(elastic ? least + 2 * static_cast<int>(random_.Between(0, 3)) : least);
+    if (random_.OneIn(2) && workers.topology().required() < Topology::LEVEL_RACK) {
+      auto& outer = *workers.add_slices();
+      outer.set_level(Topology::LEVEL_RACK);
+      outer.set_size(2);
+    }
+    auto& inner = *workers.add_slices();
+    inner.set_level(Topology::LEVEL_NODE);
+    inner.set_size(workers.slices_size() > 1 && random_.OneIn(2) ? 1 : 2);
+    ++sliced_;
+  }
+
+  // All in one, and the workers four deep.
+  void PutInSections(JobSpec* spec) {
+    using capstan::scheduler::v1::Topology;
+    const char* const names[] = {"all", "replica", "stage", "cell"};
+    for (int s = 0; s < 4; ++s) {
+      auto& section = *spec->add_sections();
+      section.set_name(names[s]);
+      if (s > 0) section.set_parent(names[s - 1]);
+    }
+    auto& workers = *spec->mutable_task_groups(0);
+    if (spec->topology().required() == Topology::LEVEL_UNSPECIFIED) {
+      spec->mutable_sections(0)->mutable_topology()->set_required(Topology::LEVEL_ZONE);
+    }
+    if (workers.topology().required() == Topology::LEVEL_RACK) {
+      workers.clear_topology();
+      spec->mutable_sections(2)->mutable_topology()->set_required(Topology::LEVEL_RACK);
+    }
+    workers.set_section("cell");
+    if (spec->task_groups_size() > 1) spec->mutable_task_groups(1)->set_section("all");
+    ++sectioned_;
   }
 
   void Give(const std::vector<Effect>& effects) {
@@ -168,6 +251,79 @@ class RandomWorld {
     for (auto& executor : executors_) executor->Disconnect();
   }
 
+  static void SetLabels(FakeExecutor* executor, int node, const std::string& order) {
+    std::map<std::string, std::string> labels = {
+        {"topology.kubernetes.io/zone", "z"}, {"capstan.dev/rack", node < 2 ? "first" : "second"}};
+    if (!order.empty()) labels[kOrderLabel] = order;
+    executor->set_labels(node, std::move(labels));
+  }
+
+  // Somebody orders, a Node of an order comes, or one is deleted.
+  void Order() {
+    const auto& orders = harness_.core().model().capacity_orders;
+    const std::string id = absl::StrCat("o", random_.Below(4));
+    if (orders.count(id) == 0) {
+      if (jobs_ == 0) return;
+      CreateCapacityOrder create;
+      create.call = harness_.next_call();
+      create.order_id = id;
+      create.order.set_cluster(random_.OneIn(2) ? "clusters/east" : "clusters/west");
+      create.order.set_nodes(static_cast<int>(random_.Between(1, 3)));
+      const std::string uid = absl::StrCat("j", random_.Below(jobs_));
+      const JobEntry* job = harness_.jobs().Find(uid);
+      if (job != nullptr && random_.OneIn(2)) {
+        create.order.set_demand_class(DemandClassId(DemandNeed::Of(*job).key));
+      } else {
+        create.order.set_job(absl::StrCat("projects/p/jobs/", uid));
+      }
+      *create.order.mutable_expire_time() =
+          ToProto(harness_.now().wall + absl::Minutes(random_.Between(1, 6)));
+      Give(harness_.Apply(create));
+    } else if (random_.OneIn(4)) {
+      Give(harness_.Apply(DeleteCapacityOrder{harness_.next_call(), id}));
+    } else {
+      const int node = static_cast<int>(random_.Below(kNodes));
+      // Of its Cluster, or now and then of the other.
+      const bool east = orders.at(id).order().cluster() == "clusters/east";
+      FakeExecutor& executor = random_.OneIn(8) ? AnyExecutor() : *executors_[east ? 0 : 1];
+      SetLabels(&executor, node, random_.OneIn(4) ? "" : id);
+      if (executor.connected() && executor.hears(executor.NodeName(node))) {
+        executor.ReportNode(node, false);
+      }
+    }
+  }
+
+  // Nobody is placed on what is kept for another, before and after.
+  void CheckKept() {
+    const Model& model = harness_.core().model();
+    std::map<NodeId, std::string> kept;
+    for (const auto& [id, node] : model.nodes) {
+      const std::string order = OrderOfNode(model, id, node);
+      if (order.empty()) continue;
+      const rec::CapacityOrderRecord& record = model.capacity_orders.at(order);
+      if (!record.used() && !record.nominee_uid().empty()) kept[id] = record.nominee_uid();
+    }
+    for (const auto& [id, record] : model.capacity_orders) {
+      if (!record.nominee_uid().empty()) nominated_.insert(record.nominee_uid());
+      // An id may be another order's later.
+      const std::string one = absl::StrCat(id, " ", record.order().create_time().seconds());
+      if (record.used()) used_orders_.insert(one);
+    }
+    for (const auto& [uid, job] : model.jobs) {
+      if (!job.live() || job.state.generation() <= placed_[uid]) continue;
+      placed_[uid] = job.state.generation();
+      for (const std::string& node : job.gang->nodes) {
+        const NodeId id{job.gang->head.cluster(), node};
+        const auto before = kept_.find(id);
+        const auto now = kept.find(id);
+        if (before == kept_.end() || now == kept.end()) continue;
+        ASSERT_TRUE(before->second == uid || now->second == uid || before->second != now->second)
+            << uid << " is placed on " << id.Name() << ", which is kept for " << now->second;
+      }
+    }
+    kept_ = std::move(kept);
+  }
+
   void EndSomething() {
     FakeExecutor& executor = AnyExecutor();
     std::vector<std::string> running;
@@ -181,11 +337,45 @@ class RandomWorld {
     executor.End(running[random_.Below(running.size())], kCauses[random_.Below(6)]);
   }
 
+  // Makes a maintenance window, or calls one off.
+  void Maintain() {
+    if (random_.OneIn(4) && windows_ > 0) {
+      Give(harness_.Apply(DeleteMaintenanceWindow{harness_.next_call(),
+                                                  random_.OneIn(2) ? "east" : "west",
+                                                  absl::StrCat("w", random_.Below(windows_)), ""}));
+      return;
+    }
+    CreateMaintenanceWindow create;
+    create.call = harness_.next_call();
+    create.cluster = random_.OneIn(2) ? "east" : "west";
+    create.uid = create.window_id = absl::StrCat("w", windows_++);
+    if (random_.OneIn(2)) {
+      create.window.add_nodes(
+          absl::StrCat("clusters/", create.cluster, "/nodes/n", random_.Below(kNodes)));
+    } else if (random_.OneIn(2)) {
+      (*create.window.mutable_node_labels())["capstan.dev/rack"] = "first";
+    } else {
+      create.window.set_all_nodes(true);
+    }
+    const absl::Time start = harness_.now().wall + absl::Seconds(random_.Between(0, 60));
+    *create.window.mutable_start_time() = ToProto(start);
+    *create.window.mutable_end_time() = ToProto(start + absl::Seconds(random_.Between(1, 40)));
+    create.window.set_evict(!random_.OneIn(3));
+    const std::vector<Effect> effects =
+        random_.OneIn(6) ? harness_.CrashIn(create, random_.Below(4)) : harness_.Apply(create);
+    Give(effects);
+    // It is no longer the same leader.
+    if (Of<ReplyMaintenanceWindow>(effects).empty()) {
+      for (auto& executor : executors_) executor->Disconnect();
+    }
+  }
+
   void Step() {
     FakeExecutor& executor = AnyExecutor();
-    switch (random_.Below(13)) {
+    switch (random_.Below(with_windows_ ? 15 : 14)) {
       case 0:
       case 1: {
+        if (calm_ && random_.OneIn(2)) break;
         const std::string id = absl::StrCat("j", jobs_++);
         Give(harness_.Submit(id, AnySpec()));
         break;
@@ -198,6 +388,7 @@ class RandomWorld {
       case 3:
       case 4:
         executor.PrepareAll();
+        if (calm_) executor.RunAll();
         break;
       case 5:
       case 6:
@@ -226,6 +417,12 @@ class RandomWorld {
       case 11:
         if (random_.OneIn(4)) Crash();
         break;
+      case 12:
+        Order();
+        break;
+      case 13:
+        Maintain();
+        break;
       default:
         for (auto& other : executors_) other->Renew();
         Pass(absl::Seconds(random_.Between(1, random_.OneIn(5) ? 90 : 10)));
@@ -234,6 +431,7 @@ class RandomWorld {
   }
 
   void Check() {
+    CheckKept();
     for (const std::string& uid : acknowledged_) {
       ASSERT_TRUE(harness_.core().model().FindJob(uid) != nullptr) << uid << " is lost";
     }
@@ -252,6 +450,45 @@ class RandomWorld {
         ++generations_;
         if (job.gang.has_value()) SawSize(uid, static_cast<int>(job.gang->nodes.size()), job);
       }
+    }
+  }
+
+  void SawStep(const SchedulerCore& core, const Event&, Now now, const scheduler::Step* step,
+               const std::map<std::string, std::string>&) {
+    if (step == nullptr) return;
+    for (const Write& write : step->persist) {
+      for (const auto& event : write.events) {
+        if (event.reason() != "GROWN" || event.has_task()) continue;
+        ++grown_;
+        CheckGrowth(core.model(), *core.model().FindJob(event.job_uid()), now);
+      }
+    }
+  }
+
+  // It has run for as long as it must, and nobody waits who could have had what it gets.
+  void CheckGrowth(const Model& model, const JobEntry& job, Now now) {
+    const JobSpec& spec = job.spec.spec();
+    EXPECT_GE(now.wall - ToTime(job.state.start_time()), ToDuration(spec.grow_after()));
+    std::map<std::string, NodeCapacity> gets;
+    for (const auto& addition : job.gang->head.additions()) {
+      NodeCapacity& node = gets[addition.node()];
+      node.id = {job.gang->head.cluster(), addition.node()};
+      node.eligible = node.avoided = true;
+      node.topology = NodeTopology::From(model.nodes.at(node.id).observation().labels());
+      node.free.Add(Amounts::From(spec.task_groups(addition.group()).resources()),
+                    addition.count());
+    }
+    std::vector<NodeCapacity> nodes;
+    for (auto& [name, node] : gets) nodes.push_back(std::move(node));
+    for (const auto& [uid, other] : model.jobs) {
+      const std::string& reason = other.state.reason();
+      if (other.state.state() != capstan::scheduler::v1::Job::STATE_QUEUED ||
+          (reason != "INSUFFICIENT_RESOURCES" && reason != "WAITING" && reason != "PREEMPTED" &&
+           reason != "MAKING_ROOM")) {
+        continue;
+      }
+      EXPECT_FALSE(TightPlacer().Begin(nodes)->Place(GangRequest::From(other)).has_value())
+          << job.uid() << " gets what " << uid << " waits for";
     }
   }
 
@@ -277,6 +514,7 @@ class RandomWorld {
       for (auto& executor : executors_) {
         executor->PrepareAll();
         executor->RunAll();
+        if (calm_) Pass(absl::Seconds(5));
         for (const std::string& key : executor->Keys()) {
           auto it = executor->tasks().find(key);
           if (it != executor->tasks().end() && it->second.running()) {
@@ -294,18 +532,30 @@ class RandomWorld {
     }
   }
 
+  int grown_ = 0;
   Random random_;
+  const bool with_windows_;
+  // Few Jobs come, and what starts runs for a while: there is room to grow into.
+  const bool calm_;
   CoreHarness harness_;
   std::vector<std::unique_ptr<FakeExecutor>> executors_;
   std::set<std::string> acknowledged_;
   std::map<std::string, int64_t> seen_;
   std::map<std::string, int> faults_;
   int jobs_ = 0;
+  int windows_ = 0;
   int generations_ = 0;
   int grouped_ = 0;
+  int sliced_ = 0;
+  int sectioned_ = 0;
   int dependent_ = 0;
   int singletons_ = 0;
   int arrays_ = 0;
+  // As of the last check: who which Nodes are kept for, and generations placed.
+  std::map<NodeId, std::string> kept_;
+  std::map<std::string, int64_t> placed_;
+  std::set<std::string> nominated_;
+  std::set<std::string> used_orders_;
   std::map<std::string, int> sizes_;
   int elastic_ = 0;
   int beyond_least_ = 0;

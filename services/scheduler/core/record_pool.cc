@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "libs/session/lower_side.h"
 
 namespace capstan::scheduler {
@@ -34,6 +35,31 @@ struct StateHeader {
 constexpr uint8_t kEstimate = 1;
 constexpr uint8_t kMakesRoom = 2;
 constexpr uint8_t kArray = 4;
+constexpr uint8_t kConfined = 8;
+
+bool IsConfined(const rec::JobStateRecord& state) {
+  return !state.data_cluster().empty() || state.avoided_nodes_size() > 0;
+}
+
+// Takes out of the spec what has nothing to do with where and when it is placed.
+void KeepAsk(capstan::scheduler::v1::JobSpec* spec) {
+  for (auto& group : *spec->mutable_task_groups()) {
+    group.clear_argv();
+    group.clear_env();
+  }
+  spec->clear_retry();
+  spec->clear_fence_after();
+  spec->clear_datasets();
+  spec->clear_bundle();
+  spec->clear_output();
+  spec->clear_service_account();
+  spec->clear_labels();
+  spec->clear_checkpoint_period();
+  spec->clear_grow_after();
+  spec->clear_after();
+  spec->clear_array();
+  spec->clear_singleton();
+}
 
 template <typename T>
 T HeaderOf(absl::string_view bytes) {
@@ -56,6 +82,20 @@ bool JobGlance::final() const {
          state == Job::STATE_CANCELLED;
 }
 
+bool JobGlance::waits_for_room() const {
+  return state == Job::STATE_QUEUED && reason != kAwaitsJobs && reason != kAwaitsTurn &&
+         reason != "AWAITING_DATA" && reason != "BACK_OFF";
+}
+
+bool JobGlance::has_room_kept() const {
+  return makes_room || has_estimate || reason == kOrdered || reason == kReturning;
+}
+
+bool JobGlance::GoesBefore(const JobGlance& other) const {
+  return priority != other.priority ? priority > other.priority
+                                    : submit_sequence < other.submit_sequence;
+}
+
 JobGlance JobGlance::Of(const JobEntry& job) {
   JobGlance glance;
   const auto& spec = job.spec.spec();
@@ -71,6 +111,7 @@ JobGlance JobGlance::Of(const JobEntry& job) {
   glance.has_singleton = !spec.singleton().empty();
   glance.has_estimate = job.state.has_estimated_start_time();
   glance.makes_room = job.state.making_room_size() > 0;
+  glance.is_confined = IsConfined(job.state);
   glance.live = job.live();
   return glance;
 }
@@ -84,6 +125,12 @@ absl::string_view IdentityName(const SharedBytes& identity) {
   const absl::string_view bytes = identity.bytes();
   const Header header = HeaderOf<Header>(bytes);
   return bytes.substr(sizeof(Header) + header.uid_size, header.name_size);
+}
+
+std::shared_ptr<RecordPool> RecordPool::Fork() const {
+  auto fork = std::make_shared<RecordPool>();
+  fork->codec_.LearnFrom(codec_);
+  return fork;
 }
 
 PackedSpec RecordPool::Pack(absl::string_view uid, const rec::JobSpecRecord& record) {
@@ -100,8 +147,14 @@ PackedSpec RecordPool::Pack(absl::string_view uid, const rec::JobSpecRecord& rec
       (record.has_element() ? kElement : 0) | (spec.singleton().empty() ? 0 : kSingleton) |
       (record.has_spec() ? kSpec : 0) | (record.uid() == uid ? 0 : kOtherUid));
   rec::JobSpecRecord rest = record;
+  std::string ask;
+  if (record.has_spec()) {
+    KeepAsk(rest.mutable_spec());
+    ask = absl::StrCat(record.submitter().size(), "|", record.submitter(),
+                       session::SerializeDeterministic(rest.spec()));
+    rest.clear_spec();
+  }
   rest.clear_name();
-  rest.clear_spec();
   rest.clear_submit_sequence();
   if (record.uid() == uid) rest.clear_uid();
   std::string identity = BytesOf(header);
@@ -113,6 +166,7 @@ PackedSpec RecordPool::Pack(absl::string_view uid, const rec::JobSpecRecord& rec
   packed.identity = pool_.Intern(identity);
   if (record.has_spec()) {
     packed.spec = pool_.Intern(codec_.Encode(session::SerializeDeterministic(spec)));
+    packed.ask = pool_.Intern(ask);
   }
   return packed;
 }
@@ -139,7 +193,8 @@ PackedState RecordPool::Pack(rec::JobStateRecord record) {
   header.state = static_cast<uint8_t>(record.state());
   header.flags = static_cast<uint8_t>((record.has_estimated_start_time() ? kEstimate : 0) |
                                       (record.making_room_size() > 0 ? kMakesRoom : 0) |
-                                      (record.has_elements() ? kArray : 0));
+                                      (record.has_elements() ? kArray : 0) |
+                                      (IsConfined(record) ? kConfined : 0));
   // A reason has no NUL in it.
   std::string words = record.reason();
   words.push_back('\0');
@@ -185,6 +240,7 @@ JobGlance RecordPool::Glance(const SharedBytes& identity, const PackedState& sta
   glance.has_singleton = (header.flags & kSingleton) != 0;
   glance.has_estimate = (of_state.flags & kEstimate) != 0;
   glance.makes_room = (of_state.flags & kMakesRoom) != 0;
+  glance.is_confined = (of_state.flags & kConfined) != 0;
   return glance;
 }
 

@@ -2,6 +2,7 @@
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_RECORD_POOL_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -12,10 +13,12 @@
 namespace capstan::scheduler {
 
 // A JobSpecRecord, small. `identity`: what is the Job's own, with what is asked of it often as it
-// is; `spec`: the JobSpec, shared by all that have the same.
+// is; `spec`: the JobSpec, shared by all that have the same. `ask`: one for all of a submitter that
+// ask for the same room, at the same priority in the same Queue.
 struct PackedSpec {
   SharedBytes identity;
   SharedBytes spec;
+  SharedBytes ask;
 };
 
 // A JobStateRecord, small. `words`: reason and message, which many have in common; `rest`: all
@@ -40,9 +43,17 @@ struct JobGlance {
   bool has_singleton = false;
   bool has_estimate = false;
   bool makes_room = false;
+  // Its state says where it may not be placed.
+  bool is_confined = false;
   bool live = false;
 
   bool final() const;
+  // Waits for nothing but room.
+  bool waits_for_room() const;
+  // Of one that waits: room is made or kept for it.
+  bool has_room_kept() const;
+  // Order in which Jobs that wait are placed: priority, then submission.
+  bool GoesBefore(const JobGlance& other) const;
   static JobGlance Of(const JobEntry& job);
 };
 
@@ -60,6 +71,11 @@ class RecordPool {
 
   PackedSpec Pack(absl::string_view uid, const rec::JobSpecRecord& record);
   PackedState Pack(rec::JobStateRecord record);
+  // Bytes of another pool that this one was forked from. O(bytes).
+  SharedBytes Intern(const SharedBytes& other) { return pool_.Intern(other.bytes()); }
+  // An empty pool that unpacks what was packed here until now, for any thread: what one learns from
+  // here on the other does not know.
+  std::shared_ptr<RecordPool> Fork() const;
   void Unpack(const PackedSpec& packed, rec::JobSpecRecord* record) const;
   void Unpack(const PackedState& packed, rec::JobStateRecord* record) const;
   // Of one that has no gang that is live.

@@ -83,6 +83,13 @@ Job RenderJob(const JobEntry& entry) {
     job.set_estimate_assumed(state.estimate_assumed());
   }
   job.set_preemptions(state.preemptions());
+  for (const v1::Disruption& disruption : state.disruptions()) {
+    v1::Disruption& shown = *job.add_disruptions();
+    shown = disruption;
+    const std::string project = ProjectOf(disruption.beneficiary());
+    // Of other Projects' Jobs nobody is told.
+    if (!project.empty() && project != ProjectOf(entry.spec.name())) shown.clear_beneficiary();
+  }
   if (IsElement(entry)) *job.mutable_element() = entry.spec.element();
   if (IsArray(entry)) *job.mutable_array() = ProgressOf(entry);
   if (state.state() == Job::STATE_QUEUED && state.reason() == "AWAITING_DATA") {
@@ -121,7 +128,8 @@ Job RenderJob(const JobEntry& entry) {
   return job;
 }
 
-Node RenderNode(const NodeId& id, const rec::NodeRecord& record, const NodeUsage::Entry& usage) {
+Node RenderNode(const NodeId& id, const rec::NodeRecord& record, const NodeUsage::Entry& usage,
+                const std::vector<const v1::MaintenanceWindow*>& windows) {
   Node node;
   node.set_name(id.Name());
   node.set_state(record.state());
@@ -137,6 +145,12 @@ Node RenderNode(const NodeId& id, const rec::NodeRecord& record, const NodeUsage
   node.set_preflight_message(record.observation().preflight_message());
   node.set_disk_free_bytes(record.observation().disk_free_bytes());
   node.set_disk_total_bytes(record.observation().disk_total_bytes());
+  for (const v1::MaintenanceWindow* window : windows) {
+    v1::Maintenance& maintenance = *node.add_maintenance();
+    maintenance.set_maintenance_window(window->name());
+    *maintenance.mutable_start_time() = window->start_time();
+    *maintenance.mutable_end_time() = window->end_time();
+  }
   return node;
 }
 

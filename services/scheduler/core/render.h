@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
+#include "proto/capstan/scheduler/v1/maintenance.pb.h"
 #include "proto/capstan/scheduler/v1/node.pb.h"
 #include "proto/capstan/scheduler/v1/queue.pb.h"
 #include "services/scheduler/core/model.h"
@@ -20,8 +22,10 @@ std::string EtagOf(int64_t version);
 std::string EtagOf(capstan::scheduler::v1::Queue queue);
 
 capstan::scheduler::v1::Job RenderJob(const JobEntry& job);
+// `windows`: those that concern the Node.
 capstan::scheduler::v1::Node RenderNode(const NodeId& id, const rec::NodeRecord& node,
-                                        const NodeUsage::Entry& usage);
+                                        const NodeUsage::Entry& usage,
+                                        const std::vector<const v1::MaintenanceWindow*>& windows);
 
 // With what it used at `now`, if `usage` is not null.
 capstan::scheduler::v1::Queue RenderQueue(const rec::QueueRecord& queue,

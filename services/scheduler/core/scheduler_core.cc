@@ -12,9 +12,11 @@
 #include "libs/time/proto_time.h"
 #include "libs/trace/span.h"
 #include "services/scheduler/core/arrays.h"
+#include "services/scheduler/core/capacity_orders.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/job_spans.h"
 #include "services/scheduler/core/keys.h"
+#include "services/scheduler/core/maintenance.h"
 #include "services/scheduler/core/render.h"
 #include "services/scheduler/core/tight_placer.h"
 
@@ -48,6 +50,12 @@ absl::StatusOr<std::unique_ptr<SchedulerCore>> SchedulerCore::Load(
       new SchedulerCore(config, builder.TakeModel(), std::move(garbage), std::move(placer)));
 }
 
+std::unique_ptr<SchedulerCore> SchedulerCore::Of(const CoreConfig& config, Model model,
+                                                 std::vector<store::Delete> stale) {
+  return std::unique_ptr<SchedulerCore>(new SchedulerCore(
+      config, std::move(model), std::move(stale), std::make_unique<TightPlacer>()));
+}
+
 SchedulerCore::SchedulerCore(const CoreConfig& config, Model model,
                              std::vector<store::Delete> garbage, std::unique_ptr<Placer> placer)
     : config_(config),
@@ -60,12 +68,17 @@ Step SchedulerCore::Apply(const Event& event, Now now) {
   now_ = now;
   queue_book_.SetNow(now);
   if (!leading_ && !std::holds_alternative<LeadershipGained>(event)) return {};
+  ExpireOrders();
   std::visit([this](const auto& e) { On(e); }, event);
   RefreshTree();
   SettleDependencies();
   CancelElements();
   DrainQueues();
+  SettleOrders();
+  TurnMaintenance();
+  EvictForMaintenance();
   Round();
+  SettleOrders();
   Flush();
   Step step;
   step.persist = std::move(other_writes_);
@@ -82,7 +95,7 @@ Step SchedulerCore::Apply(const Event& event, Now now) {
 
 absl::optional<BootTime> SchedulerCore::NextDeadline() const {
   if (!leading_) return absl::nullopt;
-  if (drain_due_ || !ended_dependencies_.empty() || !cancelling_.empty())
+  if (drain_due_ || eviction_due_ || !ended_dependencies_.empty() || !cancelling_.empty())
     return BootTime::InfinitePast();
   BootTime next = leases_.NextExpiry();
   if (RoundDue()) next = std::min(next, round_at_);
@@ -90,7 +103,15 @@ absl::optional<BootTime> SchedulerCore::NextDeadline() const {
   for (const auto& [uid, at] : prepare_deadline_) next = std::min(next, at);
   if (!time_limits_.empty()) next = std::min(next, time_limits_.begin()->first);
   if (!avoidances_.empty()) next = std::min(next, avoidances_.begin()->first);
+  if (!order_expiries_.empty()) next = std::min(next, order_expiries_.begin()->first);
+  if (!growers_.empty()) next = std::min(next, std::max(growth_at_, round_at_));
+  for (const auto& [key, until] : returning_) {
+    next = std::min(next, std::max(until, round_at_));
+  }
   next = std::min({next, NextGiveUp(), retire_at_, protected_until_, start_rate_at_, usage_due_});
+  if (maintenance_at_ != absl::InfiniteFuture()) {
+    next = std::min(next, now_.boot + (maintenance_at_ - now_.wall));
+  }
   if (next == BootTime::InfiniteFuture()) return absl::nullopt;
   return next;
 }
@@ -183,6 +204,10 @@ Write SchedulerCore::WriteOf(JobEntry* job, const DirtyJob& dirty) {
   }
   for (int chunk : dirty.task_chunks) write.puts.push_back(PutTaskChunk(*job, chunk));
   if (dirty.gang) write.puts.push_back(PutGangHead(*job));
+  for (const std::string& order : dirty.orders) {
+    if (dirty_orders_.erase(order) == 0) continue;
+    write.puts.push_back(PutCapacityOrder(order, model_.capacity_orders.at(order)));
+  }
   write.puts.push_back(PutJobState(*job));
   if (dirty.dropped_generation > 0) {
     for (const std::string& prefix : {PlacementPrefix(job->uid(), dirty.dropped_generation),
@@ -223,6 +248,12 @@ void SchedulerCore::Flush() {
     other_writes_.push_back(WriteOf(array, DirtyJob()));
   }
   made_arrays_.clear();
+  for (const std::string& id : dirty_orders_) {
+    Write write;
+    write.puts.push_back(PutCapacityOrder(id, model_.capacity_orders.at(id)));
+    other_writes_.push_back(std::move(write));
+  }
+  dirty_orders_.clear();
   // Last, since a journal position says that all before it is stored.
   for (const std::string& id : dirty_clusters_) {
     Write write;
@@ -236,9 +267,25 @@ void SchedulerCore::Flush() {
   }
   job_replies_.clear();
   for (const auto& [call, id] : node_replies_) {
-    replies_.push_back(ReplyNode{call, RenderNode(id, model_.nodes[id], usage_.Get(id))});
+    const rec::NodeRecord& node = model_.nodes[id];
+    replies_.push_back(ReplyNode{
+        call, RenderNode(id, node, usage_.Get(id), WindowsOf(model_, id, node, now_.wall))});
   }
   node_replies_.clear();
+  if (!order_replies_.empty()) {
+    std::map<std::string, int> come = NodesCome(model_);
+    for (const auto& [call, id] : order_replies_) {
+      replies_.push_back(
+          ReplyCapacityOrder{call, RenderCapacityOrder(model_.capacity_orders.at(id), come[id])});
+    }
+    order_replies_.clear();
+  }
+  for (const auto& [call, id] : window_replies_) {
+    replies_.push_back(ReplyMaintenanceWindow{
+        call, RenderMaintenanceWindow(model_, usage_, id.first,
+                                      model_.maintenance_windows.at(id).window())});
+  }
+  window_replies_.clear();
   std::vector<std::string> clusters;
   for (const auto& [cluster, session] : sessions_) clusters.push_back(cluster);
   for (const std::string& cluster : clusters) SendDesired(cluster);

@@ -53,6 +53,10 @@ class SchedulerCore {
       const CoreConfig& config, const std::vector<store::KeyValue>& records,
       std::unique_ptr<Placer> placer = nullptr, std::shared_ptr<RecordPool> pool = nullptr);
 
+  // The same of a model that was built from those records, and of what it says of stale chunks.
+  static std::unique_ptr<SchedulerCore> Of(const CoreConfig& config, Model model,
+                                           std::vector<store::Delete> stale);
+
   // The first event must be LeadershipGained.
   Step Apply(const Event& event, Now now);
 
@@ -65,7 +69,9 @@ class SchedulerCore {
   const LeaseTable& leases() const { return leases_; }
   // Rounds of placement so far.
   int64_t rounds() const { return rounds_; }
-  size_t waiting_jobs() const { return queue_book_.waiting() + making_room_.size(); }
+  size_t waiting_jobs() const {
+    return queue_book_.waiting() + making_room_.size() + returning_.size();
+  }
 
   // A core for asking what would happen (what_if.h), whose steps nobody carries out. It has led
   // from `now` on for as long as it takes, by what `model` holds: each Cluster with an ACTIVE Node
@@ -106,6 +112,8 @@ class SchedulerCore {
     bool gang = false;  // head
     std::set<int> task_chunks;
     int64_t dropped_generation = 0;
+    // Orders of capacity that change with it, and are not written yet.
+    std::set<std::string> orders;
     std::vector<store::Put> more_puts;
     std::vector<store::Delete> more_deletes;
     std::vector<capstan::event::v1::JobEvent> events;
@@ -135,6 +143,16 @@ class SchedulerCore {
   void On(const CordonNode& event);
   void On(const UncordonNode& event);
   void On(const ConfirmSilence& event);
+  // core_orders.cc.
+  void On(const CreateCapacityOrder& event);
+  void On(const DeleteCapacityOrder& event);
+  // core_maintenance.cc.
+  void On(const CreateMaintenanceWindow& event);
+  void On(const DeleteMaintenanceWindow& event);
+  // Windows begin, and are over.
+  void TurnMaintenance();
+  // Stops what runs where it may not, as much as fits the step.
+  void EvictForMaintenance();
   absl::StatusOr<std::string> Replayed(const std::string& key, const std::string& body_hash) const;
   void RememberRequest(const std::string& key, const std::string& body_hash,
                        const std::string& made, std::vector<store::Put>* puts,
@@ -181,7 +199,9 @@ class SchedulerCore {
   void Advance(JobEntry* job);
   void StartGang(JobEntry* job);
   void Unlimit(const JobEntry& job);
-  void StopGang(JobEntry* job, capstan::type::v1::Stop::Reason reason);
+  // `beneficiary`, of a disruption: whom it is for, by name.
+  void StopGang(JobEntry* job, capstan::type::v1::Stop::Reason reason,
+                const std::string& beneficiary = "");
   void EndGeneration(JobEntry* job, bool success);
   void Finish(JobEntry* job, capstan::scheduler::v1::Job::State state, const std::string& reason,
               const std::string& message);
@@ -242,6 +262,46 @@ class SchedulerCore {
   std::map<std::string, std::map<int, Amounts>> KeepForReturning(RoundWork* work) const;
   // Every gang that holds a place.
   std::vector<HeldGang> HeldGangs(const RoundWork& work) const;
+  // Gangs that return to their places: core_returning.cc.
+  struct Returned {
+    std::string uid;
+    // Positions of Nodes by rank, -1 where it can be no more.
+    std::vector<int> places;
+    std::vector<MoreTasks> additions;
+    absl::optional<GangPlacement> placement;
+    bool is_whole() const { return std::find(places.begin(), places.end(), -1) == places.end(); }
+  };
+  void Return(JobEntry* job, const std::string& why);
+  // Ends the wait of a gang for its place: from now on it takes its turn.
+  void ForgetReturn(JobEntry* job);
+  // Before anything is placed: takes what they had out of what is free, or lets them wait as others
+  // do once that has lasted too long.
+  void KeepForReturned(RoundWork* work);
+  // Adds what is kept so to what is held.
+  void HoldForReturned(RoundWork* work) const;
+  // Finds their places, before anybody else gets one, and puts them there once all others were
+  // asked: elastic ones with more, if so much is left.
+  void FindPlacesForReturned(RoundWork* work);
+  void PlaceReturned(bool may_have_more, RoundWork* work);
+  // Where it goes now: where it was, or as much of it as is left with others near that, or elsewhere
+  // as a whole.
+  absl::optional<GangPlacement> FindPlaceAgain(const JobEntry& job, const Returned& returned,
+                                               RoundWork* work) const;
+  // The level that it prefers, if it was in one domain of that; else the one that it requires.
+  capstan::scheduler::v1::Topology::Level LevelStoodIn(const JobEntry& job) const;
+
+  // Gangs that grow: core_growth.cc.
+  // Whether the gang may grow some day, as it runs.
+  static bool MayGrow(const JobEntry& job);
+  void WatchGrowth(const JobEntry& job);
+  void ForgetGrowth(const JobEntry& job);
+  // After room has changed, or who waits, it is worth a look.
+  void ArmGrowth();
+  bool GrowthDue() const { return !growers_.empty() && growth_at_ <= now_.boot; }
+  // At the end of a round that has considered all that waits.
+  void GrowGangs(RoundWork* work);
+  // What the gang can have more now, if that is enough; takes its place in the round.
+  std::vector<MoreTasks> FindGrowth(const JobEntry& job, RoundWork* work) const;
   // Adds the gang; of one that has more than its least, what that is behind it.
   static void SplitHeld(const JobEntry& job, HeldGang gang, const RoundWork& work,
                         std::vector<HeldGang>* all);
@@ -277,6 +337,28 @@ class SchedulerCore {
   absl::Duration MinRuntime(const JobEntry& job) const;
   // What a leader before had begun.
   void ResumeMakingRoom();
+
+  // Orders of capacity: core_orders.cc.
+  void RestoreOrders();
+  void ExpireOrders();
+  void RemoveOrder(const std::string& id);
+  // Other Nodes are kept than before, or for others.
+  void OrdersChanged();
+  // Keeps its Nodes until a full round has looked for a gang to nominate.
+  void SeekNominee(const std::string& id);
+  // The full round is over.
+  void ConcludeSeeking();
+  bool IsNominee(const JobEntry& job) const;
+  // Lets go of Jobs that do not wait for their orders any more.
+  void SettleOrders();
+  // If any order is the Job's, or is to be: it waits for that.
+  bool Nominate(JobEntry* job);
+  // Nodes of orders that a gang is looked for.
+  void KeepOrdered(RoundWork* work) const;
+  // What is asked for the Job, with the orders on whose Nodes it may be.
+  GangRequest RequestOf(const JobEntry& job) const;
+  // It was placed: on Nodes of which orders?
+  void UseOrders(const JobEntry& job);
 
   // What Queues used in the past: core_usage.cc.
   void RestoreUsage();
@@ -339,7 +421,10 @@ class SchedulerCore {
   // The next round is not before.
   BootTime round_at_ = BootTime::InfinitePast();
   int64_t rounds_ = 0;
-  bool drain_due_ = true;                             // somebody may run whose Queue is drained
+  bool drain_due_ = true;  // somebody may run whose Queue is drained
+  // When the next maintenance window begins or is over; past: to be found out.
+  absl::Time maintenance_at_ = absl::InfinitePast();
+  bool eviction_due_ = false;                         // somebody may run where a window evicts
   std::map<std::string, BootTime> retry_at_;          // by uid: BACK_OFF
   std::map<std::string, BootTime> prepare_deadline_;  // by uid
   std::map<std::string, BootTime> started_at_;        // by uid
@@ -364,12 +449,27 @@ class SchedulerCore {
   std::set<std::string> live_;        // uids of Jobs with a gang that is
   // Jobs that others are ended for; none of those that queue_book_ knows to wait.
   std::set<OrderKey> making_room_;
+  // Jobs that are about to return to their places, and until when these are kept; none of those
+  // that queue_book_ knows to wait.
+  std::map<OrderKey, BootTime> returning_;
+  // Jobs that run and may grow; of those, since when there was room, without a gap that was seen.
+  std::set<OrderKey> growers_;
+  std::map<std::string, BootTime> spare_since_;  // by uid
+  // When it is worth a look whether somebody may grow, when that was last seen, and with whom it
+  // goes on.
+  BootTime growth_at_ = BootTime::InfiniteFuture();
+  BootTime growth_seen_at_ = BootTime::InfinitePast();
+  absl::optional<OrderKey> next_grower_;
   // The waiting Job that room is kept for, or "".
   std::string reserved_;
   // Shapes that would not fit even once all that runs has gone, as far as it was tried with what
   // usable Nodes have in all. They use up no more tries to keep room for somebody.
   std::set<std::string> hopeless_;
   Amounts hopeless_fleet_;
+  // When which order of capacity is void; ids.
+  std::set<std::pair<BootTime, std::string>> order_expiries_;
+  // Orders that a gang is looked for: their Nodes are kept meanwhile.
+  std::set<std::string> seeking_orders_;
   // The next time at which someone who may not be ended yet might be.
   BootTime protected_until_ = BootTime::InfiniteFuture();
   // The next time at which a rate may let somebody start who waits for it.
@@ -392,6 +492,7 @@ class SchedulerCore {
   // Arrays that are told once all else is written that their elements are.
   std::vector<std::string> made_arrays_;
   std::set<NodeId> dirty_nodes_;
+  std::set<std::string> dirty_orders_;
   std::set<std::string> dirty_clusters_;
   std::vector<Write> other_writes_;
   std::vector<Effect> replies_;
@@ -403,6 +504,8 @@ class SchedulerCore {
   std::map<std::string, std::vector<capstan::type::v1::TaskKey>> forgotten_;
   std::map<CallId, std::string> job_replies_;  // uid: rendered when the step is complete
   std::map<CallId, NodeId> node_replies_;
+  std::map<CallId, std::string> order_replies_;  // ids
+  std::map<CallId, std::pair<std::string, std::string>> window_replies_;
 };
 
 }  // namespace capstan::scheduler

@@ -115,10 +115,11 @@ TEST_F(SchedulerCoreArraysTest, FailsOnceAllHaveEndedIfOneHasNotSucceeded) {
   End("sweep", 1, /*exit_code=*/1);
   EXPECT_EQ(StateOf("sweep"), Job::STATE_QUEUED);
   EXPECT_EQ(RenderJob(harness_.job("sweep")).array().ended(), 1);
-  EXPECT_EQ(ExplainJob(harness_.core().model(), harness_.job("sweep"), {}).summary(),
-            "1 of its 3 elements have ended, 0 of them with success; waits for "
-            "projects/p/jobs/sweep-0 (RUNNING, STARTED), projects/p/jobs/sweep-2 (RUNNING, "
-            "STARTED)");
+  EXPECT_EQ(
+      ExplainJob(harness_.core().model(), harness_.job("sweep"), {}, harness_.now().wall).summary(),
+      "1 of its 3 elements have ended, 0 of them with success; waits for "
+      "projects/p/jobs/sweep-0 (RUNNING, STARTED), projects/p/jobs/sweep-2 (RUNNING, "
+      "STARTED)");
   End("sweep", 0);
   End("sweep", 2);
   EXPECT_EQ(StateOf("sweep"), Job::STATE_FAILED);
@@ -135,8 +136,9 @@ TEST_F(SchedulerCoreArraysTest, NoMoreBeginThanMayAtOnce) {
   EXPECT_EQ(Element("sweep", 2).state.message(),
             "2 elements of projects/p/jobs/sweep have begun and not ended, as many as may at once "
             "(max_parallel)");
-  EXPECT_EQ(ExplainJob(harness_.core().model(), Element("sweep", 2), {}).summary(),
-            Element("sweep", 2).state.message());
+  EXPECT_EQ(
+      ExplainJob(harness_.core().model(), Element("sweep", 2), {}, harness_.now().wall).summary(),
+      Element("sweep", 2).state.message());
   // One that waits for its turn and is cancelled gives nobody a turn; one that has begun does.
   Cancel("sweep-3");
   EXPECT_EQ(Count(harness_, "PLACED"), 2);

@@ -40,7 +40,9 @@ class BackfillTest : public SchedulerCoreTest {
     const Model& model = harness_.core().model();
     NodeUsage usage;
     for (const auto& [id, job] : model.jobs) usage.Update(id, &job);
-    return ExplainJob(model, harness_.job(uid), Standings(model, usage, {}, {})).summary();
+    return ExplainJob(model, harness_.job(uid),
+                      Standings(model, usage, {}, {}, harness_.now().wall), harness_.now().wall)
+        .summary();
   }
 };
 

@@ -57,7 +57,7 @@ class SchedulerCoreDependenciesTest : public SchedulerCoreTest {
         harness_.Apply(CancelJob{harness_.next_call(), absl::StrCat("projects/p/jobs/", id), ""}));
   }
   std::string Summary(const std::string& id) {
-    return ExplainJob(harness_.core().model(), harness_.job(id), {}).summary();
+    return ExplainJob(harness_.core().model(), harness_.job(id), {}, harness_.now().wall).summary();
   }
 };
 

@@ -135,7 +135,7 @@ TEST_F(SchedulerCoreFencingTest, FreezesWhenTheObserverIsSuspectedUntilConfirmed
   ASSERT_EQ(Of<ObserverSuspected>(effects).size(), 1u);
   EXPECT_FALSE(Of<ObserverSuspected>(effects)[0].suspected);
   EXPECT_EQ(StateOf("j0"), Job::STATE_QUEUED);
-  EXPECT_EQ(ReasonOf("j0"), "INSUFFICIENT_RESOURCES");
+  EXPECT_EQ(ReasonOf("j0"), "RETURNING");
 }
 
 TEST_F(SchedulerCoreFencingTest, RenewalsAreAnsweredOnlyWhileTheLeadershipLeaseIsValid) {

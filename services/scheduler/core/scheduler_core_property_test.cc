@@ -17,19 +17,27 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   int grouped = 0;
   int dependent = 0;
   int singletons = 0;
+  int sliced = 0;
+  int sectioned = 0;
   int arrays = 0;
   int elastic = 0;
   int beyond_least = 0;
   int short_of_most = 0;
   int resized = 0;
   int shrunk = 0;
-  for (uint64_t seed = 1; seed <= 16; ++seed) {
+  int nominated = 0;
+  int orders_used = 0;
+  int grown = 0;
+  int evicted = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     RandomWorld world(seed);
     world.Run();
     generations += world.generations();
     preemptions += world.preemptions();
     grouped += world.grouped();
+    sliced += world.sliced();
+    sectioned += world.sectioned();
     dependent += world.dependent();
     singletons += world.singletons();
     arrays += world.arrays();
@@ -38,6 +46,10 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
     short_of_most += world.short_of_most();
     resized += world.resized();
     shrunk += world.shrunk();
+    nominated += world.nominated();
+    orders_used += world.orders_used();
+    grown += world.grown();
+    evicted += world.evicted();
     for (const auto& [fault, count] : world.faults()) faults[fault] += count;
     if (HasFailure()) return;
   }
@@ -45,6 +57,8 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   EXPECT_GT(generations, 150);
   EXPECT_GT(preemptions, 20);
   EXPECT_GT(grouped, 40);
+  EXPECT_GT(sliced, 40);
+  EXPECT_GT(sectioned, 40);
   EXPECT_GT(dependent, 100);
   EXPECT_GT(singletons, 50);
   EXPECT_GT(arrays, 50);
@@ -53,6 +67,10 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   EXPECT_GT(short_of_most, 20);
   EXPECT_GT(resized, 10);
   EXPECT_GT(shrunk, 5);
+  EXPECT_GT(nominated, 10);
+  EXPECT_GT(orders_used, 5);
+  EXPECT_GT(grown, 1);
+  EXPECT_GT(evicted, 3);
   EXPECT_GT(faults["crash"], 20);
   EXPECT_GT(faults["disconnect"], 20);
   EXPECT_GT(faults["silent node"], 20);

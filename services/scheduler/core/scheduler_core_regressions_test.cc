@@ -110,7 +110,7 @@ TEST_F(SchedulerCoreRegressionsTest, Volcano5984OneVictimBesideWhatIsFree) {
 
 // Volcano #5805: a gang that lost a member with its node was below minAvailable for ever: after the
 // repair the order by shares put it behind every fresh Job, each of which took the room first. Here
-// the other Queue has the better claim as long as the gang waits, and never stops submitting.
+// the other Queue has the better claim, never stops submitting, and what is broken comes back late.
 TEST_F(SchedulerCoreRegressionsTest, Volcano5805AGangThatLostATaskHealsAlthoughFreshJobsCome) {
   FakeExecutor executor("local", 2, 4000, &harness_);
   executor.Connect();
@@ -126,20 +126,55 @@ TEST_F(SchedulerCoreRegressionsTest, Volcano5805AGangThatLostATaskHealsAlthoughF
     Submit(absl::StrCat("fresh", fresh++), spec);
   };
   while (fresh < 12) submit_fresh();
-  executor.End("gang/1/worker-3", TaskEnd::CAUSE_LOST);
+  harness_.Apply(CordonNode{harness_.next_call(), "local", "n1", "test", ""});
+  executor.End("gang/1/worker-7", TaskEnd::CAUSE_LOST);
+  for (int i = 0; i < 12; ++i) {
+    submit_fresh();
+    Run(absl::Seconds(10));
+  }
+  EXPECT_EQ(StateOf("gang"), Job::STATE_QUEUED);
+  EXPECT_TRUE(In(Job::STATE_RUNNING).empty());
+  harness_.Deliver(harness_.Apply(UncordonNode{harness_.next_call(), "local", "n1", "test"}));
   Work();
-  // The room was theirs by right: they had nothing, and the gang would have had all.
+  EXPECT_EQ(In(Job::STATE_RUNNING), std::set<std::string>{"gang"});
+  EXPECT_EQ(harness_.job("gang").state.generation(), 2);
+}
+
+// It is not healed in time: the room is theirs by right, since they have nothing, and the gang
+// would have had all. As soon as those that run have ended it starts all the same.
+TEST_F(SchedulerCoreRegressionsTest, Volcano5805AGangThatWaitsForLongHealsAlthoughFreshJobsCome) {
+  FakeExecutor executor("local", 2, 4000, &harness_);
+  executor.Connect();
+  CreateQueue("fresh");
+  Submit("gang", Spec(8));
+  Work();
+  int fresh = 0;
+  const auto submit_fresh = [&] {
+    JobSpec spec = Spec(1, 0, "fresh");
+    *spec.mutable_time_limit() = ToProto(absl::Minutes(2));
+    *spec.mutable_stop_grace() = ToProto(absl::Seconds(1));
+    Submit(absl::StrCat("fresh", fresh++), spec);
+  };
+  harness_.Apply(CordonNode{harness_.next_call(), "local", "n1", "test", ""});
+  executor.End("gang/1/worker-7", TaskEnd::CAUSE_LOST);
+  Run(absl::Minutes(6));
+  while (fresh < 12) submit_fresh();
+  Work();
+  EXPECT_EQ(In(Job::STATE_RUNNING).size(), 4u);
+  harness_.Deliver(harness_.Apply(UncordonNode{harness_.next_call(), "local", "n1", "test"}));
+  Work();
   EXPECT_EQ(In(Job::STATE_RUNNING).size(), 8u);
   EXPECT_EQ(StateOf("gang"), Job::STATE_QUEUED);
-  const BootTime lost = harness_.now().boot;
-  while (StateOf("gang") != Job::STATE_RUNNING && harness_.now().boot < lost + absl::Minutes(20)) {
+  const BootTime repaired = harness_.now().boot;
+  while (StateOf("gang") != Job::STATE_RUNNING &&
+         harness_.now().boot < repaired + absl::Minutes(20)) {
     submit_fresh();
     Run(absl::Seconds(10));
   }
   EXPECT_EQ(StateOf("gang"), Job::STATE_RUNNING);
   EXPECT_EQ(harness_.job("gang").state.generation(), 2);
   // As soon as those that ran had ended: none that came later stood in its way.
-  EXPECT_LE(harness_.now().boot - lost, absl::Minutes(4));
+  EXPECT_LE(harness_.now().boot - repaired, absl::Minutes(4));
 }
 
 // The same within one Queue: the gang keeps its place in the order, and while it is ended what it

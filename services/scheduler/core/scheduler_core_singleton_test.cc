@@ -50,8 +50,9 @@ TEST_F(SchedulerCoreSingletonTest, RunOneAfterAnotherInOrderOfSubmissionHoweverE
   EXPECT_EQ(ReasonOf("b"), "DEPENDENCY");
   EXPECT_EQ(Message("b"), "waits for projects/p/jobs/a to end, which has the same singleton");
   EXPECT_EQ(Message("c"), "waits for projects/p/jobs/b to end, which has the same singleton");
-  EXPECT_EQ(ExplainJob(harness_.core().model(), harness_.job("b"), {}).summary(),
-            "waits for projects/p/jobs/a (PREPARING, PLACED) to end, which has the same singleton");
+  EXPECT_EQ(
+      ExplainJob(harness_.core().model(), harness_.job("b"), {}, harness_.now().wall).summary(),
+      "waits for projects/p/jobs/a (PREPARING, PLACED) to end, which has the same singleton");
   EXPECT_EQ(harness_.core().waiting_jobs(), 0u);
   End("a", /*exit_code=*/1);
   EXPECT_EQ(StateOf("a"), Job::STATE_FAILED);

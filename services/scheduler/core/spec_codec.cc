@@ -89,7 +89,7 @@ void SpecCodec::Learn(absl::string_view spec) {
     const size_t kept = std::min(last.size(), kDictionaryBytes - samples_.size());
     text = last.substr(last.size() - kept);
   }
-  dictionaries_.push_back(std::make_unique<Dictionary>(text + samples_));
+  dictionaries_.push_back(std::make_shared<const Dictionary>(text + samples_));
   samples_.clear();
   sampled_ = 0;
   samples_wanted_ *= 2;

@@ -26,6 +26,9 @@ class SpecCodec {
   // Of what Encode of this codec gave.
   std::string Decode(absl::string_view encoded) const;
 
+  // Decodes from here on what `other` encoded until now. Of one that has encoded nothing.
+  void LearnFrom(const SpecCodec& other) { dictionaries_ = other.dictionaries_; }
+
   // At most kMaxDictionaries, each of about 100 KiB.
   size_t dictionaries() const { return dictionaries_.size(); }
 
@@ -39,7 +42,8 @@ class SpecCodec {
   void Learn(absl::string_view spec);
 
   const std::unique_ptr<Contexts> contexts_;
-  std::vector<std::unique_ptr<Dictionary>> dictionaries_;
+  // Shared with those that have learned from this one, on any thread.
+  std::vector<std::shared_ptr<const Dictionary>> dictionaries_;
   std::string samples_;
   size_t sampled_ = 0;
   // Doubles each time, so that what cannot be made small is not tried for ever.

@@ -1,11 +1,13 @@
 #include "services/scheduler/core/tight_placer.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "services/scheduler/core/group_tree.h"
+#include "services/scheduler/core/placing_fleet.h"
 #include "services/scheduler/core/round/backfill.h"
 #include "services/scheduler/core/round/fleet.h"
 #include "services/scheduler/core/round/gang_placer.h"
@@ -19,43 +21,8 @@ using capstan::scheduler::v1::Topology;
 using round::Fleet;
 using round::GangIndex;
 using round::GangShape;
-using round::Level;
 using round::Plane;
 using round::TaskRun;
-
-// Names that a Node's own labels cannot have.
-constexpr char kClusterLabel[] = "/cluster";
-constexpr char kNodeLabel[] = "/node";
-constexpr char kSubmitterTaint[] = "/submitter";
-
-// All times of a round are counted from its own.
-constexpr absl::Time kNow = absl::UnixEpoch();
-
-absl::optional<Level> LevelOf(Topology::Level level) {
-  switch (level) {
-    case Topology::LEVEL_REGION:
-      return Level::kRegion;
-    case Topology::LEVEL_ZONE:
-      return Level::kZone;
-    case Topology::LEVEL_ROW:
-      return Level::kRow;
-    case Topology::LEVEL_RACK:
-      return Level::kRack;
-    case Topology::LEVEL_NVLINK_DOMAIN:
-      return Level::kNvlinkDomain;
-    case Topology::LEVEL_NODE:
-      return Level::kHost;
-    default:
-      return absl::nullopt;
-  }
-}
-
-// `preferred` only where it is deeper than what is required.
-void SetLevels(const Topology& topology, absl::optional<Level> preferred, GangShape::Group* group) {
-  group->required = LevelOf(topology.required());
-  if (const auto asked = LevelOf(topology.preferred())) preferred = asked;
-  if (preferred.has_value() && preferred > group->required) group->preferred = preferred;
-}
 
 // The queues' rules in the engine's words.
 class HeldRules final : public round::EvictionRules {
@@ -83,12 +50,10 @@ class HeldRules final : public round::EvictionRules {
   VictimRules* const rules_;
 };
 
-std::string NodeLabel(const NodeId& id) { return absl::StrCat(id.cluster, "/", id.node); }
-
 class TightRound final : public PlacingRound {
  public:
-  TightRound(const std::vector<NodeCapacity>& nodes, const std::vector<HeldGang>& held) {
-    InternAccelerators(nodes, held);
+  TightRound(const std::vector<NodeCapacity>& nodes, const std::vector<HeldGang>& held)
+      : placing_fleet_(nodes, held), fleet_(placing_fleet_.fleet()) {
     std::vector<bool> movable;
     for (const HeldGang& gang : held) {
       movable.push_back(std::none_of(
@@ -105,7 +70,8 @@ class TightRound final : public PlacingRound {
       for (const auto& [node, amounts] : held[i].shares) allocatable[node].Add(amounts);
     }
     for (size_t n = 0; n < nodes.size(); ++n) {
-      fleet_.SetSchedulable(fleet_.AddNode(TraitsOf(nodes[n], allocatable[n])), true);
+      fleet_.SetSchedulable(fleet_.AddNode(placing_fleet_.TraitsOf(nodes[n], allocatable[n])),
+                            true);
       unisolated_.push_back(nodes[n].unisolated && !nodes[n].only_submitter);
     }
     for (size_t i = 0; i < held.size(); ++i) {
@@ -122,14 +88,14 @@ class TightRound final : public PlacingRound {
     GangPlacement placement;
     placement.sizes = SizesFor(gang, plane, may_have);
     if (placement.sizes.empty()) return absl::nullopt;
-    const absl::optional<round::ShapeId> id = ShapeOf(gang, placement.sizes);
+    const absl::optional<round::ShapeId> id = placing_fleet_.ShapeOf(gang, placement.sizes);
     const auto runs = id.has_value() ? Try(*id, plane) : absl::nullopt;
     if (!runs.has_value()) return absl::nullopt;
     round::Gang entry;
     entry.shape = *id;
     entry.preemptible = false;  // nobody ends what this round has begun
     const GangIndex index = fleet_.AddGang(entry);
-    if (!fleet_.Start(index, *runs, kNow).ok()) {
+    if (!fleet_.Start(index, *runs, kRoundStart).ok()) {
       is_loaded_ = false;
       return absl::nullopt;
     }
@@ -143,11 +109,71 @@ class TightRound final : public PlacingRound {
     return placement;
   }
 
+  std::vector<MoreTasks> Grow(const GangRequest& gang, const GangPlacement& has, int least,
+                              MayHaveMore may_have) override {
+    const Plane plane = PlaneOf(gang);
+    std::vector<int> most;
+    for (const GangRequest::Group& group : gang.groups) {
+      most.push_back(group.replicas + group.more);
+    }
+    const absl::optional<round::ShapeId> widest = placing_fleet_.ShapeOf(gang, most);
+    if (!widest.has_value()) return {};
+    const int first_leaf = FirstLeafOf(gang);
+    std::vector<TaskRun> runs;
+    size_t rank = 0;
+    for (size_t g = 0; g < gang.groups.size(); ++g) {
+      for (int i = 0; i < has.sizes[g]; ++i, ++rank) {
+        runs.push_back({static_cast<round::NodeIndex>(has.nodes[rank]),
+                        static_cast<int32_t>(g) + first_leaf, 1});
+      }
+    }
+    // The classes of the shapes that are tried are those of the widest.
+    const size_t mark = LoadFor(*widest);
+    round::GangPlacer placer(&workspace_, 0);
+    std::vector<MoreTasks> added;
+    std::vector<TaskRun> added_runs;
+    Amounts more;
+    int count = 0;
+    for (size_t g = 0; g < gang.groups.size(); ++g) {
+      const Amounts& each = gang.groups[g].each;
+      int wanted = MostAllowed(each, most[g] - has.sizes[g], more, may_have);
+      wanted -= wanted % gang.groups[g].step();
+      for (const Topology::Level level : LevelsOf(gang, g)) {
+        if (wanted == 0) break;
+        GangRequest narrowed = gang;
+        narrowed.groups[g].topology.set_required(level);
+        const absl::optional<round::ShapeId> id = placing_fleet_.ShapeOf(narrowed, most);
+        if (!id.has_value()) break;
+        const GangShape& shape = fleet_.shape(*id);
+        std::vector<int64_t> limit(shape.groups.size(), 0);
+        limit[g + first_leaf] = wanted;
+        for (const TaskRun& run : placer.Grow(shape, runs, plane, limit)) {
+          runs.push_back(run);
+          added_runs.push_back(run);
+          added.push_back({static_cast<int>(g), static_cast<int>(run.node), run.count});
+          more.Add(each, run.count);
+          wanted -= run.count;
+          count += run.count;
+        }
+      }
+    }
+    workspace_.UndoTo(mark);
+    if (count < std::max(least, 1) || !HoldMore(gang, added)) return {};
+    if (plane == Plane::kBeyondReservation) Lower(fleet_.shape(*widest), added_runs);
+    return added;
+  }
+
   absl::optional<StartEstimate> Reserve(const GangRequest& gang) override {
-    const absl::optional<round::ShapeId> id = ShapeOf(gang);
+    const absl::optional<round::ShapeId> id = placing_fleet_.ShapeOf(gang);
     if (reservation_.has_value() || !id.has_value()) return absl::nullopt;
     const GangIndex index = AddPending(*id, 0);
+    const std::vector<std::pair<absl::Duration, round::ShapeId>> shapes =
+        placing_fleet_.ShapesByStart(gang);
     Load();
+    std::vector<round::Beginning> beginnings;
+    for (const auto& [start, shape] : shapes) {
+      beginnings.push_back({kRoundStart + start, workspace_.snapshot().shapes[shape].get()});
+    }
     round::GangPlacer placer(&workspace_, 0);
     std::vector<round::Departure> departures = departures_;
     for (round::Departure& departure : departures) {
@@ -155,12 +181,12 @@ class TightRound final : public PlacingRound {
       departure.shape = workspace_.snapshot().shapes[entry.shape].get();
       departure.runs = entry.runs;
     }
-    reservation_ = round::Reserve(workspace_, placer, index, std::move(departures), kNow);
+    reservation_ = round::Reserve(workspace_, placer, index, beginnings, std::move(departures));
     fleet_.RemoveGang(index);
     is_loaded_ = false;
     if (!reservation_.has_value()) return absl::nullopt;
     for (const auto& [node, left] : reservation_->bounds) bounds_[node] = left;
-    return StartEstimate{reservation_->start - kNow, reservation_->assumed};
+    return StartEstimate{reservation_->start - kRoundStart, reservation_->assumed};
   }
 
   bool IsBound(const GangRequest& gang) const override {
@@ -171,13 +197,18 @@ class TightRound final : public PlacingRound {
     return Fits(gang, LeastSizes(gang), Plane::kNow);
   }
 
+  std::string Openings(const GangRequest& gang) const override {
+    return placing_fleet_.Openings(gang);
+  }
+
   bool FitsAfterEnding(const GangRequest& gang) override {
-    const absl::optional<round::ShapeId> id = ShapeOf(gang);
+    const absl::optional<round::ShapeId> id =
+        placing_fleet_.ShapeOf(placing_fleet_.WithDelay(gang));
     return id.has_value() && PlaceAfterEnding(*id).has_value();
   }
 
   bool HoldAfterEnding(const GangRequest& gang) override {
-    const absl::optional<round::ShapeId> id = ShapeOf(gang);
+    const absl::optional<round::ShapeId> id = placing_fleet_.ShapeOf(gang);
     if (!id.has_value()) return false;
     auto runs = PlaceAfterEnding(*id);
     if (!runs.has_value()) return false;
@@ -186,7 +217,8 @@ class TightRound final : public PlacingRound {
 
   std::vector<int> FindVictims(const GangRequest& gang, int32_t priority,
                                VictimRules* rules) override {
-    const absl::optional<round::ShapeId> id = ShapeOf(gang);
+    const absl::optional<round::ShapeId> id =
+        placing_fleet_.ShapeOf(placing_fleet_.WithDelay(gang));
     if (!id.has_value()) return {};
     const GangIndex index = AddPending(*id, priority);
     Load();
@@ -195,7 +227,7 @@ class TightRound final : public PlacingRound {
     round::GangPlacer placer(&workspace_, 0);
     HeldRules held_rules(fleet_, held_, rules);
     const auto found =
-        round::FindVictims(workspace_, placer, held_rules, {}, {}, index, kNow, Plane::kNow);
+        round::FindVictims(workspace_, placer, held_rules, {}, {}, index, kRoundStart, Plane::kNow);
     std::vector<GangIndex> leaving = ending_;
     if (found.has_value()) {
       leaving.insert(leaving.end(), found->victims.begin(), found->victims.end());
@@ -215,22 +247,6 @@ class TightRound final : public PlacingRound {
   }
 
  private:
-  void InternAccelerators(const std::vector<NodeCapacity>& nodes,
-                          const std::vector<HeldGang>& held) {
-    std::set<std::string> accelerators;
-    for (const NodeCapacity& node : nodes) {
-      for (const auto& [name, count] : node.free.accelerators) accelerators.insert(name);
-    }
-    for (const HeldGang& gang : held) {
-      for (const auto& [node, amounts] : gang.shares) {
-        for (const auto& [name, count] : amounts.accelerators) accelerators.insert(name);
-      }
-    }
-    for (const std::string& name : accelerators) {
-      if (!fleet_.dimensions().Intern(name).ok()) break;
-    }
-  }
-
   // Brings the workspace up to the fleet, and to what is kept for the reservation.
   void Load() {
     workspace_.Load(fleet_.Freeze());
@@ -257,7 +273,7 @@ class TightRound final : public PlacingRound {
   }
 
   bool Fits(const GangRequest& gang, const std::vector<int>& sizes, Plane plane) {
-    const absl::optional<round::ShapeId> id = ShapeOf(gang, sizes);
+    const absl::optional<round::ShapeId> id = placing_fleet_.ShapeOf(gang, sizes);
     if (!id.has_value()) return false;
     const size_t mark = LoadFor(*id);
     const bool fits = round::GangPlacer(&workspace_, 0).Place(fleet_.shape(*id), plane).has_value();
@@ -266,7 +282,8 @@ class TightRound final : public PlacingRound {
   }
 
   // How many Tasks of each group fit and may be; empty if the least does not fit. Groups grow in
-  // their order, each by bisection: more of one class under one level fit only if fewer do.
+  // their order, each by bisection, by whole slices: more of one class under one level fit only if
+  // fewer do.
   std::vector<int> SizesFor(const GangRequest& gang, Plane plane, MayHaveMore may_have) {
     std::vector<int> sizes = LeastSizes(gang);
     const auto may_be = [&](const std::vector<int>& tried) {
@@ -282,25 +299,71 @@ class TightRound final : public PlacingRound {
     if (most == sizes || may_be(most)) return most;
     if (!Fits(gang, sizes, plane)) return {};
     for (size_t g = 0; g < sizes.size(); ++g) {
-      int low = sizes[g];
-      int high = most[g];
+      const int step = gang.groups[g].step();
+      int low = sizes[g] / step;
+      int high = most[g] / step;
       while (low < high) {
-        sizes[g] = low + (high - low + 1) / 2;
+        const int middle = low + (high - low + 1) / 2;
+        sizes[g] = middle * step;
         if (may_be(sizes)) {
-          low = sizes[g];
+          low = middle;
         } else {
-          high = sizes[g] - 1;
+          high = middle - 1;
         }
       }
-      sizes[g] = low;
+      sizes[g] = low * step;
     }
     return sizes;
   }
 
-  static std::vector<int> LeastSizes(const GangRequest& gang) {
-    std::vector<int> sizes;
-    for (const GangRequest::Group& group : gang.groups) sizes.push_back(group.replicas);
-    return sizes;
+  // How many of `most` the queues let it have beside what it has got.
+  static int MostAllowed(const Amounts& each, int most, const Amounts& got, MayHaveMore may_have) {
+    int low = 0;
+    for (int high = most; low < high;) {
+      const int tried = low + (high - low + 1) / 2;
+      Amounts all = got;
+      all.Add(each, tried);
+      if (may_have(all)) {
+        low = tried;
+      } else {
+        high = tried - 1;
+      }
+    }
+    return low;
+  }
+
+  // Levels in which more Tasks of the group are looked for beside those that it has: from what is
+  // preferred outwards to what is required.
+  static std::vector<Topology::Level> LevelsOf(const GangRequest& gang, size_t group) {
+    const Topology& own = gang.groups[group].topology;
+    const Topology::Level all = gang.topology.preferred() == Topology::LEVEL_UNSPECIFIED
+                                    ? Topology::LEVEL_NVLINK_DOMAIN
+                                    : gang.topology.preferred();
+    const Topology::Level required = std::max(own.required(), gang.topology.required());
+    std::vector<Topology::Level> levels;
+    for (int level = std::max(own.preferred(), all); level > required; --level) {
+      levels.push_back(static_cast<Topology::Level>(level));
+    }
+    levels.push_back(own.required());
+    return levels;
+  }
+
+  // Takes the place of what a gang gets more, as one that stays.
+  bool HoldMore(const GangRequest& gang, const std::vector<MoreTasks>& added) {
+    std::map<int, Amounts> shares;
+    for (const MoreTasks& one : added) {
+      shares[one.node].Add(gang.groups[one.group].each, one.count);
+    }
+    HeldGang held;
+    held.shares.assign(shares.begin(), shares.end());
+    held.left = gang.duration;
+    is_loaded_ = false;
+    if (!AddHeld(held, 0).has_value()) return false;
+    departures_.back().assumed = gang.duration == absl::InfiniteDuration();
+    for (const auto& [node, amounts] : shares) {
+      if (unisolated_[node]) TakeForOne(static_cast<round::NodeIndex>(node), gang.submitter);
+    }
+    return true;
   }
 
   absl::optional<std::vector<TaskRun>> PlaceAfterEnding(round::ShapeId id) {
@@ -337,7 +400,7 @@ class TightRound final : public PlacingRound {
   static round::Departure DepartureIn(absl::Duration left, GangIndex gang) {
     round::Departure departure;
     departure.assumed = left == absl::InfiniteDuration();
-    departure.end = kNow + (departure.assumed ? kAssumedRun : left);
+    departure.end = kRoundStart + (departure.assumed ? kAssumedRun : left);
     departure.gang = gang;
     return departure;
   }
@@ -346,8 +409,8 @@ class TightRound final : public PlacingRound {
   void ShareLostWork(size_t spare) {
     if (!held_[spare].has_value() || !held_[spare - 1].has_value()) return;
     const auto snapshot = fleet_.Freeze();
-    const int64_t lost = round::LostWork(*snapshot, *held_[spare], kNow) +
-                         round::LostWork(*snapshot, *held_[spare - 1], kNow);
+    const int64_t lost = round::LostWork(*snapshot, *held_[spare], kRoundStart) +
+                         round::LostWork(*snapshot, *held_[spare - 1], kRoundStart);
     fleet_.SetLostWork(*held_[spare], lost / 2);
     fleet_.SetLostWork(*held_[spare - 1], lost / 2 + 1);
   }
@@ -371,7 +434,7 @@ class TightRound final : public PlacingRound {
     for (const auto& [amounts, nodes] : groups) {
       GangShape::Group leaf;
       leaf.parent = groups.size() > 1 ? 0 : -1;
-      leaf.task_class = fleet_.InternClass({}, RequestOf(amounts));
+      leaf.task_class = fleet_.InternClass({}, placing_fleet_.RequestOf(amounts));
       leaf.min = leaf.max = static_cast<int>(nodes.size());
       for (int node : nodes) {
         runs.push_back(
@@ -387,7 +450,7 @@ class TightRound final : public PlacingRound {
     entry.priority = gang.priority;
     entry.preemptible = gang.preemptible && !gang.ending;
     const GangIndex index = fleet_.AddGang(entry);
-    if (!fleet_.Start(index, std::move(runs), kNow - gang.unsaved).ok()) {
+    if (!fleet_.Start(index, std::move(runs), kRoundStart - gang.unsaved).ok()) {
       fleet_.RemoveGang(index);
       return absl::nullopt;
     }
@@ -399,7 +462,8 @@ class TightRound final : public PlacingRound {
 
   Plane PlaneOf(const GangRequest& gang) const {
     if (!reservation_.has_value()) return Plane::kNow;
-    return kNow + gang.duration <= reservation_->start ? Plane::kNow : Plane::kBeyondReservation;
+    return kRoundStart + gang.duration <= reservation_->start ? Plane::kNow
+                                                              : Plane::kBeyondReservation;
   }
 
   // What is placed beyond the reservation lowers what may still be.
@@ -412,93 +476,14 @@ class TightRound final : public PlacingRound {
     }
   }
 
-  round::NodeTraits TraitsOf(const NodeCapacity& node, const Amounts& allocatable) const {
-    round::NodeTraits traits;
-    traits.path = {node.id.cluster,   node.topology.region, node.topology.zone,
-                   node.topology.row, node.topology.rack,   node.topology.nvlink_domain,
-                   node.id.node};
-    traits.labels = {{kClusterLabel, node.id.cluster}};
-    // Nodes that differ in their labels are looked at one by one: only those that somebody avoids.
-    if (node.avoided) traits.labels.insert({kNodeLabel, NodeLabel(node.id)});
-    if (node.only_submitter.has_value()) {
-      traits.taints = {{kSubmitterTaint, *node.only_submitter}};
-    }
-    traits.allocatable[round::kCpuMillis] = allocatable.cpu_millis;
-    traits.allocatable[round::kMemoryBytes] = allocatable.memory_bytes;
-    for (const auto& [name, count] : allocatable.accelerators) {
-      const int dimension = fleet_.dimensions().Find(name);
-      if (dimension >= 0) traits.allocatable[dimension] = count;
-    }
-    return traits;
-  }
-
   void TakeForOne(round::NodeIndex node, const std::string& submitter) {
-    round::NodeTraits traits = *fleet_.node(node).traits;
-    traits.taints = {{kSubmitterTaint, submitter}};
-    fleet_.ReplaceNode(node, std::move(traits));
+    placing_fleet_.TakeForOne(node, submitter);
     unisolated_[node] = false;
     is_loaded_ = false;
   }
 
-  // Without what no Node of the fleet has.
-  round::Request RequestOf(const Amounts& amounts) const {
-    round::Request request = {{round::kCpuMillis, amounts.cpu_millis},
-                              {round::kMemoryBytes, amounts.memory_bytes}};
-    for (const auto& [name, count] : amounts.accelerators) {
-      const int dimension = fleet_.dimensions().Find(name);
-      if (dimension >= 0) request.push_back({static_cast<round::Dimension>(dimension), count});
-    }
-    return request;
-  }
-
-  // absl::nullopt if it asks for what no Node has.
-  absl::optional<round::ShapeId> ShapeOf(const GangRequest& gang) {
-    return ShapeOf(gang, LeastSizes(gang));
-  }
-
-  // With so many Tasks of each group.
-  absl::optional<round::ShapeId> ShapeOf(const GangRequest& gang, const std::vector<int>& sizes) {
-    round::Constraints constraints;
-    constraints.tolerations = {{kSubmitterTaint, false, gang.submitter}};
-    if (!gang.clusters.empty()) {
-      constraints.selector = {{kClusterLabel, {gang.clusters.begin(), gang.clusters.end()}, false}};
-    }
-    if (!gang.avoided.empty()) {
-      round::SelectorTerm& term = constraints.selector.emplace_back();
-      term.key = kNodeLabel;
-      for (const NodeId& id : gang.avoided) term.values.push_back(NodeLabel(id));
-      term.negated = true;
-    }
-    GangShape shape;
-    shape.groups.emplace_back();
-    SetLevels(gang.topology, Level::kNvlinkDomain, &shape.groups[0]);
-    for (size_t g = 0; g < gang.groups.size(); ++g) {
-      const GangRequest::Group& group = gang.groups[g];
-      for (const auto& [name, count] : group.each.accelerators) {
-        if (fleet_.dimensions().Find(name) < 0) return absl::nullopt;
-      }
-      GangShape::Group leaf;
-      leaf.parent = 0;
-      SetLevels(group.topology, absl::nullopt, &leaf);
-      leaf.task_class = fleet_.InternClass(constraints, RequestOf(group.each));
-      leaf.min = leaf.max = sizes[g];
-      shape.groups.push_back(leaf);
-    }
-    // One group is the root itself, which then may be spread domain by domain.
-    if (gang.groups.size() == 1) {
-      GangShape::Group& leaf = shape.groups[1];
-      leaf.parent = -1;
-      leaf.required = std::max(leaf.required, shape.groups[0].required);
-      if (!leaf.preferred.has_value()) leaf.preferred = shape.groups[0].preferred;
-      if (leaf.preferred <= leaf.required) leaf.preferred.reset();
-      shape.groups.erase(shape.groups.begin());
-    }
-    const auto id = fleet_.InternShape(std::move(shape));
-    if (!id.ok()) return absl::nullopt;
-    return *id;
-  }
-
-  Fleet fleet_;
+  PlacingFleet placing_fleet_;
+  Fleet& fleet_;
   round::Workspace workspace_;
   // False if the workspace lacks anything that the fleet has.
   bool is_loaded_ = false;

@@ -10,12 +10,12 @@ namespace capstan::scheduler {
 
 // Places by the engine of core/round. A gang goes to the Cluster that it leaves least of, and
 // within it into one NVLink domain, rack, row or zone if one holds it, else into as few as a greedy
-// choice finds, each group with a level of its own into one of the domains of that within the
-// gang's; ranks fill a Node before the next one is opened, and the next one is the tightest
-// that takes all that is left of the group, else the roomiest. Exact for gangs of one group; of
-// several groups, those are tried in rank order and with the largest Tasks first, and a gang that
+// choice finds, each section, group and slice with a level of its own into one of the domains of
+// that within what is around it; ranks fill a Node before the next one is opened, and the next one is the tightest
+// that takes all that is left of the group, else the roomiest. Exact for gangs of one group, in
+// slices or not; of several groups, those are tried in rank order and with the largest Tasks first, and a gang that
 // only fits in a cleverer way is not found. Of an elastic gang each group, in order, gets as many
-// Tasks as a bisection finds to fit beside the least of the groups behind it: of one group, no more
+// Tasks, in whole slices, as a bisection finds to fit beside the least of the groups behind it: of one group, no more
 // would. Beyond 30 kinds of accelerator in the fleet the rest, in order of names, counts as not
 // there.
 //

@@ -114,6 +114,55 @@ TEST(TightPlacerTest, KeepsAGangInOneRackWhereOneHoldsIt) {
   EXPECT_EQ(Place(Gang({{3, {2000, 1, {}}}}), nodes), (std::vector<int>{0, 1, 2}));
 }
 
+TEST(TightPlacerTest, RanksFollowTheGroupsAndNotTheSections) {
+  std::vector<NodeCapacity> nodes;
+  for (int n = 0; n < 4; ++n) {
+    nodes.push_back(Node("c", absl::StrCat("n", n), n % 2 == 0 ? 3000 : 1000));
+    nodes.back().topology.row = absl::StrCat("w", n / 2);
+  }
+  GangRequest gang = Gang({{1, {3000, 1, {}}}, {1, {2000, 1, {}}}, {1, {1000, 1, {}}}});
+  gang.sections.resize(2);
+  gang.sections[1].parent = 0;
+  for (GangRequest::Section& section : gang.sections) {
+    section.topology.set_required(Topology::LEVEL_ZONE);
+  }
+  EXPECT_FALSE(Place(gang, nodes).has_value()) << "no Node is in a zone";
+  gang.sections[0].topology.clear_required();
+  gang.sections[1].topology.set_required(Topology::LEVEL_ROW);
+  // The first and the last are together, though another rank lies between them.
+  gang.groups[0].section = gang.groups[2].section = 1;
+  const auto placed = Place(gang, nodes);
+  ASSERT_TRUE(placed.has_value());
+  ASSERT_EQ(placed->size(), 3u);
+  EXPECT_EQ(nodes[(*placed)[0]].free.cpu_millis, 3000);
+  EXPECT_EQ(nodes[(*placed)[0]].topology.row, nodes[(*placed)[2]].topology.row);
+  EXPECT_NE(nodes[(*placed)[1]].topology.row, nodes[(*placed)[0]].topology.row);
+}
+
+TEST(TightPlacerTest, AShapeTellsSlicesAndSectionsApart) {
+  std::set<std::string> shapes;
+  const GangRequest plain = Gang({{4, {1000, 1, {}}}, {4, {1000, 1, {}}}});
+  shapes.insert(plain.Shape());
+  GangRequest gang = plain;
+  gang.groups[0].slices = {{Topology::LEVEL_RACK, 2}};
+  shapes.insert(gang.Shape());
+  gang.groups[0].slices.push_back({Topology::LEVEL_NODE, 1});
+  shapes.insert(gang.Shape());
+  std::swap(gang.groups[0], gang.groups[1]);
+  shapes.insert(gang.Shape());
+  gang = plain;
+  gang.sections.resize(2);
+  gang.sections[0].topology.set_required(Topology::LEVEL_RACK);
+  shapes.insert(gang.Shape());
+  gang.sections[1].parent = 0;
+  shapes.insert(gang.Shape());
+  gang.groups[0].section = 0;
+  shapes.insert(gang.Shape());
+  gang.groups[0].section = 1;
+  shapes.insert(gang.Shape());
+  EXPECT_EQ(shapes.size(), 8u);
+}
+
 // Anybody may end for anybody.
 class Anybody final : public VictimRules {
  public:
@@ -168,6 +217,132 @@ TEST(TightPlacerTest, WhatIsNotOverInTimeTakesOnlyWhatTheReservationLeaves) {
   EXPECT_TRUE(round->Place(small).has_value());
   EXPECT_FALSE(round->Place(small).has_value());
   EXPECT_TRUE(round->Place(short_one).has_value());
+}
+
+TEST(TightPlacerTest, NodesThatCloseTakeOnlyWhatIsOverBefore) {
+  auto nodes = std::vector<NodeCapacity>{Node("c", "a", 4000), Node("c", "b", 4000)};
+  nodes[0].closures = {{absl::Hours(1), absl::Hours(2)}};
+  GangRequest gang = Gang({{2, {3000, 1, {}}}});
+  EXPECT_FALSE(Place(gang, nodes).has_value());
+  gang.duration = absl::Hours(1) + absl::Nanoseconds(1);
+  EXPECT_FALSE(Place(gang, nodes).has_value());
+  gang.duration = absl::Hours(1);
+  EXPECT_EQ(Place(gang, nodes), (std::vector<int>{0, 1}));
+  // One that is longer takes the other Node, also where it may have more.
+  const auto round = TightPlacer().Begin(nodes);
+  GangRequest longer = Gang({{1, {1000, 1, {}}, {}, 7}});
+  longer.duration = absl::Hours(3);
+  EXPECT_EQ(round->Place(longer)->sizes, (std::vector<int>{4}));
+  EXPECT_FALSE(round->Place(longer).has_value());
+  EXPECT_NE(round->Openings(longer), round->Openings(gang));
+  longer.duration = absl::InfiniteDuration();
+  GangRequest long_too = longer;
+  long_too.duration = absl::Hours(4);
+  EXPECT_EQ(round->Openings(longer), round->Openings(long_too));
+  // Nothing is placed while one lasts.
+  nodes[0].closures = {{-absl::Hours(1), absl::Hours(1)}};
+  gang.duration = absl::Seconds(1);
+  EXPECT_FALSE(Place(gang, nodes).has_value());
+}
+
+TEST(TightPlacerTest, NobodyEndsForWhoWouldComeTooLateForAClosure) {
+  auto nodes = std::vector<NodeCapacity>{Node("c", "a", 0)};
+  nodes[0].closures = {{absl::Hours(1), absl::Hours(2)}};
+  HeldGang held = Held({{0, {3000, 1, {}}}});
+  held.grace = absl::Minutes(5);
+  Anybody rules;
+  GangRequest gang = Gang({{1, {3000, 1, {}}}});
+  gang.duration = absl::Minutes(56);
+  EXPECT_TRUE(TightPlacer().Begin(nodes, {held})->FindVictims(gang, 1, &rules).empty());
+  held.ending = true;
+  EXPECT_FALSE(TightPlacer().Begin(nodes, {held})->FitsAfterEnding(gang));
+  // It was in time when the others were told.
+  EXPECT_TRUE(TightPlacer().Begin(nodes, {held})->HoldAfterEnding(gang));
+  gang.duration = absl::Minutes(55);
+  EXPECT_TRUE(TightPlacer().Begin(nodes, {held})->FitsAfterEnding(gang));
+  held.ending = false;
+  EXPECT_EQ(TightPlacer().Begin(nodes, {held})->FindVictims(gang, 1, &rules),
+            (std::vector<int>{0}));
+}
+
+// When a gang of one kind of Tasks fits first, by looking at each time at which anything changes.
+absl::optional<absl::Duration> FirstFit(const std::vector<NodeCapacity>& nodes,
+                                        const std::vector<HeldGang>& held,
+                                        const GangRequest& gang) {
+  std::set<absl::Duration> times = {absl::ZeroDuration()};
+  for (const HeldGang& one : held) times.insert(one.left);
+  for (const NodeCapacity& node : nodes) {
+    for (const Closure& closure : node.closures) times.insert(closure.until);
+  }
+  for (const absl::Duration time : times) {
+    std::vector<int64_t> free;
+    for (const NodeCapacity& node : nodes) free.push_back(node.free.cpu_millis);
+    for (const HeldGang& one : held) {
+      if (one.left > time) continue;
+      for (const auto& [node, amounts] : one.shares) free[node] += amounts.cpu_millis;
+    }
+    int64_t fit = 0;
+    for (size_t n = 0; n < nodes.size(); ++n) {
+      bool open = true;
+      for (const Closure& closure : nodes[n].closures) {
+        const bool before = time + gang.duration <= closure.from;
+        open = open && (before || closure.until <= time);
+      }
+      if (open) fit += free[n] / gang.groups[0].each.cpu_millis;
+    }
+    if (fit >= gang.groups[0].replicas) return time;
+  }
+  return absl::nullopt;
+}
+
+TEST(TightPlacerTest, TheStartThatIsForeseenIsTheFirstAtWhichEnoughNodesAreOpen) {
+  Random random(11);
+  int at_departure = 0;
+  int at_opening = 0;
+  int before_closing = 0;
+  for (int trial = 0; trial < 3000; ++trial) {
+    std::vector<NodeCapacity> nodes;
+    for (int n = 0; n < 4; ++n) {
+      nodes.push_back(Node("c", absl::StrCat("n", n), random.Between(0, 2) * 1000));
+      absl::Duration from = absl::Minutes(random.Between(-2, 3));
+      for (int64_t c = random.Between(0, 2); c > 0; --c) {
+        const absl::Duration until = from + absl::Minutes(random.Between(1, 4));
+        if (until > absl::ZeroDuration()) nodes.back().closures.push_back({from, until});
+        from = until + absl::Minutes(random.Between(1, 4));
+      }
+    }
+    std::vector<HeldGang> held;
+    for (int64_t h = random.Between(0, 5); h > 0; --h) {
+      const int node = static_cast<int>(random.Below(4));
+      std::vector<std::pair<int, Amounts>> shares = {{node, {random.Between(1, 2) * 1000, 1, {}}}};
+      if (random.OneIn(3)) shares.push_back({(node + 1) % 4, {1000, 1, {}}});
+      held.push_back(Held(shares));
+      held.back().left = absl::Minutes(random.Between(1, 9));
+    }
+    GangRequest gang = Gang({{static_cast<int>(random.Between(1, 8)), {1000, 1, {}}}});
+    if (!random.OneIn(4)) gang.duration = absl::Minutes(random.Between(1, 6));
+    const auto round = TightPlacer().Begin(nodes, held);
+    const auto expected = FirstFit(nodes, held, gang);
+    const auto now = round->Place(gang);
+    ASSERT_EQ(now.has_value(), expected == absl::ZeroDuration()) << trial;
+    if (now.has_value()) continue;
+    const auto estimate = round->Reserve(gang);
+    ASSERT_EQ(estimate.has_value(), expected.has_value()) << trial;
+    if (!expected.has_value()) continue;
+    ASSERT_EQ(estimate->wait, *expected) << trial;
+    const bool departs = std::any_of(held.begin(), held.end(),
+                                     [&](const HeldGang& one) { return one.left == *expected; });
+    ++(departs ? at_departure : at_opening);
+    for (const NodeCapacity& node : nodes) {
+      for (const Closure& closure : node.closures) {
+        before_closing += departs && closure.from >= *expected + gang.duration ? 1 : 0;
+      }
+    }
+  }
+  // The test has to have tested something.
+  EXPECT_GT(at_departure, 200);
+  EXPECT_GT(at_opening, 200);
+  EXPECT_GT(before_closing, 100);
 }
 
 TEST(TightPlacerTest, RequiredTopologyIsKeptOrNothingIsPlaced) {

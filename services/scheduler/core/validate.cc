@@ -21,7 +21,6 @@ using capstan::scheduler::v1::JobSpec;
 using capstan::scheduler::v1::RetryPolicy;
 using capstan::scheduler::v1::RetryRule;
 using capstan::scheduler::v1::TaskGroup;
-using capstan::scheduler::v1::Topology;
 using capstan::type::v1::DatasetMount;
 using capstan::type::v1::Resources;
 using capstan::type::v1::TaskEnd;
@@ -90,25 +89,6 @@ void CheckResources(absl::string_view path, const Resources& resources,
     }
     CheckRange(field, count, 1, kMaxAccelerators, errors);
   }
-}
-
-// `outer` is the level that all of it is in one domain of anyway.
-void CheckTopology(const Topology& topology, Topology::Level outer, const std::string& path,
-                   status::FieldErrors* errors) {
-  const auto check = [&](const char* name, Topology::Level level, Topology::Level given) {
-    const std::string field = absl::StrCat(path, ".", name);
-    if (!Topology::Level_IsValid(level)) {
-      errors->Add(field, absl::StrCat("is ", level, "; expected a level, e.g. LEVEL_RACK"));
-    } else if (level != Topology::LEVEL_UNSPECIFIED && level <= given) {
-      errors->Add(field, absl::StrCat("is ", Topology::Level_Name(level), ", which ",
-                                      Topology::Level_Name(given),
-                                      " gives anyway; expected a level within that, or nothing"));
-    }
-  };
-  if (!Topology::Level_IsValid(outer)) outer = Topology::LEVEL_UNSPECIFIED;
-  check("required", topology.required(), outer);
-  const bool narrower = Topology::Level_IsValid(topology.required()) && topology.required() > outer;
-  check("preferred", topology.preferred(), narrower ? topology.required() : outer);
 }
 
 void CheckArgv(absl::string_view path, const TaskGroup& group, bool bundle,
@@ -184,8 +164,6 @@ void CheckGroups(const JobSpec& spec, absl::string_view path, status::FieldError
                   absl::StrCat("is ", group.min_replicas(), "; expected 1 to `replicas`, which is ",
                                group.replicas(), ", or 0 for as many"));
     }
-    CheckTopology(group.topology(), spec.topology().required(), absl::StrCat(field, ".topology"),
-                  errors);
     CheckArgv(absl::StrCat(field, ".argv"), group, !spec.bundle().empty(), errors);
     CheckEnv(absl::StrCat(field, ".env"), group.env(), errors);
     CheckResources(absl::StrCat(field, ".resources"), group.resources(), errors);
@@ -194,6 +172,28 @@ void CheckGroups(const JobSpec& spec, absl::string_view path, status::FieldError
     errors->Add(groups,
                 absl::StrCat("have ", tasks, " Tasks in all; expected at most ", kMaxTasks));
   }
+}
+
+void CheckGrowth(const CoreConfig& config, const JobSpec& spec, const std::string& path,
+                 status::FieldErrors* errors) {
+  if (!spec.has_grow_after()) return;
+  const bool is_elastic =
+      std::any_of(spec.task_groups().begin(), spec.task_groups().end(), [](const TaskGroup& group) {
+        return group.min_replicas() > 0 && group.min_replicas() < group.replicas();
+      });
+  if (!is_elastic) {
+    errors->Add(path,
+                "is set, and no TaskGroup has a `min_replicas` below its `replicas`; give one "
+                "to those that may have fewer Tasks, or leave this out");
+  }
+  if (!spec.has_checkpoint_period()) {
+    errors->Add(path,
+                "is set without `checkpoint_period`; a gang that grows starts again from its "
+                "newest checkpoint: say how often the program saves, or leave this out");
+  }
+  CheckDuration(path, ToDuration(spec.grow_after()),
+                std::max(config.min_grow_after, ToDuration(spec.checkpoint_period())),
+                kMaxGrowAfter, errors);
 }
 
 void CheckRate(absl::string_view path, const capstan::scheduler::v1::RateLimit& rate,
@@ -372,12 +372,13 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const 
     CheckDuration(field("checkpoint_period"), ToDuration(spec.checkpoint_period()),
                   absl::Seconds(1), kMaxCheckpointPeriod, errors);
   }
+  CheckGrowth(config, spec, field("grow_after"), errors);
   if (!JobSpec::Preemption_IsValid(spec.preemption())) {
     errors->Add(field("preemption"), absl::StrCat("is ", spec.preemption(),
                                                   "; expected PREEMPTION_ALLOWED or "
                                                   "PREEMPTION_NEVER"));
   }
-  CheckTopology(spec.topology(), Topology::LEVEL_UNSPECIFIED, field("topology"), errors);
+  ValidateGroupTree(spec, path, errors);
 
   CheckDatasets(project, spec, path, errors);
   ValidateOrder(project, spec, path, errors);
@@ -436,6 +437,12 @@ void ValidateQueue(absl::string_view queue_id, const capstan::scheduler::v1::Que
   }
   if (queue.has_submit_rate()) CheckRate("queue.submit_rate", queue.submit_rate(), errors);
   if (queue.has_start_rate()) CheckRate("queue.start_rate", queue.start_rate(), errors);
+  if (queue.has_disruption_budget()) {
+    CheckRange("queue.disruption_budget.count", queue.disruption_budget().count(), 1,
+               kMaxBudgetCount, errors);
+    CheckDuration("queue.disruption_budget.period", ToDuration(queue.disruption_budget().period()),
+                  kMinBudgetPeriod, kMaxBudgetPeriod, errors);
+  }
   if (!resource::IsValidId(queue_id)) {
     errors->Add("queue_id",
                 absl::StrCat("is `", queue_id, "`; expected [a-z]([a-z0-9-]{0,61}[a-z0-9])?"));

@@ -14,6 +14,10 @@ namespace capstan::scheduler {
 inline constexpr size_t kMaxSpecBytes = 256 * 1024;
 inline constexpr int kMaxTaskGroups = 64;
 inline constexpr int kMaxTasks = 10'000;
+inline constexpr int kMaxSections = 64;
+// Sections within each other.
+inline constexpr int kMaxSectionDepth = 6;
+inline constexpr int kMaxSlices = 4;
 inline constexpr int kMaxDatasets = 64;
 inline constexpr int kMaxClusters = 64;
 inline constexpr int kMaxLabels = 64;
@@ -30,7 +34,11 @@ inline constexpr int kMaxPriority = 1'000;
 inline constexpr int kMaxRestarts = 1'000;
 inline constexpr absl::Duration kMaxTimeLimit = absl::Hours(24 * 366);
 inline constexpr absl::Duration kMaxCheckpointPeriod = absl::Hours(24 * 30);
+inline constexpr absl::Duration kMaxGrowAfter = absl::Hours(24 * 30);
 inline constexpr absl::Duration kMaxMinRuntime = absl::Hours(24 * 7);
+inline constexpr int kMaxBudgetCount = 100;
+inline constexpr absl::Duration kMinBudgetPeriod = absl::Minutes(1);
+inline constexpr absl::Duration kMaxBudgetPeriod = absl::Hours(24 * 30);
 inline constexpr absl::Duration kMinUsageHalfLife = absl::Minutes(1);
 inline constexpr absl::Duration kMaxUsageHalfLife = absl::Hours(24 * 366);
 inline constexpr int64_t kMaxCpuMillis = 1'024'000;
@@ -53,6 +61,10 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config,
 // Of that, what concerns other Jobs: `after`, `array` and `singleton`.
 void ValidateOrder(absl::string_view project, const capstan::scheduler::v1::JobSpec& spec,
                    absl::string_view path, status::FieldErrors* errors);
+
+// Of that, what says where Tasks stand: topologies, slices and sections.
+void ValidateGroupTree(const capstan::scheduler::v1::JobSpec& spec, absl::string_view path,
+                       status::FieldErrors* errors);
 
 void ValidateQueue(absl::string_view queue_id, const capstan::scheduler::v1::Queue& queue,
                    status::FieldErrors* errors);

@@ -2,6 +2,7 @@
 // is within every bound that placing and storing rely on.
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,8 +46,19 @@ void CheckJob(JobSpec spec) {
     Require(wanted.cpu_millis() >= 0 && wanted.cpu_millis() <= kMaxCpuMillis);
     Require(wanted.memory_bytes() >= 0 && wanted.memory_bytes() <= kMaxMemoryBytes);
     tasks += group.replicas();
+    for (const auto& slice : group.slices()) {
+      Require(slice.size() >= 1 && group.replicas() % slice.size() == 0);
+    }
+    Require(group.slices().empty() || group.min_replicas() % group.slices(0).size() == 0);
   }
   Require(tasks <= kMaxTasks);
+  // A parent is named before its sections: there is no way round in a circle.
+  std::set<std::string> sections = {""};
+  for (const auto& section : spec.sections()) {
+    Require(sections.count(section.parent()) == 1);
+    Require(sections.insert(section.name()).second);
+  }
+  for (const TaskGroup& group : spec.task_groups()) Require(sections.count(group.section()) == 1);
   Require(spec.datasets_size() <= kMaxDatasets && spec.clusters_size() <= kMaxClusters);
   Require(spec.labels_size() <= kMaxLabels);
   Require(spec.priority() >= -kMaxPriority && spec.priority() <= kMaxPriority);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "libs/status/error.h"
@@ -14,6 +15,7 @@ namespace capstan::scheduler {
 namespace {
 
 using capstan::scheduler::v1::JobSpec;
+using capstan::scheduler::v1::Topology;
 
 constexpr char kProject[] = "projects/p";
 
@@ -58,7 +60,6 @@ struct Case {
 };
 
 TEST(ValidateTest, AGroupsLevelLiesWithinTheJobs) {
-  using capstan::scheduler::v1::Topology;
   for (int outer = Topology::LEVEL_UNSPECIFIED; outer <= Topology::LEVEL_NODE; ++outer) {
     for (int inner = Topology::LEVEL_UNSPECIFIED; inner <= Topology::LEVEL_NODE; ++inner) {
       JobSpec spec = Good();
@@ -69,6 +70,39 @@ TEST(ValidateTest, AGroupsLevelLiesWithinTheJobs) {
       EXPECT_EQ(Wrong(spec).empty(), good) << outer << " " << inner;
     }
   }
+}
+
+void AddSlice(Topology::Level level, int size, JobSpec* spec) {
+  spec->mutable_task_groups(0)->set_replicas(8);
+  capstan::scheduler::v1::TaskSlice& slice = *spec->mutable_task_groups(0)->add_slices();
+  slice.set_level(level);
+  slice.set_size(size);
+}
+
+// The first TaskGroup is in the last one.
+capstan::scheduler::v1::Section* AddSection(const std::string& name, const std::string& parent,
+                                            JobSpec* spec) {
+  spec->mutable_task_groups(0)->set_section(name);
+  capstan::scheduler::v1::Section* section = spec->add_sections();
+  section->set_name(name);
+  section->set_parent(parent);
+  return section;
+}
+
+TEST(ValidateTest, TakesSlicesOfSlicesInSectionsOfSections) {
+  JobSpec spec = Good();
+  spec.mutable_topology()->set_required(Topology::LEVEL_ZONE);
+  AddSection("all", "", &spec);
+  AddSection("replica", "all", &spec)->mutable_topology()->set_required(Topology::LEVEL_ROW);
+  AddSection("stage", "replica", &spec);
+  AddSlice(Topology::LEVEL_RACK, 4, &spec);
+  AddSlice(Topology::LEVEL_NVLINK_DOMAIN, 2, &spec);
+  AddSlice(Topology::LEVEL_NODE, 1, &spec);
+  spec.mutable_task_groups(0)->set_min_replicas(4);
+  EXPECT_TRUE(Wrong(spec).empty());
+  spec.mutable_sections(2)->mutable_topology()->set_required(Topology::LEVEL_RACK);
+  ASSERT_EQ(Wrong(spec).size(), 1u);
+  EXPECT_EQ(Wrong(spec)[0].field, "job.spec.task_groups[0].slices[0].level");
 }
 
 TEST(ValidateTest, TakesArraysAndSingletonsUpToTheirBounds) {
@@ -94,6 +128,25 @@ TEST(ValidateTest, NamesEachWrongFieldByItsPath) {
        [](JobSpec* s) { *s->mutable_time_limit() = ToProto(absl::Milliseconds(999)); }},
       {"job.spec.time_limit",
        [](JobSpec* s) { *s->mutable_time_limit() = ToProto(absl::Hours(24 * 367)); }},
+      // Of a Job that is not elastic, and of one that saves nothing.
+      {"job.spec.grow_after",
+       [](JobSpec* s) {
+         *s->mutable_checkpoint_period() = ToProto(absl::Minutes(1));
+         *s->mutable_grow_after() = ToProto(absl::Minutes(10));
+       }},
+      {"job.spec.grow_after",
+       [](JobSpec* s) {
+         s->mutable_task_groups(0)->set_replicas(2);
+         s->mutable_task_groups(0)->set_min_replicas(1);
+         *s->mutable_grow_after() = ToProto(absl::Minutes(10));
+       }},
+      {"job.spec.grow_after",
+       [](JobSpec* s) {
+         s->mutable_task_groups(0)->set_replicas(2);
+         s->mutable_task_groups(0)->set_min_replicas(1);
+         *s->mutable_checkpoint_period() = ToProto(absl::Minutes(20));
+         *s->mutable_grow_after() = ToProto(absl::Minutes(10));
+       }},
       {"job.spec.checkpoint_period",
        [](JobSpec* s) { *s->mutable_checkpoint_period() = ToProto(absl::ZeroDuration()); }},
       {"job.spec.array.size", [](JobSpec* s) { s->mutable_array(); }},
@@ -156,6 +209,74 @@ TEST(ValidateTest, NamesEachWrongFieldByItsPath) {
          auto* topology = s->mutable_task_groups(0)->mutable_topology();
          topology->set_required(capstan::scheduler::v1::Topology::LEVEL_RACK);
          topology->set_preferred(capstan::scheduler::v1::Topology::LEVEL_ZONE);
+       }},
+      {"job.spec.task_groups[0].slices[0].level",
+       [](JobSpec* s) { AddSlice(Topology::LEVEL_UNSPECIFIED, 2, s); }},
+      {"job.spec.task_groups[0].slices[0].level",
+       [](JobSpec* s) {
+         s->mutable_topology()->set_required(Topology::LEVEL_RACK);
+         AddSlice(Topology::LEVEL_RACK, 2, s);
+       }},
+      {"job.spec.task_groups[0].slices[1].level",
+       [](JobSpec* s) {
+         AddSlice(Topology::LEVEL_RACK, 4, s);
+         AddSlice(Topology::LEVEL_ROW, 2, s);
+       }},
+      {"job.spec.task_groups[0].slices[0].size",
+       [](JobSpec* s) { AddSlice(Topology::LEVEL_RACK, 0, s); }},
+      {"job.spec.task_groups[0].slices[0].size",
+       [](JobSpec* s) { AddSlice(Topology::LEVEL_RACK, 3, s); }},
+      {"job.spec.task_groups[0].slices[0].size",
+       [](JobSpec* s) {
+         AddSlice(Topology::LEVEL_RACK, 4, s);
+         s->mutable_task_groups(0)->set_min_replicas(2);
+       }},
+      {"job.spec.task_groups[0].slices[1].size",
+       [](JobSpec* s) {
+         AddSlice(Topology::LEVEL_RACK, 4, s);
+         AddSlice(Topology::LEVEL_NODE, 3, s);
+       }},
+      {"job.spec.task_groups[0].slices",
+       [](JobSpec* s) {
+         for (int level = 1; level <= 5; ++level) {
+           AddSlice(static_cast<Topology::Level>(level), 1, s);
+         }
+       }},
+      {"job.spec.task_groups[0].section",
+       [](JobSpec* s) { s->mutable_task_groups(0)->set_section("absent"); }},
+      {"job.spec.sections[0]", [](JobSpec* s) { s->add_sections()->set_name("empty"); }},
+      {"job.spec.sections[0].name", [](JobSpec* s) { AddSection("Upper", "", s); }},
+      {"job.spec.sections[1].name",
+       [](JobSpec* s) {
+         AddSection("a", "", s);
+         AddSection("a", "", s);
+       }},
+      {"job.spec.sections[0].parent", [](JobSpec* s) { AddSection("a", "a", s); }},
+      {"job.spec.sections[0].parent",
+       [](JobSpec* s) {
+         AddSection("a", "b", s);
+         AddSection("b", "a", s);
+       }},
+      {"job.spec.sections[6].parent",
+       [](JobSpec* s) {
+         for (int i = 0; i < 7; ++i) {
+           AddSection(absl::StrCat("s", i), i == 0 ? "" : absl::StrCat("s", i - 1), s);
+         }
+       }},
+      {"job.spec.sections[1].topology.required",
+       [](JobSpec* s) {
+         AddSection("a", "", s)->mutable_topology()->set_required(Topology::LEVEL_RACK);
+         AddSection("b", "a", s)->mutable_topology()->set_required(Topology::LEVEL_ROW);
+       }},
+      {"job.spec.task_groups[0].topology.required",
+       [](JobSpec* s) {
+         AddSection("a", "", s)->mutable_topology()->set_required(Topology::LEVEL_RACK);
+         AddSection("b", "a", s);
+         s->mutable_task_groups(0)->mutable_topology()->set_required(Topology::LEVEL_RACK);
+       }},
+      {"job.spec.sections",
+       [](JobSpec* s) {
+         for (int i = 0; i <= kMaxSections; ++i) AddSection(absl::StrCat("s", i), "", s);
        }},
       {"job.spec.task_groups[0].min_replicas",
        [](JobSpec* s) {

@@ -192,7 +192,7 @@ class Simulation {
     std::map<std::string, int64_t> displaced;  // generation by uid
     for (auto at = model().jobs.begin(); at != model().jobs.end(); ++at) {
       const JobGlance glance = at.glance();
-      if (WaitsForRoom(glance)) {
+      if (glance.waits_for_room()) {
         waiting.emplace_back(-glance.priority, glance.submit_sequence, glance.uid);
       }
       if (!glance.live) continue;
@@ -265,7 +265,7 @@ class Simulation {
       TellPlacement(*job, &outcome);
       return;
     }
-    const auto why = ExplainJob(model(), *job, StandingsNow());
+    const auto why = ExplainJob(model(), *job, StandingsNow(), now_.wall);
     outcome.set_summary(why.summary());
     outcome.set_jobs_ahead(why.jobs_ahead());
     *outcome.mutable_constraints() = why.constraints();
@@ -321,15 +321,18 @@ class Simulation {
   void TellVictims(const JobEntry& job, JobOutcome* outcome) {
     outcome->set_victim_count(job.state.making_room_size());
     for (const auto& victim : job.state.making_room()) {
-      absl::string_view uid = victim.job_uid();
-      if (absl::ConsumePrefix(&uid, kUidPrefix)) {
-        outcome->add_victims(absl::StrCat("jobs[", uid, "]"));
-        continue;
-      }
+      if (victim.shrinks()) outcome->set_shrinking_count(outcome->shrinking_count() + 1);
       const JobEntry* const other = model().FindJob(victim.job_uid());
-      if (other != nullptr && ProjectOf(other->spec.name()) == request_.parent()) {
-        outcome->add_victims(other->spec.name());
-      }
+      if (other == nullptr || ProjectOf(other->spec.name()) != request_.parent()) continue;
+      absl::string_view uid = victim.job_uid();
+      const bool is_simulated = absl::ConsumePrefix(&uid, kUidPrefix);
+      outcome->add_victims(is_simulated ? absl::StrCat("jobs[", uid, "]") : other->spec.name());
+      if (!victim.shrinks()) continue;
+      SimulatePlacementResponse::Shrinking& shrinking = *outcome->add_shrinking();
+      shrinking.set_job(outcome->victims(outcome->victims_size() - 1));
+      const int tasks = static_cast<int>(other->gang->tasks.size());
+      shrinking.set_gives_up(tasks - MinTaskCount(other->spec.spec()));
+      shrinking.set_tasks(tasks);
     }
   }
 
@@ -339,7 +342,7 @@ class Simulation {
     for (auto at = model().jobs.begin(); at != model().jobs.end(); ++at) {
       if (at.glance().live) usage.Update(at->first, &at->second);
     }
-    standings_ = Standings(model(), usage, /*draining=*/{}, /*unreported=*/{});
+    standings_ = Standings(model(), usage, /*draining=*/{}, /*unreported=*/{}, now_.wall);
     std::erase_if(*standings_, [this](const NodeStanding& standing) {
       return removed_.count(standing.capacity.id) > 0;
     });

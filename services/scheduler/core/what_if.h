@@ -33,7 +33,7 @@ struct SimulatedState {
   int waiting = 0;
   int left_out = 0;
 };
-// O(Jobs stored), and copies of what it takes; the rest is SimulatePlacement's.
+// O(what it takes): bytes are copied, none is unpacked; the rest is SimulatePlacement's.
 SimulatedState StateForSimulation(const Model& model,
                                   const capstan::scheduler::v1::SimulatePlacementRequest& request);
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/resource/name.h"
+#include "services/scheduler/core/capacity_orders.h"
 #include "services/scheduler/core/explain.h"
 #include "services/scheduler/core/validate.h"
 #include "services/scheduler/core/what_if.h"
@@ -123,39 +124,29 @@ void ValidateSimulatePlacement(const CoreConfig& config, const SimulatePlacement
 
 SimulatedState StateForSimulation(const Model& model, const SimulatePlacementRequest& request) {
   SimulatedState state;
+  state.model = Model(model.jobs.pool()->Fork());
   Model& copy = state.model;
   copy.nodes = model.nodes;
   copy.clusters = model.clusters;
   copy.queues = model.queues;
   copy.queue_usage = model.queue_usage;
-  std::vector<JobGlance> waiting;
-  model.jobs.ForEachGlance([&](const JobGlance& job) {
-    if (job.live) {
-      copy.jobs.Add(*model.FindJob(job.uid));
-    } else if (WaitsForRoom(job)) {
-      waiting.push_back(job);
-    }
+  copy.capacity_orders = model.capacity_orders;
+  copy.maintenance_windows = model.maintenance_windows;
+  for (const std::string& uid : model.jobs.Live()) copy.jobs.Adopt(model.jobs, uid);
+  // Those that room is made or kept for come first.
+  model.jobs.ForEachWaiting([&](absl::string_view uid) {
+    if (state.waiting == static_cast<int>(kMaxSimulatedWaiting)) return false;
+    ++state.waiting;
+    copy.jobs.Adopt(model.jobs, uid);
+    return true;
   });
-  if (waiting.size() > kMaxSimulatedWaiting) {
-    // Those that room is made or kept for come first.
-    const auto kept = [](const JobGlance& job) { return job.makes_room || job.has_estimate; };
-    std::nth_element(waiting.begin(), waiting.begin() + kMaxSimulatedWaiting, waiting.end(),
-                     [&kept](const JobGlance& a, const JobGlance& b) {
-                       const bool a_kept = kept(a);
-                       return a_kept != kept(b) ? a_kept : GoesBefore(a, b);
-                     });
-    state.left_out = static_cast<int>(waiting.size() - kMaxSimulatedWaiting);
-    waiting.resize(kMaxSimulatedWaiting);
-  }
-  state.waiting = static_cast<int>(waiting.size());
-  std::vector<std::string> taken;
-  taken.reserve(waiting.size());
-  for (const JobGlance& job : waiting) taken.emplace_back(job.uid);
-  for (const std::string& uid : taken) copy.jobs.Add(*model.FindJob(uid));
+  state.left_out = static_cast<int>(model.jobs.CountWaiting()) - state.waiting;
   for (const JobSpec& spec : request.jobs()) {
     for (const auto& dependency : spec.after()) {
       const JobEntry* const job = model.FindJobByName(dependency.job());
-      if (job != nullptr && copy.jobs.count(job->uid()) == 0) copy.jobs.Add(*job);
+      if (job != nullptr && copy.jobs.count(job->uid()) == 0) {
+        copy.jobs.Adopt(model.jobs, job->uid());
+      }
     }
   }
   // What is gone through is not looked at before the simulation does.

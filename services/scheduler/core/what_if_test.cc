@@ -152,6 +152,24 @@ TEST_F(WhatIfTest, NamesVictimsOfTheProjectAlone) {
   EXPECT_EQ(harness_.job("mine").state.state(), Job::STATE_RUNNING);
 }
 
+TEST_F(WhatIfTest, SaysWhoOnlyGivesUpTasks) {
+  JobSpec elastic = CoreHarness::Spec(8, 1000);
+  elastic.mutable_task_groups(0)->set_min_replicas(2);
+  RunJob("elastic", elastic);
+  AdvanceHeard(absl::Minutes(6));
+  JobSpec urgent = CoreHarness::Spec(3, 1000);
+  urgent.set_priority(9);
+  Ask(urgent);
+  const JobOutcome outcome = Simulate().jobs(0);
+  EXPECT_EQ(outcome.summary(), "1 Job is giving up Tasks to make room for it");
+  EXPECT_EQ(outcome.victim_count(), 1);
+  EXPECT_EQ(outcome.shrinking_count(), 1);
+  ASSERT_EQ(outcome.shrinking_size(), 1);
+  EXPECT_EQ(outcome.shrinking(0).job(), "projects/p/jobs/elastic");
+  EXPECT_EQ(outcome.shrinking(0).gives_up(), 6);
+  EXPECT_EQ(outcome.shrinking(0).tasks(), 8);
+}
+
 TEST_F(WhatIfTest, SaysWhatItsQueueDoesNotLetStart) {
   CreateQueueWith("held", [](v1::Queue* queue) { queue->set_hold(true); });
   CreateQueueWith("closed", [](v1::Queue* queue) { queue->set_cordon(true); });
@@ -342,6 +360,7 @@ TEST_F(WhatIfTest, LooksAtSoManyWaitingJobs) {
   }
   const std::string last = absl::StrCat("u", kMaxSimulatedWaiting + 4);
   *model.jobs.Find(last)->state.mutable_estimated_start_time() = ToProto(absl::UnixEpoch());
+  model.jobs.Rest();
   const SimulatedState state = StateForSimulation(model, request_);
   EXPECT_EQ(state.waiting, static_cast<int>(kMaxSimulatedWaiting));
   EXPECT_EQ(state.left_out, 5);

@@ -88,6 +88,18 @@ class EffectRecorder {
     record.set_name(effect.node->name());
     record.set_digest(DigestOfMessage(*effect.node));
   }
+  void operator()(const ReplyCapacityOrder& effect) {
+    Decision::Reply& record = Reply("CapacityOrder", effect.call, effect.order.status());
+    if (!effect.order.ok()) return;
+    record.set_name(effect.order->name());
+    record.set_digest(DigestOfMessage(*effect.order));
+  }
+  void operator()(const ReplyMaintenanceWindow& effect) {
+    Decision::Reply& record = Reply("MaintenanceWindow", effect.call, effect.window.status());
+    if (!effect.window.ok()) return;
+    record.set_name(effect.window->name());
+    record.set_digest(DigestOfMessage(*effect.window));
+  }
   void operator()(const ReplyEmpty& effect) { Reply("Empty", effect.call, effect.status); }
   void operator()(const EnsureData& effect) {
     auto& record = *out_.add_effects()->mutable_ensure_data();
@@ -173,8 +185,9 @@ uint64_t DigestOf(absl::string_view bytes) { return XXH3_64bits(bytes.data(), by
 ConfigRecord RecordConfig(const CoreConfig& config) {
   const auto& [suspect_after, default_fence_after, min_fence_after, max_fence_after, replace_margin,
                prepare_timeout, freeze_window, freeze_percent, freeze_min_executors,
-               freeze_min_nodes, min_runtime, visit_all, max_jobs, keep_finished_for,
-               max_finished_jobs, archive_retry, request_id_ttl, streak_reset_after] = config;
+               freeze_min_nodes, min_runtime, spare_for, min_grow_after, return_within, visit_all,
+               max_jobs, keep_finished_for, max_finished_jobs, archive_retry, request_id_ttl,
+               streak_reset_after] = config;
   ConfigRecord record;
   record.set_suspect_after(ToNanoseconds(suspect_after));
   record.set_default_fence_after(ToNanoseconds(default_fence_after));
@@ -187,6 +200,9 @@ ConfigRecord RecordConfig(const CoreConfig& config) {
   record.set_freeze_min_executors(freeze_min_executors);
   record.set_freeze_min_nodes(freeze_min_nodes);
   record.set_min_runtime(ToNanoseconds(min_runtime));
+  record.set_spare_for(ToNanoseconds(spare_for));
+  record.set_min_grow_after(ToNanoseconds(min_grow_after));
+  record.set_return_within(ToNanoseconds(return_within));
   record.set_visit_all(visit_all);
   record.set_max_jobs(max_jobs);
   record.set_keep_finished_for(ToNanoseconds(keep_finished_for));
@@ -210,6 +226,9 @@ CoreConfig RecordedConfig(const ConfigRecord& record) {
   config.freeze_min_executors = record.freeze_min_executors();
   config.freeze_min_nodes = record.freeze_min_nodes();
   config.min_runtime = FromNanoseconds(record.min_runtime());
+  config.spare_for = FromNanoseconds(record.spare_for());
+  config.min_grow_after = FromNanoseconds(record.min_grow_after());
+  config.return_within = FromNanoseconds(record.return_within());
   config.visit_all = record.visit_all();
   config.max_jobs = record.max_jobs();
   config.keep_finished_for = FromNanoseconds(record.keep_finished_for());

@@ -73,8 +73,40 @@ class Recorder {
     record.set_node(event.node);
     record.set_owner(event.owner);
   }
+  void operator()(const CreateMaintenanceWindow& event) {
+    auto& record = *out_.mutable_create_maintenance_window();
+    record.set_call(event.call);
+    record.set_cluster(event.cluster);
+    record.set_window_id(event.window_id);
+    record.set_uid(event.uid);
+    record.set_creator(event.creator);
+    record.set_request_id(event.request_id);
+    record.set_body_hash(redaction_.Hash(event.body_hash));
+    *record.mutable_window() = event.window;
+  }
+  void operator()(const DeleteMaintenanceWindow& event) {
+    auto& record = *out_.mutable_delete_maintenance_window();
+    record.set_call(event.call);
+    record.set_cluster(event.cluster);
+    record.set_window_id(event.window_id);
+    record.set_etag(event.etag);
+  }
   void operator()(const ConfirmSilence& event) {
     out_.mutable_confirm_silence()->set_call(event.call);
+  }
+  void operator()(const CreateCapacityOrder& event) {
+    auto& record = *out_.mutable_create_capacity_order();
+    record.set_call(event.call);
+    record.set_order_id(event.order_id);
+    record.set_creator(event.creator);
+    record.set_request_id(event.request_id);
+    record.set_body_hash(redaction_.Hash(event.body_hash));
+    *record.mutable_order() = event.order;
+  }
+  void operator()(const DeleteCapacityOrder& event) {
+    auto& record = *out_.mutable_delete_capacity_order();
+    record.set_call(event.call);
+    record.set_order_id(event.order_id);
   }
   void operator()(const HelloReceived& event) {
     auto& record = *out_.mutable_hello_received();
@@ -178,8 +210,26 @@ absl::StatusOr<Event> RecordedEvent(const EventRecord& record) {
       const auto& from = record.uncordon_node();
       return UncordonNode{from.call(), from.cluster(), from.node(), from.owner()};
     }
+    case EventRecord::kCreateMaintenanceWindow: {
+      const auto& from = record.create_maintenance_window();
+      return CreateMaintenanceWindow{from.call(),      from.cluster(), from.window_id(),
+                                     from.uid(),       from.creator(), from.request_id(),
+                                     from.body_hash(), from.window()};
+    }
+    case EventRecord::kDeleteMaintenanceWindow: {
+      const auto& from = record.delete_maintenance_window();
+      return DeleteMaintenanceWindow{from.call(), from.cluster(), from.window_id(), from.etag()};
+    }
     case EventRecord::kConfirmSilence:
       return ConfirmSilence{record.confirm_silence().call()};
+    case EventRecord::kCreateCapacityOrder: {
+      const auto& from = record.create_capacity_order();
+      return CreateCapacityOrder{from.call(),       from.order_id(),  from.creator(),
+                                 from.request_id(), from.body_hash(), from.order()};
+    }
+    case EventRecord::kDeleteCapacityOrder:
+      return DeleteCapacityOrder{record.delete_capacity_order().call(),
+                                 record.delete_capacity_order().order_id()};
     case EventRecord::kHelloReceived:
       return HelloReceived{record.hello_received().session(), record.hello_received().hello()};
     case EventRecord::kRenewalReceived: {
@@ -254,8 +304,24 @@ std::string EventInWords(const EventRecord& record) {
     case EventRecord::kUncordonNode:
       return absl::StrCat("UncordonNode clusters/", record.uncordon_node().cluster(), "/nodes/",
                           record.uncordon_node().node());
+    case EventRecord::kCreateMaintenanceWindow:
+      return absl::StrCat("CreateMaintenanceWindow call ",
+                          record.create_maintenance_window().call(), " clusters/",
+                          record.create_maintenance_window().cluster(), "/maintenanceWindows/",
+                          record.create_maintenance_window().window_id());
+    case EventRecord::kDeleteMaintenanceWindow:
+      return absl::StrCat("DeleteMaintenanceWindow call ",
+                          record.delete_maintenance_window().call(), " clusters/",
+                          record.delete_maintenance_window().cluster(), "/maintenanceWindows/",
+                          record.delete_maintenance_window().window_id());
     case EventRecord::kConfirmSilence:
       return "ConfirmSilence";
+    case EventRecord::kCreateCapacityOrder:
+      return absl::StrCat("CreateCapacityOrder call ", record.create_capacity_order().call(),
+                          " capacityOrders/", record.create_capacity_order().order_id());
+    case EventRecord::kDeleteCapacityOrder:
+      return absl::StrCat("DeleteCapacityOrder call ", record.delete_capacity_order().call(),
+                          " capacityOrders/", record.delete_capacity_order().order_id());
     case EventRecord::kHelloReceived:
       return absl::StrCat("HelloReceived session ", record.hello_received().session(), " clusters/",
                           record.hello_received().hello().cluster());

@@ -47,12 +47,18 @@ class FlightRecorder::Term : public std::enable_shared_from_this<Term> {
  public:
   explicit Term(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
 
-  void Begin(recording::RecordingHeader header, Redaction redaction,
-             std::vector<store::KeyValue> records) {
-    shared_->writer->Post([self = shared_from_this(), header = std::move(header),
-                           redaction = std::move(redaction),
-                           records = std::move(records)]() mutable {
-      self->Open(std::move(header), redaction, std::move(records));
+  void Begin(recording::RecordingHeader header) {
+    shared_->writer->Post([self = shared_from_this(), header = std::move(header)]() mutable {
+      self->Open(std::move(header));
+    });
+  }
+
+  void AddRecords(Redaction redaction, std::vector<store::KeyValue> records, bool last,
+                  absl::AnyInvocable<void()> taken) {
+    shared_->writer->Post([self = shared_from_this(), redaction = std::move(redaction),
+                           records = std::move(records), last, taken = std::move(taken)]() mutable {
+      self->WriteRecords(redaction, std::move(records), last);
+      if (taken) taken();
     });
   }
 
@@ -112,8 +118,7 @@ class FlightRecorder::Term : public std::enable_shared_from_this<Term> {
   }
 
   // What follows runs on the writer.
-  void Open(recording::RecordingHeader header, const Redaction& redaction,
-            std::vector<store::KeyValue> records) {
+  void Open(recording::RecordingHeader header) {
     const Options& options = shared_->options;
     header.set_build_id(options.build_id.empty() ? OwnBuildId() : options.build_id);
     absl::StatusOr<std::string> path =
@@ -123,6 +128,10 @@ class FlightRecorder::Term : public std::enable_shared_from_this<Term> {
     auto file = RecordingWriter::Create(*path, header);
     if (!file.ok()) return Failed(file.status());
     file_ = *std::move(file);
+  }
+
+  void WriteRecords(const Redaction& redaction, std::vector<store::KeyValue> records, bool last) {
+    if (file_ == nullptr) return;
     recording::Block block;
     size_t bytes = 0;
     for (store::KeyValue& kv : records) {
@@ -138,11 +147,16 @@ class FlightRecorder::Term : public std::enable_shared_from_this<Term> {
       block.Clear();
       bytes = 0;
     }
-    block.set_loaded(true);
+    if (last) block.set_loaded(true);
     Append(block.SerializeAsString());
+    if (!last) return;
+    loaded_ = true;
+    Write();
   }
 
+  // Steps come after all records.
   void Write() {
+    if (!loaded_ && file_ != nullptr) return;
     std::vector<std::string> blocks;
     {
       absl::MutexLock lock(&mutex_);
@@ -190,6 +204,7 @@ class FlightRecorder::Term : public std::enable_shared_from_this<Term> {
   bool hurried_ ABSL_GUARDED_BY(mutex_) = false;
   // Null before it is open and once nothing is written any more.
   std::unique_ptr<RecordingWriter> file_;
+  bool loaded_ = false;
 };
 
 FlightRecorder::FlightRecorder(Options options, Strand* writer, const log::Logger* logger,
@@ -198,8 +213,7 @@ FlightRecorder::FlightRecorder(Options options, Strand* writer, const log::Logge
 
 FlightRecorder::~FlightRecorder() { End("the scheduler stopped"); }
 
-void FlightRecorder::Begin(const CoreConfig& config, const Origin& origin,
-                           std::vector<store::KeyValue> records, Now now) {
+void FlightRecorder::Begin(const CoreConfig& config, const Origin& origin, Now now) {
   End("another term began");
   redaction_ = Redaction::Fresh();
   last_ = now;
@@ -213,11 +227,22 @@ void FlightRecorder::Begin(const CoreConfig& config, const Origin& origin,
   header.set_boot_ns(now.boot.ToNanoseconds());
   term_ = std::make_shared<Term>(shared_);
   shared_->metrics.recording.Set(1);
-  term_->Begin(std::move(header), redaction_, std::move(records));
+  term_->Begin(std::move(header));
+}
+
+void FlightRecorder::AddRecords(std::vector<store::KeyValue> records, bool last,
+                                absl::AnyInvocable<void()> taken) {
+  if (takes()) term_->AddRecords(redaction_, std::move(records), last, std::move(taken));
+}
+
+bool FlightRecorder::takes() const { return term_ != nullptr && term_->takes(); }
+
+void FlightRecorder::GiveUp(absl::string_view why) {
+  if (takes()) term_->GiveUp(why);
 }
 
 void FlightRecorder::Record(const Event& event, Now now, const Step& step, bool round) {
-  if (term_ == nullptr || !term_->takes()) {
+  if (!takes()) {
     shared_->metrics.lost_steps.Increment();
     return;
   }

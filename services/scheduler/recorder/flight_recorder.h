@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "libs/log/log.h"
@@ -58,11 +59,19 @@ class FlightRecorder {
   FlightRecorder(const FlightRecorder&) = delete;
   FlightRecorder& operator=(const FlightRecorder&) = delete;
 
-  // A core was loaded from `records` and is about to take its first event.
-  void Begin(const CoreConfig& config, const Origin& origin, std::vector<store::KeyValue> records,
-             Now now);
+  // A core is about to take its first event. Steps wait until the records are there that it was
+  // loaded from.
+  void Begin(const CoreConfig& config, const Origin& origin, Now now);
+  // Some of those records, to the last of them. `taken`, which may be null, runs on `writer` once
+  // they are written, or not wanted any more.
+  void AddRecords(std::vector<store::KeyValue> records, bool last,
+                  absl::AnyInvocable<void()> taken);
   // The core made `step` of `event`. `round`: a round of placement was part of it.
   void Record(const Event& event, Now now, const Step& step, bool round);
+  // Whether it has use for more in this term.
+  bool takes() const;
+  // What it would need of this term is not to be had.
+  void GiveUp(absl::string_view why);
   // The term is over. Nothing if none has begun.
   void End(absl::string_view why);
   // Waits until all that was recorded is written, at most so long. Not on `writer`, which must be a

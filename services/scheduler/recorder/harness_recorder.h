@@ -42,7 +42,8 @@ class HarnessRecorder {
           kv.value = value;
         }
         rounds_ = core.rounds();
-        recorder_.Begin(core_config_, origin_, std::move(kvs), now);
+        recorder_.Begin(core_config_, origin_, now);
+        recorder_.AddRecords(std::move(kvs), /*last=*/true, nullptr);
         return;
       }
       recorder_.Record(event, now, *step, core.rounds() > rounds_);

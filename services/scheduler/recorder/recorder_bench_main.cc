@@ -44,7 +44,8 @@ int Run(int nodes, int queued) {
   observer.loaded = [&](const CoreConfig& config, const std::vector<store::KeyValue>& records,
                         Now now) {
     others = Used(RUSAGE_SELF) - Used(RUSAGE_THREAD);
-    recorder.Begin(config, {}, records, now);
+    recorder.Begin(config, {}, now);
+    recorder.AddRecords(records, /*last=*/true, nullptr);
     recorder.Flush(absl::Minutes(1));
     others = Used(RUSAGE_SELF) - Used(RUSAGE_THREAD) - others;
     absl::PrintF("loading: %s of another core\n", absl::FormatDuration(others));

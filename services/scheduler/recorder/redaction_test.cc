@@ -57,7 +57,8 @@ TEST(RedactionTest, OnlyTaskGroupsAndLaunchesHoldTheTextOfPrograms) {
           rec::PlacementChunkRecord::descriptor(), rec::TaskChunkRecord::descriptor(),
           rec::NodeRecord::descriptor(), rec::ClusterRecord::descriptor(),
           rec::QueueRecord::descriptor(), rec::QueueUsageRecord::descriptor(),
-          rec::RequestRecord::descriptor(), rec::PinReleaseRecord::descriptor()}) {
+          rec::CapacityOrderRecord::descriptor(), rec::RequestRecord::descriptor(),
+          rec::PinReleaseRecord::descriptor()}) {
       std::set<const Descriptor*> seen_below;
       std::set<std::string> below;
       Owners(root, field, &seen_below, &below);

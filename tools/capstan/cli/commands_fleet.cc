@@ -1,11 +1,14 @@
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "libs/resource/quantity.h"
 #include "tools/capstan/cli/commands.h"
 #include "tools/capstan/cli/fleet_commands.h"
+#include "tools/capstan/cli/maintenance_text.h"
 
 namespace capstan::cli {
 
@@ -19,6 +22,120 @@ CLI::App* AddNamed(CLI::App& parent, const char* word, const char* help, const c
   CLI::App* command = parent.add_subcommand(word, help);
   command->add_option("name", *name, name_help)->type_name(type)->required();
   return command;
+}
+
+CLI::Option* AddDuration(CLI::App* command, const std::string& name, const std::string& help,
+                         std::function<void(absl::Duration)> set) {
+  return command->add_option(name, help)
+      ->type_name("DURATION")
+      ->check([set = std::move(set)](const std::string& text) {
+        const auto parsed = resource::ParseDuration(text);
+        if (!parsed.ok()) return std::string(parsed.status().message());
+        set(*parsed);
+        return std::string();
+      });
+}
+
+void AddOrderCommands(CLI::App& node, Act* act) {
+  CLI::App* order = node.add_subcommand(
+      "order", "Say that Nodes were ordered, so that they are kept for the gang that waits");
+  order->require_subcommand(1);
+  order->alias("orders");
+  auto options = std::make_shared<OrderOptions>();
+  CLI::App* create = order->add_subcommand("create", "Nominate ordered Nodes to a gang");
+  create->add_option("id", options->id, "id of the order: label its Nodes capstan.dev/order=ID")
+      ->type_name("ORDER")
+      ->required();
+  create->add_option("--nodes", options->nodes, "how many were ordered")->required();
+  create->add_option("--cluster", options->cluster, "of the Nodes; default local")
+      ->type_name("CLUSTER");
+  CLI::Option* job =
+      create->add_option("--job", options->job, "Job that they are for")->type_name("JOB");
+  create
+      ->add_option("--class", options->demand_class,
+                   "class of demand that they are for: `id` of `capstan node demand -o json`")
+      ->type_name("CLASS")
+      ->excludes(job);
+  AddDuration(create, "--expires-in", "void after so long, at most 168h",
+              [options](absl::Duration d) { options->expires_in = d; })
+      ->required();
+  AddDuration(create, "--expected-in",
+              "when all are there: Jobs that are over by then may use the first meanwhile",
+              [options](absl::Duration d) { options->expected_in = d; });
+  create->add_option("--reason", options->reason, "why, for people");
+  create->footer(
+      "Examples:\n"
+      "  capstan node order create more-h100 --nodes 8 --job train --expires-in 4h\n"
+      "  capstan node order create spot-7 --nodes 8 --class 0123456789abcdef --expected-in 20m "
+      "--expires-in 2h\n");
+  create->callback(
+      [=] { *act = [=](Invocation& invocation) { return CreateOrder(*options, invocation); }; });
+  order->add_subcommand("list", "List orders, and how many of their Nodes have come")
+      ->footer("Examples:\n  capstan node order list\n")
+      ->callback([=] { *act = ListOrders; });
+  auto name = std::make_shared<std::string>();
+  CLI::App* get =
+      AddNamed(*order, "get", "Show one order", "ORDER", "id, or capacityOrders/{o}", name.get());
+  get->alias("describe");
+  get->footer("Examples:\n  capstan node order get more-h100\n");
+  get->callback(
+      [=] { *act = [=](Invocation& invocation) { return GetOrder(*name, invocation); }; });
+  CLI::App* remove = AddNamed(*order, "delete", "Void an order: its Nodes are kept for nobody",
+                              "ORDER", "id, or capacityOrders/{o}", name.get());
+  remove->footer("Examples:\n  capstan node order delete more-h100\n");
+  remove->callback(
+      [=] { *act = [=](Invocation& invocation) { return DeleteOrder(*name, invocation); }; });
+}
+
+void AddMaintenanceCommands(CLI::App& node, Act* act) {
+  CLI::App* maintenance =
+      node.add_subcommand("maintenance", "Keep Nodes free from a time on, for a time");
+  maintenance->require_subcommand(1);
+  auto options = std::make_shared<MaintenanceOptions>();
+  CLI::App* create = maintenance->add_subcommand(
+      "create", "Make a window: nothing is placed that would run into it by its time_limit");
+  create->add_option("id", options->id, "id of the window")->type_name("ID")->required();
+  create->add_option("--cluster", options->cluster, "of its Nodes; default local")
+      ->type_name("CLUSTER");
+  create->add_option("--node", options->nodes, "a Node (repeatable)")->type_name("NODE");
+  create->add_option("--label", options->labels,
+                     "Nodes that have this label, KEY=VALUE; of several, all (repeatable)");
+  create->add_flag("--all-nodes", options->all_nodes, "all Nodes of the Cluster");
+  create->add_option("--start", options->start,
+                     "when it begins, 2026-03-01T22:00:00Z, or how long from now, 2h; default now");
+  create->add_option("--end", options->end, "when it is over, likewise");
+  AddDuration(create, "--for", "how long it lasts, instead of --end, e.g. 8h",
+              [options](absl::Duration d) { options->length = d; });
+  create->add_flag("--evict", options->evict,
+                   "stop what runs there when it begins; its Jobs wait in their Queues again");
+  create->add_option("--reason", options->reason, "why, for people");
+  create->footer(
+      "Examples:\n"
+      "  capstan node maintenance create disks --node node-0 --start 2h --for 1h\n"
+      "  capstan node maintenance create power --label capstan.dev/rack=r1 --evict \\\n"
+      "    --start 2026-03-01T22:00:00Z --end 2026-03-02T06:00:00Z --reason 'new power supply'\n");
+  create->callback([=] {
+    *act = [=](Invocation& invocation) { return CreateMaintenance(*options, invocation); };
+  });
+  auto cluster = std::make_shared<std::string>("-");
+  CLI::App* list = maintenance->add_subcommand("list", "List windows that are not over");
+  list->add_option("--cluster", *cluster, "only of this Cluster")->type_name("CLUSTER");
+  list->footer("Examples:\n  capstan node maintenance list\n");
+  list->callback([=] {
+    *act = [=](Invocation& invocation) { return ListMaintenance(*cluster, invocation); };
+  });
+  constexpr char kHelp[] = "id in the Cluster `local`, {c}/{id}, or the whole name";
+  auto name = std::make_shared<std::string>();
+  CLI::App* get = AddNamed(*maintenance, "get", "Show one window", "WINDOW", kHelp, name.get());
+  get->alias("describe");
+  get->footer("Examples:\n  capstan node maintenance get disks\n");
+  get->callback(
+      [=] { *act = [=](Invocation& invocation) { return GetMaintenance(*name, invocation); }; });
+  CLI::App* erase =
+      AddNamed(*maintenance, "delete", "Call a window off, or end it", "WINDOW", kHelp, name.get());
+  erase->footer("Examples:\n  capstan node maintenance delete disks\n");
+  erase->callback(
+      [=] { *act = [=](Invocation& invocation) { return DeleteMaintenance(*name, invocation); }; });
 }
 
 void AddNodeCommands(CLI::App& app, Act* act) {
@@ -54,6 +171,8 @@ void AddNodeCommands(CLI::App& app, Act* act) {
   uncordon->callback(
       [=] { *act = [=](Invocation& invocation) { return UncordonNode(*name, invocation); }; });
 
+  AddMaintenanceCommands(*node, act);
+
   auto demand_options = std::make_shared<ShowDemandOptions>();
   CLI::App* demand = node->add_subcommand(
       "demand", "Show what waiting gangs need of more Nodes, and how many Jobs no Node would help");
@@ -67,6 +186,7 @@ void AddNodeCommands(CLI::App& app, Act* act) {
     *act = [=](Invocation& invocation) { return ShowDemand(*demand_options, invocation); };
   });
 
+  AddOrderCommands(*node, act);
   node->add_subcommand("confirm-silence",
                        "Say that every silent Node and executor is really gone, where so many fell "
                        "silent that the scheduler suspects itself")
@@ -121,6 +241,11 @@ void AddQueueOptions(CLI::App& command, const std::shared_ptr<QueueOptions>& opt
       .add_option("--start-rate", options->start_rate,
                   "how fast Jobs are started here and below; others wait")
       ->type_name("RATE");
+  command
+      .add_option("--disruption-budget", options->disruption_budget,
+                  "how often a Job may be ended for another one, e.g. 3/24h; none: as often as it "
+                  "comes; default as its parent")
+      ->type_name("BUDGET");
   command.add_flag_callback(
       "--allow-non-preemptible", [options] { options->allow_non_preemptible = true; },
       "take Jobs with `preemption: PREEMPTION_NEVER`");
@@ -152,7 +277,7 @@ void AddQueueCommands(CLI::App& app, Act* act) {
       "  capstan queue update research --weight 200 --guarantee nvidia.com/h100=96\n"
       "  capstan queue update research --allow-project all --min-runtime 30m\n"
       "  capstan queue update research --usage-half-life 168h --submit-rate 100/1m\n"
-      "  capstan queue update research --start-rate none\n");
+      "  capstan queue update research --start-rate none --disruption-budget 3/24h\n");
   update->callback([=] {
     *act = [=](Invocation& invocation) { return UpdateQueue(*queue_options, invocation); };
   });

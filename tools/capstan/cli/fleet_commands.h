@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "tools/capstan/cli/invocation.h"
+#include "tools/capstan/cli/maintenance_text.h"
 
 namespace capstan::cli {
 
@@ -31,6 +32,28 @@ struct ShowDemandOptions {
 // What waiting gangs need of more Nodes.
 absl::Status ShowDemand(const ShowDemandOptions& options, Invocation& invocation);
 
+struct OrderOptions {
+  std::string id;
+  std::string cluster = "local";
+  int nodes = 0;
+  // One of the two.
+  std::string job;
+  std::string demand_class;
+  absl::Duration expires_in;
+  absl::optional<absl::Duration> expected_in;
+  std::string reason;
+};
+// Says that Nodes were ordered, and for whom; see CapacityOrderService.
+absl::Status CreateOrder(const OrderOptions& options, Invocation& invocation);
+absl::Status ListOrders(Invocation& invocation);
+absl::Status GetOrder(const std::string& name, Invocation& invocation);
+absl::Status DeleteOrder(const std::string& name, Invocation& invocation);
+absl::Status CreateMaintenance(const MaintenanceOptions& options, Invocation& invocation);
+// Those of one Cluster, or of all: `-`.
+absl::Status ListMaintenance(const std::string& cluster, Invocation& invocation);
+absl::Status GetMaintenance(const std::string& name, Invocation& invocation);
+absl::Status DeleteMaintenance(const std::string& name, Invocation& invocation);
+
 struct QueueOptions {
   std::string id;
   // 0: the default, or as it is.
@@ -47,6 +70,8 @@ struct QueueOptions {
   // As ParseRate takes them; empty: none, or as it is.
   std::string submit_rate;
   std::string start_rate;
+  // As ParseBudget takes it; empty: as its parent, or as it is.
+  std::string disruption_budget;
   absl::optional<bool> allow_non_preemptible;
 };
 absl::Status CreateQueue(const QueueOptions& options, Invocation& invocation);

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "libs/resource/quantity.h"
 #include "libs/time/proto_time.h"
 #include "tools/capstan/cli/human_format.h"
@@ -20,7 +21,10 @@ using scheduler::v1::ExplainJobResponse;
 using scheduler::v1::Job;
 using scheduler::v1::TaskGroup;
 using scheduler::v1::TaskStatus;
+using scheduler::v1::Topology;
 using type::v1::TaskObservation;
+
+constexpr int kMaxDisruptionsShown = 5;
 
 Colour ColourOf(Job::State state) {
   switch (state) {
@@ -67,13 +71,61 @@ std::string TasksText(const Job& job) {
   return job.has_array() ? absl::StrCat(job.array().size(), " x ", tasks) : tasks;
 }
 
+std::string LevelText(Topology::Level level) {
+  return absl::StrReplaceAll(ShortEnum(Topology::Level_Name(level), "LEVEL_"), {{"_", " "}});
+}
+
+// `, in one RACK`.
+std::string WithinText(const Topology& topology) {
+  if (topology.required() == Topology::LEVEL_UNSPECIFIED) return "";
+  return absl::StrCat(", in one ", LevelText(topology.required()));
+}
+
+// Two blanks for each section around what is in `section`.
+std::string Indent(const Job& job, const std::string& section) {
+  std::string indent;
+  for (std::string name = section; !name.empty() && indent.size() < 64;) {
+    const auto& sections = job.spec().sections();
+    const auto around = std::find_if(sections.begin(), sections.end(),
+                                     [&name](const auto& s) { return s.name() == name; });
+    if (around == sections.end()) break;
+    indent += "  ";
+    name = around->parent();
+  }
+  return indent;
+}
+
 std::string GroupText(const Job& job, const TaskGroup& group) {
   const int64_t placed =
       std::count_if(job.tasks().begin(), job.tasks().end(),
                     [&group](const TaskStatus& task) { return task.group() == group.name(); });
+  std::string slices;
+  for (const scheduler::v1::TaskSlice& slice : group.slices()) {
+    absl::StrAppend(&slices, slices.empty() ? ", each " : ", of these each ", slice.size(),
+                    " in one ", LevelText(slice.level()));
+  }
   return absl::StrCat(group.name(), ": ", SizeText(job, placed, LeastOf(group), group.replicas()),
-                      " x ", DescribeResources(group.resources()), ", ",
-                      absl::StrJoin(group.argv(), " "));
+                      " x ", DescribeResources(group.resources()), WithinText(group.topology()),
+                      slices, ", ", absl::StrJoin(group.argv(), " "));
+}
+
+void AddField(std::string* out, const char* name, const std::string& value) {
+  if (value.empty()) return;
+  absl::StrAppend(out, name, ":", std::string(14 - std::min<size_t>(13, strlen(name) + 1), ' '),
+                  WithoutControls(value), "\n");
+}
+
+// Its parts as a tree: each section, then what is in it.
+void AddTree(const Job& job, const std::string& section, std::string* out) {
+  const std::string indent = Indent(job, section);
+  for (const TaskGroup& group : job.spec().task_groups()) {
+    if (group.section() == section) AddField(out, "Group", indent + GroupText(job, group));
+  }
+  for (const scheduler::v1::Section& inner : job.spec().sections()) {
+    if (inner.parent() != section || inner.name() == section) continue;
+    AddField(out, "Section", absl::StrCat(indent, inner.name(), WithinText(inner.topology())));
+    AddTree(job, inner.name(), out);
+  }
 }
 
 std::string DataLine(const DataProgress& data) {
@@ -118,12 +170,6 @@ std::string TaskCounts(const Job& job) {
   std::vector<std::string> parts;
   for (const auto& [state, count] : counts) parts.push_back(absl::StrCat(count, " ", names[state]));
   return absl::StrJoin(parts, ", ");
-}
-
-void AddField(std::string* out, const char* name, const std::string& value) {
-  if (value.empty()) return;
-  absl::StrAppend(out, name, ":", std::string(14 - std::min<size_t>(13, strlen(name) + 1), ' '),
-                  WithoutControls(value), "\n");
 }
 
 std::string Amount(const std::string& type, int64_t amount) {
@@ -206,8 +252,19 @@ std::string DescribeJob(const Job& job, absl::Time now, const Terminal& terminal
     AddField(&out, "Next try in", HumanDuration(ToTime(job.retry_time()) - now));
   }
   if (job.preemptions() > 0) AddField(&out, "Preempted", absl::StrCat(job.preemptions(), " times"));
+  // The newest first.
+  for (int i = job.disruptions_size() - 1;
+       i >= std::max(job.disruptions_size() - kMaxDisruptionsShown, 0); --i) {
+    const auto& one = job.disruptions(i);
+    AddField(&out, "Disrupted",
+             absl::StrCat(HumanAge(ToTime(one.time()), now), " ago, ", one.reason(),
+                          one.beneficiary().empty() ? "" : ", for ", one.beneficiary()));
+  }
   if (job.spec().has_time_limit()) {
     AddField(&out, "Time limit", HumanDuration(ToDuration(job.spec().time_limit())));
+  }
+  if (job.spec().has_grow_after()) {
+    AddField(&out, "Grows after", HumanDuration(ToDuration(job.spec().grow_after())));
   }
   AddField(&out, "Starts in", StartsIn(job, now));
   if (job.has_data_progress()) AddField(&out, "Data", DataLine(job.data_progress()));
@@ -222,9 +279,10 @@ std::string DescribeJob(const Job& job, absl::Time now, const Terminal& terminal
                           LastSegment(job.element().array())));
   }
   AddField(&out, "Bundle", job.spec().bundle());
-  for (const TaskGroup& group : job.spec().task_groups()) {
-    AddField(&out, "Group", GroupText(job, group));
+  if (const std::string within = WithinText(job.spec().topology()); !within.empty()) {
+    AddField(&out, "Topology", within.substr(2));
   }
+  AddTree(job, "", &out);
   for (const auto& mount : job.spec().datasets()) {
     AddField(&out, "Dataset",
              absl::StrCat(mount.dataset(), mount.version().empty() ? "" : "@", mount.version()));

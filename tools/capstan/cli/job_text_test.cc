@@ -47,6 +47,40 @@ TEST(JobTextTest, ShowsOfElasticJobsHowManyTasksAreThereAndMayBe) {
   EXPECT_TRUE(absl::StrContains(text, "server: 1 x ")) << text;
 }
 
+TEST(JobTextTest, SaysOfOneThatMayGrowWhen) {
+  Job job = Elastic(Job::STATE_RUNNING, 6);
+  EXPECT_FALSE(absl::StrContains(DescribeJob(job, absl::UnixEpoch(), Terminal()), "Grows after"));
+  job.mutable_spec()->mutable_grow_after()->set_seconds(600);
+  EXPECT_TRUE(
+      absl::StrContains(DescribeJob(job, absl::UnixEpoch(), Terminal()), "Grows after:  10m"));
+}
+
+TEST(JobTextTest, ShowsTheTreeOfAJob) {
+  Job job = Elastic(Job::STATE_QUEUED, 0);
+  scheduler::v1::JobSpec& spec = *job.mutable_spec();
+  spec.mutable_topology()->set_required(scheduler::v1::Topology::LEVEL_ROW);
+  spec.add_sections()->set_name("replica");
+  scheduler::v1::Section& stage = *spec.add_sections();
+  stage.set_name("stage");
+  stage.set_parent("replica");
+  stage.mutable_topology()->set_required(scheduler::v1::Topology::LEVEL_RACK);
+  spec.mutable_task_groups(0)->set_section("stage");
+  scheduler::v1::TaskSlice& slice = *spec.mutable_task_groups(0)->add_slices();
+  slice.set_level(scheduler::v1::Topology::LEVEL_NVLINK_DOMAIN);
+  slice.set_size(4);
+  const std::string text = DescribeJob(job, absl::UnixEpoch(), Terminal());
+  EXPECT_TRUE(absl::StrContains(text, "in one ROW\n")) << text;
+  const size_t server = text.find(" server: 1 x ");
+  const size_t replica = text.find(" replica\n");
+  const size_t inner = text.find("   stage, in one RACK\n");
+  const size_t workers = text.find("     worker: 4..8 x ");
+  ASSERT_NE(workers, std::string::npos) << text;
+  EXPECT_TRUE(absl::StrContains(text, ", each 4 in one NVLINK DOMAIN")) << text;
+  EXPECT_LT(server, replica) << text;
+  EXPECT_LT(replica, inner) << text;
+  EXPECT_LT(inner, workers) << text;
+}
+
 TEST(JobTextTest, ShowsOfOtherJobsHowManyTasksTheyHave) {
   Job job = Elastic(Job::STATE_RUNNING, 8);
   job.mutable_spec()->mutable_task_groups(0)->clear_min_replicas();

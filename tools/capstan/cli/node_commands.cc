@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "tools/capstan/cli/connection.h"
 #include "tools/capstan/cli/fleet_commands.h"
 #include "tools/capstan/cli/human_format.h"
+#include "tools/capstan/cli/maintenance_text.h"
 #include "tools/capstan/cli/names.h"
 #include "tools/capstan/cli/node_follow.h"
 #include "tools/capstan/cli/printer.h"
@@ -32,14 +34,34 @@ std::string Share(const std::string& used, const std::string& all) {
   return absl::StrCat(used, "/", all);
 }
 
-TextTable::Cell StateCell(const Node& node) {
+bool InMaintenance(const Node& node, absl::Time now) {
+  return std::any_of(
+      node.maintenance().begin(), node.maintenance().end(), [now](const auto& maintenance) {
+        return ToTime(maintenance.start_time()) <= now && now < ToTime(maintenance.end_time());
+      });
+}
+
+TextTable::Cell StateCell(const Node& node, absl::Time now) {
   std::string text = ShortEnum(Node::State_Name(node.state()), "STATE_");
   Colour colour = node.state() == Node::STATE_ACTIVE ? Colour::kGreen : Colour::kRed;
   if (!node.cordons().empty()) {
     absl::StrAppend(&text, ",CORDONED");
     colour = Colour::kYellow;
   }
+  if (InMaintenance(node, now)) {
+    absl::StrAppend(&text, ",MAINTENANCE");
+    colour = Colour::kYellow;
+  }
   return {text, colour};
+}
+
+// When the next window begins, or that one lasts.
+std::string NextMaintenance(const Node& node, absl::Time now) {
+  if (node.maintenance().empty()) return "";
+  const auto& next = node.maintenance(0);
+  return ToTime(next.start_time()) > now
+             ? absl::StrCat("in ", HumanDuration(ToTime(next.start_time()) - now))
+             : absl::StrCat("for ", HumanDuration(ToTime(next.end_time()) - now));
 }
 
 std::string Limitations(const Node& node) {
@@ -76,7 +98,7 @@ std::string Labels(const Node& node) {
 std::vector<Column<Node>> NodeColumns(absl::Time now) {
   return {
       {"NAME", [](const Node& node) { return node.name(); }},
-      {"STATE", StateCell},
+      {"STATE", [now](const Node& node) { return StateCell(node, now); }},
       {"TASKS", [](const Node& node) { return absl::StrCat(node.task_count()); }},
       {"CPU",
        [](const Node& node) {
@@ -100,12 +122,14 @@ std::vector<Column<Node>> NodeColumns(absl::Time now) {
        },
        /*wide=*/true},
       {"CORDONED BY", CordonOwners, /*wide=*/true},
+      {"MAINTENANCE", [now](const Node& node) { return NextMaintenance(node, now); },
+       /*wide=*/true},
       {"LABELS", Labels, /*wide=*/true},
   };
 }
 
-std::string NodeLine(const Node& node) {
-  std::string line = absl::StrCat(node.name(), " ", StateCell(node).text);
+std::string NodeLine(const Node& node, absl::Time now) {
+  std::string line = absl::StrCat(node.name(), " ", StateCell(node, now).text);
   for (const auto& cordon : node.cordons()) {
     absl::StrAppend(&line, ", cordoned by ", cordon.owner(), cordon.reason().empty() ? "" : ": ",
                     cordon.reason());
@@ -120,8 +144,8 @@ std::string DescribeNode(const Node& node, absl::Time now, const Terminal& termi
     if (!value.empty()) absl::StrAppend(&out, name, WithoutControls(value), "\n");
   };
   add("Name:         ", node.name());
-  absl::StrAppend(
-      &out, "State:        ", terminal.Paint(StateCell(node).colour, StateCell(node).text), "\n");
+  absl::StrAppend(&out, "State:        ",
+                  terminal.Paint(StateCell(node, now).colour, StateCell(node, now).text), "\n");
   add("Host:         ", node.host());
   add("Heard:        ", absl::StrCat(HumanAge(ToTime(node.observe_time()), now), " ago"));
   add("Tasks:        ", absl::StrCat(node.task_count()));
@@ -139,11 +163,16 @@ std::string DescribeNode(const Node& node, absl::Time now, const Terminal& termi
         absl::StrCat(cordon.owner(), ", ", HumanAge(ToTime(cordon.create_time()), now), " ago",
                      cordon.reason().empty() ? "" : ": ", cordon.reason()));
   }
+  for (const auto& maintenance : node.maintenance()) {
+    add("Maintenance:  ", MaintenanceInWords(maintenance));
+  }
   return out;
 }
 
 absl::Status PrintNode(const Invocation& invocation, const Node& node) {
-  return PrintResource<Node>(invocation, node, NodeLine);
+  return PrintResource<Node>(invocation, node, [&invocation](const Node& shown) {
+    return NodeLine(shown, invocation.clock->Read().wall);
+  });
 }
 
 absl::Status WatchNodes(const Connection<NodeService>& nodes, const std::string& parent,
@@ -154,7 +183,7 @@ absl::Status WatchNodes(const Connection<NodeService>& nodes, const std::string&
         &loop, nodes.platform.get(), parent,
         [&](const Node& node) {
           if (invocation.output.format == OutputFormat::kTable) {
-            *invocation.out << NodeLine(node) << std::flush;
+            *invocation.out << NodeLine(node, invocation.clock->Read().wall) << std::flush;
           } else {
             *invocation.out << RenderChange(invocation, node) << std::endl;
           }

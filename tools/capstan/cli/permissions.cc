@@ -63,10 +63,23 @@ std::vector<std::string> PermissionVerbs() {
 }
 
 bool IsAskedInProject(absl::string_view permission) {
-  static const auto* const outside = new std::set<absl::string_view>{
-      "auditRecords.list", "clusters.get",  "demand.get", "identities.deny",
-      "joinTokens.create", "nodes.cordon",  "nodes.get",  "projects.create",
-      "projects.list",     "queues.create", "queues.get", "queues.update"};
+  static const auto* const outside = new std::set<absl::string_view>{"auditRecords.list",
+                                                                     "capacityOrders.create",
+                                                                     "capacityOrders.delete",
+                                                                     "capacityOrders.get",
+                                                                     "clusters.get",
+                                                                     "demand.get",
+                                                                     "identities.deny",
+                                                                     "joinTokens.create",
+                                                                     "maintenanceWindows.create",
+                                                                     "maintenanceWindows.delete",
+                                                                     "nodes.cordon",
+                                                                     "nodes.get",
+                                                                     "projects.create",
+                                                                     "projects.list",
+                                                                     "queues.create",
+                                                                     "queues.get",
+                                                                     "queues.update"};
   return outside->count(permission) == 0;
 }
 

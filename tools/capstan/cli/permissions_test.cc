@@ -14,6 +14,7 @@
 #include "proto/capstan/credentials/v1/project.pb.h"
 #include "proto/capstan/dataloader/v1/bundle.pb.h"
 #include "proto/capstan/dataloader/v1/dataset.pb.h"
+#include "proto/capstan/scheduler/v1/capacity_order.pb.h"
 #include "proto/capstan/scheduler/v1/job_service.pb.h"
 #include "proto/capstan/scheduler/v1/node.pb.h"
 #include "proto/capstan/scheduler/v1/queue.pb.h"
@@ -52,9 +53,9 @@ TEST(PermissionsTest, ProjectsAreWhereTheServicesLookForThem) {
        {clustermanager::v1::Cluster::descriptor(), credentials::v1::AuditHead::descriptor(),
         credentials::v1::Svid::descriptor(), credentials::v1::Project::descriptor(),
         dataloader::v1::Bundle::descriptor(), dataloader::v1::Dataset::descriptor(),
-        scheduler::v1::CreateJobRequest::descriptor(), scheduler::v1::Node::descriptor(),
-        scheduler::v1::Queue::descriptor(), telemetry::v1::Record::descriptor(),
-        telemetry::v1::Subscription::descriptor(),
+        scheduler::v1::CapacityOrder::descriptor(), scheduler::v1::CreateJobRequest::descriptor(),
+        scheduler::v1::Node::descriptor(), scheduler::v1::Queue::descriptor(),
+        telemetry::v1::Record::descriptor(), telemetry::v1::Subscription::descriptor(),
         telemetry::v1::OpenTaskSessionRequest::descriptor()}) {
     for (int i = 0; i < message->file()->service_count(); ++i) {
       const auto* service = message->file()->service(i);

@@ -71,6 +71,14 @@ absl::Status SetRates(const QueueOptions& options, Queue* wanted) {
   return absl::OkStatus();
 }
 
+absl::Status SetBudget(const QueueOptions& options, Queue* wanted) {
+  if (options.disruption_budget.empty()) return absl::OkStatus();
+  CAPSTAN_ASSIGN_OR_RETURN(*wanted->mutable_disruption_budget(),
+                           ParseBudget(options.disruption_budget));
+  if (wanted->disruption_budget().count() == 0) wanted->clear_disruption_budget();
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CreateQueue(const QueueOptions& options, Invocation& invocation) {
@@ -81,6 +89,7 @@ absl::Status CreateQueue(const QueueOptions& options, Invocation& invocation) {
       AddQuotas(options.borrowing_limits, QuotaField::kBorrowingLimit, &wanted));
   CAPSTAN_RETURN_IF_ERROR(AddQuotas(options.lending_limits, QuotaField::kLendingLimit, &wanted));
   CAPSTAN_RETURN_IF_ERROR(SetRates(options, &wanted));
+  CAPSTAN_RETURN_IF_ERROR(SetBudget(options, &wanted));
   CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<QueueService>(invocation, "scheduler"));
   request.set_queue_id(options.id);
   request.set_request_id(invocation.random->Uuid4());
@@ -144,6 +153,8 @@ absl::Status UpdateQueue(const QueueOptions& options, Invocation& invocation) {
   CAPSTAN_RETURN_IF_ERROR(SetRates(options, &wanted));
   if (!options.submit_rate.empty()) paths.add_paths("submit_rate");
   if (!options.start_rate.empty()) paths.add_paths("start_rate");
+  CAPSTAN_RETURN_IF_ERROR(SetBudget(options, &wanted));
+  if (!options.disruption_budget.empty()) paths.add_paths("disruption_budget");
   if (options.allow_non_preemptible) {
     wanted.set_allow_non_preemptible(*options.allow_non_preemptible);
     paths.add_paths("allow_non_preemptible");

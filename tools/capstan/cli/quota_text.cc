@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -152,6 +153,11 @@ std::string DescribeQueue(const Queue& queue, absl::Time now, const Terminal& te
     add("Protects:  ", absl::StrCat("Jobs that have run for less than ",
                                     HumanDuration(ToDuration(queue.min_runtime()))));
   }
+  if (queue.has_disruption_budget()) {
+    add("Protects:  ",
+        absl::StrCat("Jobs that were disrupted ", queue.disruption_budget().count(), " times in ",
+                     HumanDuration(ToDuration(queue.disruption_budget().period()))));
+  }
   if (queue.allow_non_preemptible()) add("Takes:     ", "Jobs that are never ended for others");
   if (queue.has_submit_rate()) add("Takes:     ", RateInWords(queue.submit_rate()));
   if (queue.has_start_rate()) add("Starts:    ", RateInWords(queue.start_rate()));
@@ -212,6 +218,25 @@ absl::StatusOr<RateLimit> ParseRate(const std::string& text) {
   *rate.mutable_period() = ToProto(*period);
   rate.set_burst(burst);
   return rate;
+}
+
+absl::StatusOr<scheduler::v1::DisruptionBudget> ParseBudget(const std::string& text) {
+  scheduler::v1::DisruptionBudget budget;
+  if (text == "none") return budget;
+  const std::vector<std::string> parts = absl::StrSplit(text, '/');
+  const int64_t count = ParseWholeNumber(parts[0]).value_or(0);
+  const auto period = parts.size() == 2
+                          ? resource::ParseDuration(parts[1])
+                          : absl::StatusOr<absl::Duration>(absl::InvalidArgumentError(""));
+  if (!period.ok() || count < 1 || count > std::numeric_limits<int32_t>::max()) {
+    return status::Error(absl::StatusCode::kInvalidArgument, "INVALID_BUDGET",
+                         absl::StrCat("`", text,
+                                      "` is no budget; expected a count and a time, e.g. 3/24h, or "
+                                      "none"));
+  }
+  budget.set_count(static_cast<int32_t>(count));
+  *budget.mutable_period() = ToProto(*period);
+  return budget;
 }
 
 std::string RateInWords(const RateLimit& rate) {

@@ -43,6 +43,10 @@ absl::StatusOr<scheduler::v1::RateLimit> ParseRate(const std::string& text);
 // `at most 10 in 1m, 3 at once`.
 std::string RateInWords(const scheduler::v1::RateLimit& rate);
 
+// `3/24h`: at most three times in a day. `none`: no budget, which is an empty message.
+// INVALID_ARGUMENT with reason INVALID_BUDGET if it is not so.
+absl::StatusOr<scheduler::v1::DisruptionBudget> ParseBudget(const std::string& text);
+
 // What it used on average, in cores, `cpu=12.50 memory=1.0 GiB`; `-` if no past use counts or there
 // is none.
 std::string AverageUseInWords(const scheduler::v1::Queue& queue);

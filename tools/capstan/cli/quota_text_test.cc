@@ -5,6 +5,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "libs/status/error.h"
+#include "libs/time/proto_time.h"
 #include "tools/capstan/cli/terminal.h"
 
 namespace capstan::cli {
@@ -140,6 +141,17 @@ TEST(QuotaTextTest, NamesStops) {
   queue.set_cordon(true);
   queue.set_drain(true);
   EXPECT_EQ(StopsInWords(queue), "cordoned,drained");
+}
+
+TEST(QuotaTextTest, ReadsBudgets) {
+  const auto budget = ParseBudget("3/24h");
+  ASSERT_TRUE(budget.ok()) << budget.status();
+  EXPECT_EQ(budget->count(), 3);
+  EXPECT_EQ(ToDuration(budget->period()), absl::Hours(24));
+  EXPECT_EQ(ParseBudget("none")->count(), 0);
+  for (const char* bad : {"", "3", "0/1h", "-1/1h", "3/1h/2", "3/soon", "9999999999/1h"}) {
+    EXPECT_FALSE(ParseBudget(bad).ok()) << bad;
+  }
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "proto/capstan/telemetry/v1/subscription.grpc.pb.h"
 #include "tools/capstan/cli/call.h"
 #include "tools/capstan/cli/human_format.h"
+#include "tools/capstan/cli/maintenance_text.h"
 #include "tools/capstan/cli/names.h"
 #include "tools/capstan/cli/platform.h"
 
@@ -73,6 +74,15 @@ Candidates Queues(const Invocation& invocation) {
       });
 }
 
+// As people type it: see NodeResource and WindowResource.
+std::string InCluster(const std::string& whole, const std::string& collection) {
+  std::string name(absl::StripPrefix(whole, "clusters/"));
+  if (absl::StartsWith(name, "local/")) return LastSegment(name);
+  const size_t middle = name.find(collection);
+  if (middle != std::string::npos) name.erase(middle, collection.size() - 1);
+  return name;
+}
+
 Candidates Nodes(const Invocation& invocation) {
   using scheduler::v1::Node;
   using scheduler::v1::NodeService;
@@ -80,16 +90,22 @@ Candidates Nodes(const Invocation& invocation) {
       invocation, "scheduler", &NodeService::Stub::ListNodes, "clusters/-",
       [](const auto& page) -> const auto& { return page.nodes(); },
       [](const Node& node) {
-        // As people type it: see NodeResource.
-        std::string name = std::string(absl::StripPrefix(node.name(), "clusters/"));
-        const size_t middle = name.find("/nodes/");
-        if (absl::StartsWith(name, "local/")) {
-          name = LastSegment(name);
-        } else if (middle != std::string::npos) {
-          name.erase(middle, sizeof("/nodes") - 1);
-        }
-        return Candidate{name, absl::StrCat(ShortEnum(Node::State_Name(node.state()), "STATE_"),
-                                            ", ", node.task_count(), " Tasks")};
+        return Candidate{InCluster(node.name(), "/nodes/"),
+                         absl::StrCat(ShortEnum(Node::State_Name(node.state()), "STATE_"), ", ",
+                                      node.task_count(), " Tasks")};
+      });
+}
+
+Candidates Windows(const Invocation& invocation) {
+  using scheduler::v1::MaintenanceWindow;
+  using scheduler::v1::NodeService;
+  const absl::Time now = invocation.clock->Read().wall;
+  return List<NodeService>(
+      invocation, "scheduler", &NodeService::Stub::ListMaintenanceWindows, "clusters/-",
+      [](const auto& page) -> const auto& { return page.maintenance_windows(); },
+      [now](const MaintenanceWindow& window) {
+        return Candidate{InCluster(window.name(), "/maintenanceWindows/"),
+                         BeginsInWords(window, now)};
       });
 }
 
@@ -184,6 +200,7 @@ NameSource PlatformNames(const Invocation& invocation) {
     if (type == "JOB" || type == "STREAM") found = Jobs(bounded);
     if (type == "QUEUE") found = Queues(bounded);
     if (type == "NODE") found = Nodes(bounded);
+    if (type == "WINDOW") found = Windows(bounded);
     if (type == "CLUSTER") found = Clusters(bounded);
     if (type == "PROJECT") found = Projects(bounded);
     if (type == "BINDING") found = Bindings(bounded, options.count("everywhere") > 0);

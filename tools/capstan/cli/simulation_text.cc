@@ -73,6 +73,15 @@ std::string DescribeSimulation(const SimulatePlacementResponse& response,
       absl::StrAppend(&out, "\n", WithoutControls(name_of(i)), " ends ", job.victim_count(),
                       job.victim_count() == 1 ? " Job" : " Jobs",
                       Named(job.victims(), job.victim_count()), "\n");
+      for (const SimulatePlacementResponse::Shrinking& one : job.shrinking()) {
+        absl::StrAppend(&out, "  ", WithoutControls(one.job()), " only gives up at most ",
+                        one.gives_up(), " of its ", one.tasks(), " Tasks\n");
+      }
+      const int unnamed = job.shrinking_count() - job.shrinking_size();
+      if (unnamed > 0) {
+        absl::StrAppend(&out, "  ", Jobs(unnamed, "of others only gives", "of others only give"),
+                        " up Tasks\n");
+      }
     }
   }
   if (nodes_change) {

@@ -40,6 +40,25 @@ TEST(SimulationTextTest, HasARowForEachJobAndNamesWhoEnds) {
             "b.yaml ends 2 Jobs: projects/p/jobs/v, …\n");
 }
 
+TEST(SimulationTextTest, SaysWhoOnlyGivesUpTasks) {
+  SimulatePlacementResponse response;
+  JobOutcome& ends = Add(JobOutcome::OUTCOME_MAKES_ROOM, "Jobs give up Tasks", &response);
+  ends.set_victim_count(3);
+  ends.add_victims("projects/p/jobs/v");
+  ends.set_shrinking_count(2);
+  auto& shrinking = *ends.add_shrinking();
+  shrinking.set_job("projects/p/jobs/v");
+  shrinking.set_gives_up(2);
+  shrinking.set_tasks(6);
+  EXPECT_EQ(DescribeSimulation(response, {"a.yaml"}, /*nodes_change=*/false, kNow, Terminal()),
+            "JOB     OUTCOME     STARTS IN  WHY\n"
+            "a.yaml  MAKES ROOM  -          Jobs give up Tasks\n"
+            "\n"
+            "a.yaml ends 3 Jobs: projects/p/jobs/v, …\n"
+            "  projects/p/jobs/v only gives up at most 2 of its 6 Tasks\n"
+            "  1 Job of others only gives up Tasks\n");
+}
+
 TEST(SimulationTextTest, SaysWhatNodesMeanForOthers) {
   SimulatePlacementResponse response;
   auto& others = *response.mutable_others();

@@ -54,39 +54,59 @@ absl::optional<Reservation> Reserve(Workspace& workspace, GangPlacer& placer, Ga
                                     std::vector<Departure> departures, absl::Time now) {
   const Snapshot& snapshot = workspace.snapshot();
   const GangShape& shape = *snapshot.shapes[snapshot.gangs[gang].shape];
+  return Reserve(workspace, placer, gang, {{now, &shape}}, std::move(departures));
+}
+
+absl::optional<Reservation> Reserve(Workspace& workspace, GangPlacer& placer, GangIndex gang,
+                                    const std::vector<Beginning>& beginnings,
+                                    std::vector<Departure> departures) {
   std::sort(departures.begin(), departures.end(), [](const Departure& a, const Departure& b) {
     return a.end != b.end ? a.end < b.end : a.gang < b.gang;
   });
   const size_t mark = workspace.Mark();
-  const auto fits = [&workspace, &placer, &shape] {
+  size_t at = 0;
+  const auto fits_after = [&](size_t gone, const GangShape& shape) {
+    Move(workspace, departures, at, gone);
+    at = gone;
     const size_t here = workspace.Mark();
     const bool placed = placer.Place(shape, Plane::kNow).has_value();
     workspace.UndoTo(here);
     return placed;
   };
-  size_t at = departures.size();
-  Move(workspace, departures, 0, at);
-  if (!fits()) {
-    workspace.UndoTo(mark);
-    return absl::nullopt;
+  // How many have gone before the time, or by then.
+  const auto gone_before = [&departures](absl::Time time, bool or_at) {
+    const auto end = std::partition_point(
+        departures.begin(), departures.end(),
+        [time, or_at](const Departure& d) { return d.end < time || (or_at && d.end == time); });
+    return static_cast<size_t>(end - departures.begin());
+  };
+  for (size_t b = 0; b < beginnings.size(); ++b) {
+    const GangShape& shape = *beginnings[b].shape;
+    const bool is_last = b + 1 == beginnings.size();
+    const size_t first = b == 0 ? 0 : gone_before(beginnings[b].from, /*or_at=*/true);
+    size_t high =
+        is_last ? departures.size() : gone_before(beginnings[b + 1].from, /*or_at=*/false);
+    // Within one beginning what fits goes on fitting as others go.
+    if (!fits_after(high, shape)) continue;
+    // Fits after `high` departures, and not (as far as was tried) after `low`.
+    size_t low = first;
+    if (b > 0 && low < high && fits_after(low, shape)) high = low;
+    while (low + 1 < high) {
+      const size_t middle = low + (high - low) / 2;
+      (fits_after(middle, shape) ? high : low) = middle;
+    }
+    Move(workspace, departures, at, high);
+    Reservation reservation;
+    reservation.gang = gang;
+    reservation.start = beginnings[b].from;
+    if (high > first) reservation.start = std::max(reservation.start, departures[high - 1].end);
+    for (size_t i = 0; i < high; ++i) reservation.assumed |= departures[i].assumed;
+    reservation.runs = *placer.Place(shape, Plane::kNow);
+    Bound(workspace, mark, reservation);
+    return reservation;
   }
-  // Fits after `high` departures, and not (as far as was tried) after `low`.
-  size_t low = 0;
-  size_t high = at;
-  while (low + 1 < high) {
-    const size_t middle = low + (high - low) / 2;
-    Move(workspace, departures, at, middle);
-    at = middle;
-    (fits() ? high : low) = middle;
-  }
-  Move(workspace, departures, at, high);
-  Reservation reservation;
-  reservation.gang = gang;
-  reservation.start = high > 0 ? std::max(now, departures[high - 1].end) : now;
-  for (size_t i = 0; i < high; ++i) reservation.assumed |= departures[i].assumed;
-  reservation.runs = *placer.Place(shape, Plane::kNow);
-  Bound(workspace, mark, reservation);
-  return reservation;
+  workspace.UndoTo(mark);
+  return absl::nullopt;
 }
 
 }  // namespace capstan::scheduler::round

@@ -38,10 +38,23 @@ struct Departure {
 Departure DepartureOf(const Snapshot& snapshot, GangIndex gang, absl::Time now,
                       absl::Duration assumed_duration);
 
-// EASY backfill: finds the earliest of the departures after which the gang fits, and bounds
-// Plane::kBeyondReservation so that what is placed there cannot take what it will need. The
-// workspace's free amounts are as before. absl::nullopt if it does not fit after all have gone.
-// O((holders' runs + log(holders) · placing the gang)).
+// What a gang is if it begins between `from` and the next such time: its constraints may name other
+// nodes where these are closed for a time.
+struct Beginning {
+  absl::Time from;
+  const GangShape* shape = nullptr;
+};
+
+// EASY backfill: finds the earliest time at which the gang fits, that of a departure or of a
+// beginning, and bounds Plane::kBeyondReservation so that what is placed there cannot take what it
+// will need. The workspace's free amounts are as before. `beginnings`, by time, starts with `now`,
+// at which the gang does not fit. absl::nullopt if it does not fit after all have gone and the last
+// of them. O(holders' runs + (beginnings + log(holders)) · placing the gang), or twice as often
+// through the runs where it begins at none of the first times.
+absl::optional<Reservation> Reserve(Workspace& workspace, GangPlacer& placer, GangIndex gang,
+                                    const std::vector<Beginning>& beginnings,
+                                    std::vector<Departure> departures);
+// The same where it is the same whenever it begins.
 absl::optional<Reservation> Reserve(Workspace& workspace, GangPlacer& placer, GangIndex gang,
                                     std::vector<Departure> departures, absl::Time now);
 

@@ -26,9 +26,25 @@ std::string ShapeKey(const GangShape& shape) {
   for (const GangShape::Group& group : shape.groups) {
     absl::StrAppend(&key, group.parent, ",", LevelNumber(group.required), ",",
                     LevelNumber(group.preferred), ",", group.task_class, ",", group.min, ",",
-                    group.max, ";");
+                    group.max);
+    for (const Slice& slice : group.slices) {
+      absl::StrAppend(&key, "/", static_cast<int>(slice.level), "x", slice.size);
+    }
+    key += ';';
   }
   return key;
+}
+
+bool HasGoodSlices(const GangShape::Group& group, bool leaf) {
+  if (group.slices.empty()) return true;
+  if (!leaf || group.slices[0].size < 1) return false;
+  if (group.min % group.slices[0].size != 0 || group.max % group.slices[0].size != 0) return false;
+  for (size_t s = 1; s < group.slices.size(); ++s) {
+    const Slice& outer = group.slices[s - 1];
+    const Slice& inner = group.slices[s];
+    if (inner.level <= outer.level || inner.size < 1 || outer.size % inner.size != 0) return false;
+  }
+  return true;
 }
 
 absl::Status CheckGroups(const GangShape& shape, size_t class_count) {
@@ -46,14 +62,33 @@ absl::Status CheckGroups(const GangShape& shape, size_t class_count) {
                                                      " with ", group.min, " to ", group.max,
                                                      " tasks"));
     }
+    if (!HasGoodSlices(group, shape.is_leaf(static_cast<int>(g)))) {
+      return absl::InvalidArgumentError(absl::StrCat("group ", g, ": no slices of its tasks"));
+    }
   }
   return absl::OkStatus();
 }
 
-// Fills in `leaves` and `needs`: a parent comes before its groups, so from the last to the first.
+// Adds to what there is of the class, in slices of the kind.
+void AddNeed(const GangShape& shape, int leaf, std::vector<GangShape::Need>& needs,
+             bool in_slices) {
+  const GangShape::Group& group = shape.groups[leaf];
+  const auto same = std::find_if(needs.begin(), needs.end(), [&](const GangShape::Need& need) {
+    return need.task_class == group.task_class &&
+           (!in_slices || shape.slices_of(need) == group.slices);
+  });
+  if (same == needs.end()) {
+    needs.push_back({group.task_class, group.min, in_slices ? leaf : -1});
+  } else {
+    same->count += group.min;
+  }
+}
+
+// Fills in `leaves`, `needs` and `sliced`: a parent comes before its groups, so from the last to the first.
 void SumUp(GangShape& shape) {
   shape.leaves.assign(shape.groups.size(), {});
   shape.needs.assign(shape.groups.size(), {});
+  shape.sliced.assign(shape.groups.size(), {});
   for (int g = static_cast<int>(shape.groups.size()) - 1; g >= 0; --g) {
     if (shape.is_leaf(g)) shape.leaves[g] = {g};
     for (int child : shape.children[g]) {
@@ -61,16 +96,8 @@ void SumUp(GangShape& shape) {
                              shape.leaves[child].end());
     }
     for (int leaf : shape.leaves[g]) {
-      const GangShape::Group& group = shape.groups[leaf];
-      std::vector<GangShape::Need>& needs = shape.needs[g];
-      const auto same = std::find_if(
-          needs.begin(), needs.end(),
-          [&group](const GangShape::Need& need) { return need.task_class == group.task_class; });
-      if (same == needs.end()) {
-        needs.push_back({group.task_class, group.min});
-      } else {
-        same->count += group.min;
-      }
+      AddNeed(shape, leaf, shape.needs[g], false);
+      if (!shape.groups[leaf].slices.empty()) AddNeed(shape, leaf, shape.sliced[g], true);
     }
   }
 }

@@ -45,6 +45,15 @@ struct TaskClass {
   Request request;
 };
 
+// Of a leaf: each run of `size` consecutive ranks, from its first one on, lies in one domain of
+// `level`.
+struct Slice {
+  Level level = Level::kHost;
+  int size = 1;
+
+  friend bool operator==(const Slice&, const Slice&) = default;
+};
+
 // A gang as a tree of groups. Ranks go by leaf, in order.
 struct GangShape {
   struct Group {
@@ -59,6 +68,9 @@ struct GangShape {
     // All of `min` start or none; up to `max` while there is room to spare.
     int min = 0;
     int max = 0;
+    // The widest first. Levels deepen, each size divides the one before, and the first `min` and
+    // `max`.
+    std::vector<Slice> slices;
   };
   std::vector<Group> groups;
 
@@ -66,17 +78,22 @@ struct GangShape {
   struct Need {
     ClassId task_class = 0;
     int64_t count = 0;
+    // Of those in slices only: a leaf that has these.
+    int leaf = -1;
   };
 
   // Filled in by Fleet::InternShape.
   std::vector<std::vector<int>> children;  // by group
   std::vector<std::vector<int>> leaves;    // by group: those below it, itself if it is one, by rank
   std::vector<std::vector<Need>> needs;    // by group: of all leaves below, each class once
+  std::vector<std::vector<Need>> sliced;   // by group: of those, what is in slices of one kind
   Request demand;                          // of all minima
   int64_t min_tasks = 0;
   bool is_elastic = false;  // some leaf may have more than its minimum
 
   bool is_leaf(int group) const { return children[group].empty(); }
+  // Of what is needed in slices.
+  const std::vector<Slice>& slices_of(const Need& need) const { return groups[need.leaf].slices; }
 };
 
 // Consecutive ranks of a leaf on one node. A gang's runs are sorted by group, and within one by

@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "services/scheduler/core/round/slices.h"
+
 namespace capstan::scheduler::round {
 namespace {
 
@@ -63,7 +65,17 @@ bool GangPlacer::MayFit(const GangShape& shape, int group, Range range, Plane pl
   for (const GangShape::Need& need : shape.needs[group]) {
     if (workspace_->Index(need.task_class, plane).TotalIn(range) < need.count) return false;
   }
-  return true;
+  return MayFitInSlices(shape, group, range, plane);
+}
+
+bool GangPlacer::MayFitInSlices(const GangShape& shape, int group, Range range, Plane plane) {
+  return std::all_of(
+      shape.sliced[group].begin(), shape.sliced[group].end(), [&](const GangShape::Need& need) {
+        const ClassIndex& index = workspace_->Index(need.task_class, plane);
+        const auto total_in = [&index](Range part) { return index.TotalIn(part); };
+        return round::FitInSlices(workspace_->rows(), shape.slices_of(need), range, total_in) >=
+               need.count;
+      });
 }
 
 std::vector<Range> GangPlacer::Candidates(int group, Level level, Range range) {
@@ -84,7 +96,9 @@ std::vector<Range> GangPlacer::Candidates(int group, Level level, Range range) {
       }
       leftover += spare;
     }
-    if (leftover >= 0) found.emplace_back(leftover, *domain);
+    if (leftover >= 0 && MayFitInSlices(*shape_, group, *domain, plane_)) {
+      found.emplace_back(leftover, *domain);
+    }
   }
   const int origin = Origin(range);
   std::sort(found.begin(), found.end(), [origin](const auto& a, const auto& b) {
@@ -117,7 +131,7 @@ bool GangPlacer::PlaceInOneOf(int group, Level level, Range range) {
 bool GangPlacer::PlaceWithin(int group, Range range) {
   const GangShape::Group& g = shape_->groups[group];
   if (LevelOf(g.preferred) > LevelOf(g.required)) return PlacePreferred(group, range);
-  if (shape_->is_leaf(group)) return PlaceLeaf(group, range);
+  if (shape_->is_leaf(group)) return PlaceLeaf(group, range, StepsOf(group, false));
   for (int child : ChildrenInOrder(group)) {
     if (!PlaceGroup(child, range)) return false;
   }
@@ -127,12 +141,13 @@ bool GangPlacer::PlaceWithin(int group, Range range) {
 bool GangPlacer::PlacePreferred(int group, Range range) {
   const GangShape::Group& g = shape_->groups[group];
   const Mark mark = Here();
+  const bool leaf = shape_->is_leaf(group);
+  const std::vector<Step> steps = leaf ? StepsOf(group, true) : std::vector<Step>();
   for (int level = LevelOf(g.preferred); level > std::max(LevelOf(g.required), 0); --level) {
     for (const Range& domain : Candidates(group, static_cast<Level>(level), range)) {
       if (++trials_ > kMaxTrials) break;
-      if (shape_->is_leaf(group)) {
-        const int64_t left = g.min - FillByDomain(group, *g.preferred, domain, g.min);
-        if (left == 0 || Fill(group, domain, left) == left) return true;
+      if (leaf) {
+        if (PlaceLeaf(group, domain, steps)) return true;
       } else {
         bool placed = true;
         for (int child : ChildrenInOrder(group)) placed = placed && PlaceGroup(child, domain);
@@ -141,19 +156,42 @@ bool GangPlacer::PlacePreferred(int group, Range range) {
       UndoTo(mark);
     }
   }
-  if (shape_->is_leaf(group)) {
-    const int64_t left = g.min - FillByDomain(group, *g.preferred, range, g.min);
-    return left == 0 || Fill(group, range, left) == left;
-  }
+  if (leaf) return PlaceLeaf(group, range, steps);
   for (int child : ChildrenInOrder(group)) {
     if (!PlaceGroup(child, range)) return false;
   }
   return true;
 }
 
-bool GangPlacer::PlaceLeaf(int leaf, Range range) {
+bool GangPlacer::PlaceLeaf(int leaf, Range range, absl::Span<const Step> steps) {
   const int64_t count = shape_->groups[leaf].min;
-  return Fill(leaf, range, count) == count;
+  return FillBySteps(leaf, steps, range, count) == count;
+}
+
+std::vector<GangPlacer::Step> GangPlacer::StepsOf(int leaf, bool preferred) const {
+  const GangShape::Group& group = shape_->groups[leaf];
+  std::vector<Step> steps;
+  // What is preferred needs saying where no slice says it.
+  const auto prefer = [&](absl::optional<Level> before) {
+    if (!preferred || (before.has_value() && *group.preferred >= *before)) return;
+    steps.push_back({*group.preferred, 0, steps.size()});
+    preferred = false;
+  };
+  for (const Slice& slice : group.slices) {
+    prefer(slice.level);
+    const size_t inner = static_cast<size_t>(&slice - group.slices.data()) + 1;
+    steps.push_back({slice.level, slice.size, inner});
+    if (preferred && *group.preferred == slice.level) preferred = false;
+  }
+  prefer(absl::nullopt);
+  return steps;
+}
+
+int64_t GangPlacer::FitInSlices(int leaf, size_t slice, Range range) {
+  const GangShape::Group& group = shape_->groups[leaf];
+  const ClassIndex& index = workspace_->Index(group.task_class, plane_);
+  return round::FitInSlices(workspace_->rows(), absl::MakeSpan(group.slices).subspan(slice), range,
+                            [&index](Range part) { return index.TotalIn(part); });
 }
 
 int64_t GangPlacer::Fill(int leaf, Range range, int64_t count) {
@@ -181,31 +219,40 @@ int64_t GangPlacer::Fill(int leaf, Range range, int64_t count) {
   return count - left;
 }
 
-int64_t GangPlacer::FillByDomain(int leaf, Level level, Range range, int64_t count) {
-  const NodeRows& rows = workspace_->rows();
-  const ClassId id = shape_->groups[leaf].task_class;
-  const std::vector<Range>& domains = rows.domains(level);
-  const auto first = std::lower_bound(domains.begin(), domains.end(), range.first,
-                                      [](const Range& d, int p) { return d.first < p; });
-  std::vector<std::pair<int64_t, Range>> open;
-  const ClassIndex& index = workspace_->Index(id, plane_);
-  for (auto d = first; d != domains.end() && d->last <= range.last; ++d) {
-    const int64_t total = index.TotalIn(*d);
-    if (total > 0) open.emplace_back(total, *d);
-  }
+int64_t GangPlacer::FillBySteps(int leaf, absl::Span<const Step> steps, Range range,
+                                int64_t count) {
+  if (steps.empty()) return Fill(leaf, range, count);
+  const Step& step = steps.front();
+  struct Open {
+    int64_t holds;
+    // Beyond whole slices.
+    int64_t over;
+    Range domain;
+  };
+  std::vector<Open> open;
+  VisitDomains(workspace_->rows(), step.level, range, [&](Range domain) {
+    const int64_t fit = FitInSlices(leaf, step.inner, domain);
+    const int64_t over = step.size > 0 ? fit % step.size : 0;
+    if (fit > over) open.push_back({fit - over, over, domain});
+  });
+  // The tightest that holds the rest, else the roomiest: of equal ones the last here.
+  std::sort(open.begin(), open.end(), [](const Open& a, const Open& b) {
+    return std::tie(a.holds, b.over, b.domain.first) < std::tie(b.holds, a.over, a.domain.first);
+  });
   int64_t left = count;
   while (left > 0 && !open.empty()) {
-    // The tightest that holds the rest, else the roomiest.
-    const auto best = std::min_element(open.begin(), open.end(), [left](auto& a, auto& b) {
-      const bool a_holds = a.first >= left;
-      const bool b_holds = b.first >= left;
-      if (a_holds != b_holds) return a_holds;
-      if (a.first != b.first) return a_holds ? a.first < b.first : a.first > b.first;
-      return a.second.first < b.second.first;
-    });
-    left -= Fill(leaf, best->second, std::min(left, best->first));
+    const auto holds_more = [](int64_t holds, const Open& o) { return holds < o.holds; };
+    auto best = std::upper_bound(open.begin(), open.end(), left - 1, holds_more);
+    if (best == open.end()) {
+      --best;
+    } else {
+      best = std::prev(std::upper_bound(best, open.end(), best->holds, holds_more));
+    }
+    left -= FillBySteps(leaf, steps.subspan(1), best->domain, std::min(left, best->holds));
     open.erase(best);
   }
+  // What is in no domain of a level that is only preferred does as well.
+  if (left > 0 && step.size == 0) left -= FillBySteps(leaf, steps.subspan(1), range, left);
   return count - left;
 }
 
@@ -266,9 +313,10 @@ std::vector<TaskRun> GangPlacer::Grow(const GangShape& shape, absl::Span<const T
   for (int leaf : shape.leaves[0]) {
     int64_t has = 0;
     for (const TaskRun& run : all) has += run.group == leaf ? run.count : 0;
-    const int64_t room = std::min<int64_t>(shape.groups[leaf].max - has, limit[leaf]);
+    int64_t room = std::min<int64_t>(shape.groups[leaf].max - has, limit[leaf]);
+    if (!shape.groups[leaf].slices.empty()) room -= room % shape.groups[leaf].slices[0].size;
     if (room <= 0) continue;
-    Fill(leaf, DomainFor(shape, leaf, all), room);
+    FillBySteps(leaf, StepsOf(leaf, false), DomainFor(shape, leaf, all), room);
     for (const TaskRun& run : TakeRuns()) {
       more.push_back(run);
       all.push_back(run);

@@ -12,8 +12,8 @@ namespace capstan::scheduler::round {
 
 // Puts whole gangs into a workspace: all of every group's minimum or nothing.
 //
-// Exact for gangs whose tasks are of one class under one topology level: they are placed if and
-// only if they fit. A tree of several classes is tried in rank order and then largest tasks first,
+// Exact for gangs whose tasks are of one class, and in slices of one kind, under one topology level:
+// they are placed if and only if they fit. A tree of several classes is tried in rank order and then largest tasks first,
 // with domains in order of least leftover, at most kMaxTrials of them: one that only fits in a
 // cleverer way is not found.
 class GangPlacer {
@@ -35,8 +35,8 @@ class GangPlacer {
   std::vector<TaskRun> Grow(const GangShape& shape, absl::Span<const TaskRun> runs, Plane plane,
                             absl::Span<const int64_t> limit);
 
-  // Whether there may be room within the range for all minima below the group, class by class. Not
-  // to fit so is not to fit at all. O(range) for each class.
+  // Whether there may be room within the range for all minima below the group, class by class and
+  // for each kind of slices. Not to fit so is not to fit at all. O(range) for each.
   bool MayFit(const GangShape& shape, int group, Range range, Plane plane);
 
  private:
@@ -49,19 +49,34 @@ class GangPlacer {
     size_t journal;
     size_t taken;
   };
+  // A leaf's tasks are taken domain by domain of this level.
+  struct Step {
+    Level level;
+    // In multiples of so many; 0 where it is only preferred.
+    int size;
+    // The first of the leaf's slices within such a domain.
+    size_t inner;
+  };
 
   absl::optional<std::vector<TaskRun>> PlaceInOrders(const GangShape& shape, Plane plane,
                                                      absl::optional<Range> domain);
+  // The same of what is in slices alone.
+  bool MayFitInSlices(const GangShape& shape, int group, Range range, Plane plane);
   // The domains of the level within the range that may hold the group, least leftover first.
   std::vector<Range> Candidates(int group, Level level, Range range);
   bool PlaceGroup(int group, Range range);
   bool PlaceInOneOf(int group, Level level, Range range);
   bool PlaceWithin(int group, Range range);
   bool PlacePreferred(int group, Range range);
-  bool PlaceLeaf(int leaf, Range range);
+  bool PlaceLeaf(int leaf, Range range, absl::Span<const Step> steps);
   // Takes up to `count` of the leaf's tasks; how many.
   int64_t Fill(int leaf, Range range, int64_t count);
-  int64_t FillByDomain(int leaf, Level level, Range range, int64_t count);
+  // The same step by step, where `count` is a multiple of the first slice.
+  int64_t FillBySteps(int leaf, absl::Span<const Step> steps, Range range, int64_t count);
+  // Of the leaf's class, without what is before that slice of it.
+  int64_t FitInSlices(int leaf, size_t slice, Range range);
+  // Slices, the leaf's preferred level among them if `preferred`.
+  std::vector<Step> StepsOf(int leaf, bool preferred) const;
   void TakeRun(int leaf, int position, int64_t count);
   Mark Here() const { return {workspace_->Mark(), taken_.size()}; }
   void UndoTo(Mark mark);

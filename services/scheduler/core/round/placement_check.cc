@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "libs/status/status_macros.h"
@@ -63,19 +64,47 @@ absl::Status FreeLedger::CheckAdmission(const GangShape& shape,
   return absl::OkStatus();
 }
 
+std::string FreeLedger::DomainOf(NodeIndex node, int level) const {
+  const auto& path = snapshot_.nodes[node].traits->path;
+  if (path[level].empty()) return "";
+  std::string domain;
+  for (int l = 0; l <= level; ++l) absl::StrAppend(&domain, path[l].size(), ":", path[l]);
+  return domain;
+}
+
+absl::Status FreeLedger::CheckSlices(const GangShape& shape, absl::Span<const TaskRun> runs) const {
+  for (int g = 0; g < static_cast<int>(shape.groups.size()); ++g) {
+    std::vector<NodeIndex> by_rank;
+    for (const TaskRun& run : runs) {
+      if (run.group == g) by_rank.insert(by_rank.end(), run.count, run.node);
+    }
+    for (const Slice& slice : shape.groups[g].slices) {
+      if (by_rank.size() % slice.size != 0) return Broken(absl::StrCat("group ", g, " has a part"));
+      for (size_t rank = 0; rank < by_rank.size(); ++rank) {
+        const size_t first = rank - rank % slice.size;
+        const std::string domain = DomainOf(by_rank[rank], static_cast<int>(slice.level));
+        if (domain.empty()) return Broken("a node in no domain of a slice's level");
+        if (domain == DomainOf(by_rank[first], static_cast<int>(slice.level))) continue;
+        return Broken(
+            absl::StrCat("group ", g, ": ranks ", first, " and ", rank, " of one slice are apart"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status FreeLedger::CheckTopology(const GangShape& shape,
                                        absl::Span<const TaskRun> runs) const {
+  CAPSTAN_RETURN_IF_ERROR(CheckSlices(shape, runs));
   for (int g = 0; g < static_cast<int>(shape.groups.size()); ++g) {
     if (!shape.groups[g].required.has_value()) continue;
     const int level = static_cast<int>(*shape.groups[g].required);
     std::set<std::string> domains;
     for (const TaskRun& run : runs) {
       if (!IsWithin(shape, run.group, g)) continue;
-      const auto& path = snapshot_.nodes[run.node].traits->path;
-      if (path[level].empty()) return Broken(absl::StrCat("a node in no domain of level ", level));
-      std::string domain;
-      for (int l = 0; l <= level; ++l) absl::StrAppend(&domain, path[l].size(), ":", path[l]);
-      domains.insert(domain);
+      std::string domain = DomainOf(run.node, level);
+      if (domain.empty()) return Broken(absl::StrCat("a node in no domain of level ", level));
+      domains.insert(std::move(domain));
     }
     if (domains.size() > 1) {
       return Broken(

@@ -3,6 +3,7 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_PLACEMENT_CHECK_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_PLACEMENT_CHECK_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,9 +17,9 @@ class FreeLedger {
  public:
   explicit FreeLedger(const Snapshot& snapshot);
 
-  // FAILED_PRECONDITION naming the first rule that the runs break: whole,
-  // on nodes that admit them, each group in one domain of its level, within what is free. Otherwise
-  // takes what they take.
+  // FAILED_PRECONDITION naming the first rule that the runs break: whole, on nodes that admit them,
+  // each group and each slice in one domain of its level, within what is free. Otherwise takes what
+  // they take.
   absl::Status Place(const GangShape& shape, absl::Span<const TaskRun> runs);
   // Adds to what a gang of this shape already has.
   absl::Status Grow(const GangShape& shape, absl::Span<const TaskRun> has,
@@ -32,6 +33,9 @@ class FreeLedger {
   absl::Status CheckCounts(const GangShape& shape, absl::Span<const TaskRun> runs) const;
   absl::Status CheckAdmission(const GangShape& shape, absl::Span<const TaskRun> runs) const;
   absl::Status CheckTopology(const GangShape& shape, absl::Span<const TaskRun> runs) const;
+  absl::Status CheckSlices(const GangShape& shape, absl::Span<const TaskRun> runs) const;
+  // Empty if the node is in none.
+  std::string DomainOf(NodeIndex node, int level) const;
   absl::Status TakeRoom(const GangShape& shape, absl::Span<const TaskRun> runs);
 
   const Snapshot& snapshot_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "services/scheduler/core/round/slices.h"
 
 namespace capstan::scheduler::round {
 namespace {
@@ -23,9 +24,12 @@ struct Candidate {
   bool is_out = false;
 };
 
-// Whether a gang fits if and only if one domain of the root's level takes enough tasks in all.
+// Whether a gang fits if and only if one domain of the root's level takes enough tasks in all, those
+// in slices by whole ones.
 bool IsCountable(const GangShape& shape) {
-  if (shape.needs[0].size() != 1) return false;
+  const std::vector<GangShape::Need>& sliced = shape.sliced[0];
+  if (shape.needs[0].size() != 1 || sliced.size() > 1) return false;
+  if (sliced.size() == 1 && sliced[0].count != shape.needs[0][0].count) return false;
   for (size_t g = 1; g < shape.groups.size(); ++g) {
     if (shape.groups[g].required.has_value()) return false;
   }
@@ -90,7 +94,9 @@ class VictimSearch {
         queue_(workspace.snapshot().gangs[preemptor].queue),
         shape_(*workspace.snapshot().shapes[workspace.snapshot().gangs[preemptor].shape]),
         countable_(IsCountable(shape_)),
-        class_(shape_.needs[0].front().task_class) {}
+        class_(shape_.needs[0].front().task_class) {
+    if (!shape_.sliced[0].empty()) slices_ = shape_.slices_of(shape_.sliced[0].front());
+  }
 
   absl::optional<Preemption> Run(const absl::flat_hash_set<GangIndex>& excluded, Plane plane);
 
@@ -122,11 +128,13 @@ class VictimSearch {
   const GangShape& shape_;
   const bool countable_;
   const ClassId class_;
+  // Of countable gangs.
+  absl::Span<const Slice> slices_;
   Plane plane_ = Plane::kNow;
   std::vector<Candidate> candidates_;
   Range domain_;
   // Tasks of class_ that fit into domain_; of countable gangs only.
-  int64_t total_ = 0;
+  absl::optional<SliceCounts> fits_;
   int64_t tried_tasks_ = 0;
   absl::optional<Victims> best_;
   Range best_domain_;
@@ -199,13 +207,13 @@ void VictimSearch::Move(Candidate& candidate, int sign) {
     }
     const int before = workspace_.Index(class_, plane_).fit(position);
     workspace_.Give(*candidate.shape, {&run, 1}, sign);
-    total_ += workspace_.Index(class_, plane_).fit(position) - before;
+    fits_->Add(position, workspace_.Index(class_, plane_).fit(position) - before);
   }
 }
 
 bool VictimSearch::Fits() {
   if (!rules_.MayStart()) return false;
-  if (countable_) return total_ >= shape_.min_tasks;
+  if (countable_) return fits_->total() >= shape_.min_tasks;
   if (!placer_.MayFit(shape_, 0, domain_, plane_)) return false;
   tried_tasks_ += shape_.min_tasks;
   const size_t mark = workspace_.Mark();
@@ -233,10 +241,10 @@ void VictimSearch::Offer(Victims victims) {
 }
 
 void VictimSearch::TryAlone(const std::vector<size_t>& candidates) {
-  const int64_t before = total_;
+  const int64_t before = fits_->total();
   for (size_t c : candidates) {
     Move(candidates_[c], 1);
-    candidates_[c].gain = total_ - before;
+    candidates_[c].gain = fits_->total() - before;
     if (Fits()) Offer({c});
     Move(candidates_[c], -1);
   }
@@ -289,7 +297,9 @@ void VictimSearch::SearchDomain(Range domain, std::vector<size_t> candidates) {
   domain_ = domain;
   const size_t mark = workspace_.Mark();
   if (countable_) {
-    total_ = workspace_.Index(class_, plane_).TotalIn(domain);
+    fits_.emplace(&workspace_.rows(), slices_);
+    const ClassIndex& index = workspace_.Index(class_, plane_);
+    for (int p = domain.first; p < domain.last; ++p) fits_->Add(p, index.fit(p));
     TryAlone(candidates);
   }
   candidates = Together(std::move(candidates));

@@ -65,7 +65,7 @@ class EvictionRules {
 
 // The cheapest set of victims found that makes room, and quota, for the gang: lowest highest
 // priority, then least lost work, then fewest. Minimal by inclusion: for gangs whose groups are of
-// one class under one level by monotony, for others by trying each victim. absl::nullopt if there
+// one class, in slices of one kind, under one level by monotony, for others by trying each victim. absl::nullopt if there
 // is none. `excluded` are gangs that cannot be victims any more. The workspace is as before.
 //
 // O(runs of all candidates · log) for the former.

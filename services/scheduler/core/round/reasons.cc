@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "services/scheduler/core/round/gang_placer.h"
+#include "services/scheduler/core/round/slices.h"
 
 namespace capstan::scheduler::round {
 namespace {
@@ -33,23 +34,38 @@ int64_t FitWhenEmpty(Workspace& workspace, ClassId id, Range range) {
   return total;
 }
 
-// The class of the group of which the domains of the level hold too few, if any.
+// The class of the group, or with `in_slices` the kind of its slices, of which each domain of the
+// level holds too few, if any.
 template <typename FitIn>
 absl::optional<Shortage> FindShortage(Workspace& workspace, const GangShape& shape, int group,
-                                      Level level, FitIn fit_in) {
-  for (const auto& [id, wanted] : shape.needs[group]) {
-    Shortage shortage{id, wanted, -1, absl::nullopt};
+                                      Level level, bool in_slices, FitIn fit_in) {
+  const auto& needs = in_slices ? shape.sliced[group] : shape.needs[group];
+  for (const GangShape::Need& need : needs) {
+    const ClassId id = need.task_class;
+    absl::Span<const Slice> slices;
+    if (in_slices) slices = shape.slices_of(need);
+    Shortage shortage{id, need.count, -1, absl::nullopt};
     for (const Range& domain : workspace.rows().domains(level)) {
-      const int64_t fit = fit_in(id, domain);
+      const int64_t fit = FitInSlices(workspace.rows(), slices, domain,
+                                      [&fit_in, id](Range part) { return fit_in(id, part); });
       if (fit <= shortage.best) continue;
       shortage.best = fit;
       shortage.nearest = workspace.rows().node(domain.first);
-      if (fit >= wanted) break;
+      if (fit >= need.count) break;
     }
     shortage.best = std::max<int64_t>(shortage.best, 0);
-    if (shortage.best < wanted) return shortage;
+    if (shortage.best < need.count) return shortage;
   }
   return absl::nullopt;
+}
+
+// The same, of slices only where all else is enough.
+template <typename FitIn>
+absl::optional<Shortage> FindShortage(Workspace& workspace, const GangShape& shape, int group,
+                                      Level level, FitIn fit_in) {
+  const auto shortage = FindShortage(workspace, shape, group, level, false, fit_in);
+  return shortage.has_value() ? shortage
+                              : FindShortage(workspace, shape, group, level, true, fit_in);
 }
 
 void CountNodes(Workspace& workspace, ClassId id, Plane plane, Reason& reason) {
@@ -108,7 +124,8 @@ Reason WhyNot(Workspace& workspace, const GangShape& shape, Plane plane) {
     reason.nearest = shortage->nearest;
     if (FindShortage(workspace, shape, group, level, empty_fit).has_value()) {
       reason.obstacle = Obstacle::kNeverFits;
-    } else if (FindShortage(workspace, shape, group, Level::kCluster, free_fit).has_value()) {
+    } else if (FindShortage(workspace, shape, group, Level::kCluster, false, free_fit)
+                   .has_value()) {
       reason.obstacle = Obstacle::kRoom;
     } else {
       reason.obstacle = Obstacle::kTopology;

@@ -18,7 +18,8 @@ enum class Obstacle : uint8_t {
   kNeverFits,
   // Too few tasks of a class fit into any one cluster.
   kRoom,
-  // Enough would fit into one cluster, but into no domain of the level that the group requires.
+  // Enough would fit into one cluster, but into no domain of the level that the group requires, or
+  // not in slices.
   kTopology,
   // Each class would fit by itself, but not all of them together.
   kPacking,
@@ -48,8 +49,8 @@ struct NodeCount {
 struct Reason {
   Obstacle obstacle = Obstacle::kNotTried;
   Budgets::Refusal refusal;
-  // The first group that does not fit, its level, how many tasks it wants below it, and the most
-  // that one domain of the level would take.
+  // The first group that does not fit, its level, how many tasks of one class it wants below it,
+  // and the most that one domain of the level would take; in whole slices where those are short.
   int group = 0;
   absl::optional<Level> level;
   int64_t wanted = 0;

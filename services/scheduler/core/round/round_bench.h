@@ -14,6 +14,7 @@ namespace capstan::scheduler::round {
 // begins cold unless the conditions say otherwise.
 absl::StatusOr<Figure> BenchPlacements(const Stopwatch& stopwatch, int nodes, int classes);
 absl::StatusOr<Figure> BenchLargeGangs(const Stopwatch& stopwatch);
+absl::StatusOr<Figure> BenchSlicedGangs(const Stopwatch& stopwatch);
 absl::StatusOr<Figure> BenchReclaim(const Stopwatch& stopwatch, int nodes, double limit);
 // Rounds over a long queue under steady load; several figures of one run.
 absl::StatusOr<std::vector<Figure>> BenchQueue(const Stopwatch& stopwatch, int nodes, int queued);

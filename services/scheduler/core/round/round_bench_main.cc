@@ -14,6 +14,7 @@ int Main() {
       failed |= ReportFigure(BenchPlacements(stopwatch, nodes, classes));
   }
   failed |= ReportFigure(BenchLargeGangs(stopwatch));
+  failed |= ReportFigure(BenchSlicedGangs(stopwatch));
   failed |= ReportFigure(BenchReclaim(stopwatch, 500, 25));
   failed |= ReportFigure(BenchReclaim(stopwatch, 1000, 50));
   failed |= ReportFigure(BenchReclaim(stopwatch, 7500, 500));

@@ -1,6 +1,7 @@
 #include "services/scheduler/core/round/round_oracle.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <set>
@@ -136,21 +137,55 @@ bool CanCount(const GangShape& shape) {
   for (size_t g = 0; g < shape.groups.size(); ++g) {
     if (g > 0 && shape.groups[g].required.has_value()) return false;
     if (shape.is_leaf(static_cast<int>(g)) &&
-        shape.groups[g].task_class != shape.groups.back().task_class) {
+        (shape.groups[g].task_class != shape.groups.back().task_class ||
+         shape.groups[g].slices != shape.groups.back().slices)) {
       return false;
     }
   }
   return true;
 }
 
+namespace {
+
+// A node's names and how many tasks it takes.
+struct Taker {
+  std::array<std::string, kLevels> path;
+  int64_t takes = 0;
+};
+
+std::map<std::string, std::vector<Taker>> ByDomain(const std::vector<Taker>& nodes, Level level) {
+  std::map<std::string, std::vector<Taker>> domains;
+  for (const Taker& node : nodes) {
+    if (node.path[static_cast<int>(level)].empty()) continue;
+    std::string domain;
+    for (int l = 0; l <= static_cast<int>(level); ++l) absl::StrAppend(&domain, node.path[l], "/");
+    domains[domain].push_back(node);
+  }
+  return domains;
+}
+
+// Tasks in whole slices, from the given one on.
+int64_t CountSlices(const std::vector<Taker>& nodes, const std::vector<Slice>& slices, size_t at) {
+  int64_t count = 0;
+  if (at == slices.size()) {
+    for (const Taker& node : nodes) count += node.takes;
+    return count;
+  }
+  for (const auto& [domain, in] : ByDomain(nodes, slices[at].level)) {
+    count += CountSlices(in, slices, at + 1) / slices[at].size * slices[at].size;
+  }
+  return count;
+}
+
+}  // namespace
+
 bool CountsToFit(const Snapshot& snapshot, const GangShape& shape,
                  absl::Span<const ResourceVector> free) {
   const TaskClass& task_class = snapshot.classes[shape.groups.back().task_class];
-  const int level = static_cast<int>(*shape.groups[0].required);
-  std::map<std::string, int64_t> takes;
+  std::vector<Taker> nodes;
   for (size_t n = 0; n < snapshot.nodes.size(); ++n) {
     const NodeSlot& slot = snapshot.nodes[n];
-    if (slot.traits == nullptr || !slot.schedulable || slot.traits->path[level].empty()) continue;
+    if (slot.traits == nullptr || !slot.schedulable) continue;
     if (Admit(*slot.traits, snapshot.constraints[task_class.constraints]) != Admission::kAdmitted) {
       continue;
     }
@@ -158,11 +193,12 @@ bool CountsToFit(const Snapshot& snapshot, const GangShape& shape,
     for (const Quantity& q : task_class.request) {
       fit = std::min(fit, std::max<int64_t>(free[n][q.dimension], 0) / q.amount);
     }
-    std::string domain;
-    for (int l = 0; l <= level; ++l) absl::StrAppend(&domain, slot.traits->path[l], "/");
-    if ((takes[domain] += fit) >= shape.min_tasks) return true;
+    nodes.push_back({slot.traits->path, fit});
   }
-  return shape.min_tasks == 0 && !takes.empty();
+  const auto domains = ByDomain(nodes, *shape.groups[0].required);
+  return std::any_of(domains.begin(), domains.end(), [&shape](const auto& domain) {
+    return CountSlices(domain.second, shape.groups.back().slices, 0) >= shape.min_tasks;
+  });
 }
 
 absl::Status CheckRound(const Snapshot& snapshot, absl::Span<const GangIndex> order,

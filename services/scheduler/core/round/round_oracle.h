@@ -12,8 +12,8 @@
 
 namespace capstan::scheduler::round {
 
-// Whether tasks of one class in all leaves, under the root's level alone, fit into `free`: by
-// counting domain by domain. Only for shapes for which CanCount.
+// Whether tasks of one class in all leaves, in equal slices or none, under the root's level alone,
+// fit into `free`: by counting domain by domain. Only for shapes for which CanCount.
 bool CountsToFit(const Snapshot& snapshot, const GangShape& shape,
                  absl::Span<const ResourceVector> free);
 bool CanCount(const GangShape& shape);

@@ -1,0 +1,100 @@
+#include "services/scheduler/bench_store_records.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "libs/random/random.h"
+#include "libs/status/status_macros.h"
+#include "services/scheduler/core/bench_fleet.h"
+#include "services/scheduler/core/usage.h"
+
+namespace capstan::scheduler {
+namespace {
+
+constexpr size_t kRecordsAtOnce = 800;
+
+std::string UidOf(int number) { return Random(static_cast<uint64_t>(number) + 1).Uuid4(); }
+
+// Writes what it is given, many records in one transaction.
+class Writer {
+ public:
+  Writer(store::Store* store, Strand* strand) : store_(store), strand_(strand) {}
+
+  absl::Status Put(store::Put put) {
+    txn_.then.emplace_back(std::move(put));
+    return txn_.then.size() < kRecordsAtOnce ? absl::OkStatus() : Flush();
+  }
+  absl::Status Flush() {
+    absl::Notification done;
+    absl::Status stored;
+    strand_->Post([&] {
+      store_->Txn(std::exchange(txn_, {}), [&](const absl::StatusOr<store::TxnResult>& result) {
+        stored = result.status();
+        done.Notify();
+      });
+    });
+    done.WaitForNotification();
+    return stored;
+  }
+
+ private:
+  store::Store* const store_;
+  Strand* const strand_;
+  store::TxnRequest txn_;
+};
+
+}  // namespace
+
+std::string BenchJobName(int number) { return absl::StrCat("projects/p/jobs/", UidOf(number)); }
+
+absl::Status StoreBenchRecords(int nodes, int waiting, absl::Time submitted, store::Store* store,
+                               Strand* strand) {
+  Writer writer(store, strand);
+  Model fleet;
+  bench_fleet::AddFull(nodes, submitted, &fleet);
+  for (auto& [key, value] : AllRecords(fleet)) {
+    CAPSTAN_RETURN_IF_ERROR(writer.Put({key, std::move(value)}));
+  }
+  Random random(1);
+  for (int i = 0; i < waiting; ++i) {
+    const int shape = static_cast<int>(random.Below(bench_fleet::kShapes));
+    const int queue = static_cast<int>(random.Below(bench_fleet::kQueues));
+    const JobEntry job = bench_fleet::Told(bench_fleet::LargeSpecOf(shape, queue, &random),
+                                           submitted, UidOf(i), nodes + i + 1);
+    CAPSTAN_RETURN_IF_ERROR(writer.Put(PutJobSpec(job)));
+    CAPSTAN_RETURN_IF_ERROR(writer.Put(PutJobState(job)));
+  }
+  return writer.Flush();
+}
+
+absl::Status CheckBenchRecords(const Model& model) {
+  std::map<NodeId, Amounts> used;
+  for (auto at = model.jobs.begin(); at != model.jobs.end(); ++at) {
+    if (!at.glance().live) continue;
+    const auto& [uid, job] = *at;
+    size_t tasks = 0;
+    for (int g = 0; g < job.spec.spec().task_groups_size(); ++g) {
+      const auto& group = job.spec.spec().task_groups(g);
+      for (int i = 0; i < group.replicas(); ++i, ++tasks) {
+        if (tasks >= job.gang->tasks.size() || job.gang->ended(static_cast<int>(tasks))) continue;
+        used[job.gang->node(static_cast<int>(tasks))].Add(Amounts::From(group.resources()));
+      }
+    }
+    if (tasks != job.gang->tasks.size() || tasks != job.gang->nodes.size()) {
+      return absl::FailedPreconditionError(absl::StrCat("Job ", uid, " has not all its Tasks"));
+    }
+  }
+  if (used.empty()) return absl::FailedPreconditionError("nothing runs in the end");
+  for (const auto& [id, amounts] : used) {
+    const auto node = model.nodes.find(id);
+    if (node == model.nodes.end() ||
+        Amounts::From(node->second.observation().allocatable()).Fits(amounts, 1) < 1) {
+      return absl::FailedPreconditionError(absl::StrCat(id.Name(), " holds more than it has"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace capstan::scheduler

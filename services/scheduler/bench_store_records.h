@@ -1,0 +1,29 @@
+// The records that the benchmarks over a real store begin with, and what must hold of them in the
+// end.
+#ifndef CAPSTAN_SERVICES_SCHEDULER_BENCH_STORE_RECORDS_H_
+#define CAPSTAN_SERVICES_SCHEDULER_BENCH_STORE_RECORDS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "libs/store/store.h"
+#include "libs/strand/strand.h"
+#include "services/scheduler/core/model.h"
+
+namespace capstan::scheduler {
+
+// Name of the Job that waits, by its number.
+std::string BenchJobName(int number);
+
+// Stores the fleet of bench_fleet::AddFull and so many Jobs that wait, of bench_fleet::LargeSpecOf
+// and tried before. `store` calls back on `strand`; not to be called there.
+absl::Status StoreBenchRecords(int nodes, int waiting, absl::Time submitted, store::Store* store,
+                               Strand* strand);
+
+// FAILED_PRECONDITION if a Node holds more than it has, or a gang that is has not all its Tasks.
+absl::Status CheckBenchRecords(const Model& model);
+
+}  // namespace capstan::scheduler
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_BENCH_STORE_RECORDS_H_

@@ -1,0 +1,75 @@
+#include "services/scheduler/core/demand_class.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "libs/digest/sha256.h"
+
+namespace capstan::scheduler {
+
+using capstan::scheduler::v1::JobSpec;
+using capstan::scheduler::v1::TaskGroup;
+
+namespace {
+
+// The lowest priority of the band that the priority is in.
+int BandOf(int priority) {
+  const int offset = priority % kPriorityBand;
+  return priority - (offset < 0 ? offset + kPriorityBand : offset);
+}
+
+// Equal for groups whose Tasks need the same.
+std::string ShapeKey(const JobSpec& spec, const TaskGroup& group) {
+  const auto& resources = group.resources();
+  std::string key = absl::StrCat(RequiredOf(spec, group), ",", resources.cpu_millis(), ",",
+                                 resources.memory_bytes());
+  // A map's own order is none.
+  const std::map<std::string, int64_t> accelerators(resources.accelerators().begin(),
+                                                    resources.accelerators().end());
+  for (const auto& [name, count] : accelerators) {
+    if (count != 0) absl::StrAppend(&key, ",", name, "=", count);
+  }
+  for (const auto& slice : group.slices()) {
+    absl::StrAppend(&key, "/", slice.level(), "x", slice.size());
+  }
+  return key;
+}
+
+}  // namespace
+
+DemandNeed DemandNeed::Of(const JobEntry& job) {
+  const auto& spec = job.spec.spec();
+  DemandNeed need;
+  need.clusters.assign(spec.clusters().begin(), spec.clusters().end());
+  if (!job.state.data_cluster().empty()) need.clusters = {job.state.data_cluster()};
+  std::sort(need.clusters.begin(), need.clusters.end());
+  need.clusters.erase(std::unique(need.clusters.begin(), need.clusters.end()), need.clusters.end());
+  need.min_priority = BandOf(spec.priority());
+  std::vector<std::pair<std::string, const TaskGroup*>> groups;
+  groups.reserve(spec.task_groups_size());
+  for (const TaskGroup& group : spec.task_groups())
+    groups.emplace_back(ShapeKey(spec, group), &group);
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  need.key = absl::StrCat(spec.queue(), "|", need.min_priority, "|", spec.topology().required());
+  for (const std::string& cluster : need.clusters) absl::StrAppend(&need.key, "|", cluster);
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (i == 0 || groups[i].first != groups[i - 1].first) {
+      absl::StrAppend(&need.key, ";", groups[i].first);
+      need.shapes.push_back(groups[i].second);
+      need.tasks.push_back(0);
+    }
+    need.tasks.back() += MinReplicas(*groups[i].second);
+  }
+  return need;
+}
+
+std::string DemandClassId(absl::string_view key) {
+  return absl::BytesToHexString(Sha256::Of(key).substr(0, 8));
+}
+
+}  // namespace capstan::scheduler

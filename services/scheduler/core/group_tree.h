@@ -1,0 +1,24 @@
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_GROUP_TREE_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_GROUP_TREE_H_
+
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "services/scheduler/core/placer.h"
+#include "services/scheduler/core/round/fleet.h"
+
+namespace capstan::scheduler {
+
+// The position in TreeOf of the gang's first group; those after it follow.
+int FirstLeafOf(const GangRequest& gang);
+
+// The gang as the engine's tree, with so many Tasks of each group: a root, then its sections, then
+// its groups in rank order, so that runs that are sorted by group are sorted by rank. A gang of one
+// group in no section is a leaf alone, which may be spread domain by domain.
+round::GangShape TreeOf(
+    const GangRequest& gang, const std::vector<int>& sizes,
+    absl::FunctionRef<round::ClassId(const GangRequest::Group& group)> class_of);
+
+}  // namespace capstan::scheduler
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_GROUP_TREE_H_

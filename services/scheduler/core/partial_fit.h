@@ -1,0 +1,42 @@
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_PARTIAL_FIT_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_PARTIAL_FIT_H_
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "proto/capstan/scheduler/v1/job.pb.h"
+#include "services/scheduler/core/placer.h"
+#include "services/scheduler/core/usage.h"
+
+namespace capstan::scheduler {
+
+struct Room {
+  const NodeCapacity* node;
+  Amounts free;
+};
+
+// As many Tasks of the gang as fit into one domain that it may be in, and what is left then.
+struct PartialFit {
+  int placed = 0;
+  // The group of the first Task that does not fit; -1 if all do.
+  int group = -1;
+  // What that Task asks.
+  Amounts next;
+  // Eligible Nodes that the group may be on and what they have free after that.
+  std::vector<Room> left;
+  // Eligible Nodes in no domain of a level that the group or a section around it must be in one of.
+  std::map<capstan::scheduler::v1::Topology::Level, std::vector<NodeId>> outside;
+  // Of a group in slices: the narrowest that fits into no domain any more, and how many of its
+  // Tasks one takes at most. -1: the group has none.
+  int slice = -1;
+  int64_t slice_holds = 0;
+};
+
+// `nodes`: those of one domain that the gang may be on. For words, not for placing: groups are put
+// down in order, each section and group into the domain that holds most of it.
+PartialFit FitWhatFits(const GangRequest& gang, const std::vector<const NodeCapacity*>& nodes);
+
+}  // namespace capstan::scheduler
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_PARTIAL_FIT_H_

@@ -1,0 +1,183 @@
+#include "services/scheduler/core/placing_fleet.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "services/scheduler/core/group_tree.h"
+
+namespace capstan::scheduler {
+namespace {
+
+// Names that a Node's own labels cannot have.
+constexpr char kClusterLabel[] = "/cluster";
+constexpr char kNodeLabel[] = "/node";
+constexpr char kSubmitterTaint[] = "/submitter";
+constexpr char kOrderTaint[] = "/order";
+// Nodes that are closed at the same times have the same number.
+constexpr char kClosuresLabel[] = "/closures";
+
+std::string NodeLabel(const NodeId& id) { return absl::StrCat(id.cluster, "/", id.node); }
+
+}  // namespace
+
+std::vector<int> LeastSizes(const GangRequest& gang) {
+  std::vector<int> sizes;
+  for (const GangRequest::Group& group : gang.groups) sizes.push_back(group.replicas);
+  return sizes;
+}
+
+PlacingFleet::PlacingFleet(const std::vector<NodeCapacity>& nodes,
+                           const std::vector<HeldGang>& held) {
+  InternAccelerators(nodes, held);
+  for (const NodeCapacity& node : nodes) {
+    if (node.closures.empty()) continue;
+    if (std::find(calendars_.begin(), calendars_.end(), node.closures) == calendars_.end()) {
+      calendars_.push_back(node.closures);
+    }
+  }
+  for (const HeldGang& gang : held) {
+    if (gang.preemptible || gang.ending) longest_grace_ = std::max(longest_grace_, gang.grace);
+  }
+}
+
+void PlacingFleet::InternAccelerators(const std::vector<NodeCapacity>& nodes,
+                                      const std::vector<HeldGang>& held) {
+  std::set<std::string> accelerators;
+  for (const NodeCapacity& node : nodes) {
+    for (const auto& [name, count] : node.free.accelerators) accelerators.insert(name);
+  }
+  for (const HeldGang& gang : held) {
+    for (const auto& [node, amounts] : gang.shares) {
+      for (const auto& [name, count] : amounts.accelerators) accelerators.insert(name);
+    }
+  }
+  for (const std::string& name : accelerators) {
+    if (!fleet_.dimensions().Intern(name).ok()) break;
+  }
+}
+
+GangRequest PlacingFleet::WithDelay(GangRequest gang) const {
+  gang.duration += longest_grace_;
+  return gang;
+}
+
+std::string PlacingFleet::Openings(const GangRequest& gang) const {
+  if (calendars_.empty()) return "";
+  return absl::StrCat("|", absl::StrJoin(ClosedTo(gang, absl::ZeroDuration()), ","), "|",
+                      absl::StrJoin(ClosedTo(WithDelay(gang), absl::ZeroDuration()), ","));
+}
+
+std::vector<std::string> PlacingFleet::ClosedTo(const GangRequest& gang,
+                                                absl::Duration start) const {
+  std::vector<std::string> closed;
+  NodeCapacity node;
+  for (size_t c = 0; c < calendars_.size(); ++c) {
+    node.closures = calendars_[c];
+    if (!node.IsOpen(start, gang.duration)) closed.push_back(absl::StrCat(c));
+  }
+  return closed;
+}
+
+std::vector<std::pair<absl::Duration, round::ShapeId>> PlacingFleet::ShapesByStart(
+    const GangRequest& gang) {
+  std::set<absl::Duration> starts = {absl::ZeroDuration()};
+  for (const std::vector<Closure>& calendar : calendars_) {
+    for (const Closure& closure : calendar) {
+      // It may still begin when it is over just as the Node closes.
+      const absl::Duration too_late = closure.from - gang.duration + absl::Nanoseconds(1);
+      if (too_late > absl::ZeroDuration()) starts.insert(too_late);
+      if (closure.until > absl::ZeroDuration()) starts.insert(closure.until);
+    }
+  }
+  std::vector<std::pair<absl::Duration, round::ShapeId>> shapes;
+  for (const absl::Duration start : starts) {
+    shapes.emplace_back(start, *ShapeOf(gang, LeastSizes(gang), start));
+  }
+  return shapes;
+}
+
+round::NodeTraits PlacingFleet::TraitsOf(const NodeCapacity& node,
+                                         const Amounts& allocatable) const {
+  round::NodeTraits traits;
+  traits.path = {node.id.cluster,   node.topology.region, node.topology.zone,
+                 node.topology.row, node.topology.rack,   node.topology.nvlink_domain,
+                 node.id.node};
+  traits.labels = {{kClusterLabel, node.id.cluster}};
+  // Nodes that differ in their labels are looked at one by one: only those that somebody avoids.
+  if (node.avoided) traits.labels.insert({kNodeLabel, NodeLabel(node.id)});
+  if (!node.closures.empty()) {
+    const auto calendar = std::find(calendars_.begin(), calendars_.end(), node.closures);
+    traits.labels.insert({kClosuresLabel, absl::StrCat(calendar - calendars_.begin())});
+  }
+  if (node.only_submitter.has_value()) {
+    traits.taints.push_back({kSubmitterTaint, *node.only_submitter});
+  }
+  if (!node.order.empty()) traits.taints.push_back({kOrderTaint, node.order});
+  traits.allocatable[round::kCpuMillis] = allocatable.cpu_millis;
+  traits.allocatable[round::kMemoryBytes] = allocatable.memory_bytes;
+  for (const auto& [name, count] : allocatable.accelerators) {
+    const int dimension = fleet_.dimensions().Find(name);
+    if (dimension >= 0) traits.allocatable[dimension] = count;
+  }
+  return traits;
+}
+
+void PlacingFleet::TakeForOne(round::NodeIndex node, const std::string& submitter) {
+  round::NodeTraits traits = *fleet_.node(node).traits;
+  traits.taints.push_back({kSubmitterTaint, submitter});
+  fleet_.ReplaceNode(node, std::move(traits));
+}
+
+round::Request PlacingFleet::RequestOf(const Amounts& amounts) const {
+  round::Request request = {{round::kCpuMillis, amounts.cpu_millis},
+                            {round::kMemoryBytes, amounts.memory_bytes}};
+  for (const auto& [name, count] : amounts.accelerators) {
+    const int dimension = fleet_.dimensions().Find(name);
+    if (dimension >= 0) request.push_back({static_cast<round::Dimension>(dimension), count});
+  }
+  return request;
+}
+
+absl::optional<round::ShapeId> PlacingFleet::ShapeOf(const GangRequest& gang) {
+  return ShapeOf(gang, LeastSizes(gang));
+}
+
+absl::optional<round::ShapeId> PlacingFleet::ShapeOf(const GangRequest& gang,
+                                                     const std::vector<int>& sizes,
+                                                     absl::Duration start) {
+  round::Constraints constraints;
+  constraints.tolerations = {{kSubmitterTaint, false, gang.submitter}};
+  for (const std::string& order : gang.orders) {
+    constraints.tolerations.push_back({kOrderTaint, false, order});
+  }
+  if (!gang.clusters.empty()) {
+    constraints.selector = {{kClusterLabel, {gang.clusters.begin(), gang.clusters.end()}, false}};
+  }
+  if (!gang.avoided.empty()) {
+    round::SelectorTerm& term = constraints.selector.emplace_back();
+    term.key = kNodeLabel;
+    for (const NodeId& id : gang.avoided) term.values.push_back(NodeLabel(id));
+    term.negated = true;
+  }
+  if (std::vector<std::string> closed = ClosedTo(gang, start); !closed.empty()) {
+    round::SelectorTerm& term = constraints.selector.emplace_back();
+    term.key = kClosuresLabel;
+    term.values = std::move(closed);
+    term.negated = true;
+  }
+  for (const GangRequest::Group& group : gang.groups) {
+    for (const auto& [name, count] : group.each.accelerators) {
+      if (fleet_.dimensions().Find(name) < 0) return absl::nullopt;
+    }
+  }
+  round::GangShape shape = TreeOf(gang, sizes, [&](const GangRequest::Group& group) {
+    return fleet_.InternClass(constraints, RequestOf(group.each));
+  });
+  const auto id = fleet_.InternShape(std::move(shape));
+  if (!id.ok()) return absl::nullopt;
+  return *id;
+}
+
+}  // namespace capstan::scheduler

@@ -1,0 +1,67 @@
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_PLACING_FLEET_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_PLACING_FLEET_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "services/scheduler/core/placer.h"
+#include "services/scheduler/core/round/fleet.h"
+#include "services/scheduler/core/usage.h"
+
+namespace capstan::scheduler {
+
+// All times of a round are counted from its own.
+inline constexpr absl::Time kRoundStart = absl::UnixEpoch();
+
+// So many Tasks of each group at least.
+std::vector<int> LeastSizes(const GangRequest& gang);
+
+// What a round sees, in the engine's words: the fleet that its Nodes are to be added to, and what
+// gangs are in it. Nodes that are closed at the same times are told apart from others by a label,
+// and those that are kept for somebody by a taint; a gang selects and tolerates by these.
+class PlacingFleet {
+ public:
+  // Knows the accelerators and closures of these.
+  PlacingFleet(const std::vector<NodeCapacity>& nodes, const std::vector<HeldGang>& held);
+  PlacingFleet(const PlacingFleet&) = delete;
+  PlacingFleet& operator=(const PlacingFleet&) = delete;
+
+  round::Fleet& fleet() { return fleet_; }
+
+  round::NodeTraits TraitsOf(const NodeCapacity& node, const Amounts& allocatable) const;
+  // From here on the Node takes no other submitter's Tasks.
+  void TakeForOne(round::NodeIndex node, const std::string& submitter);
+  // Without what no Node of the fleet has.
+  round::Request RequestOf(const Amounts& amounts) const;
+
+  // With its least of each group, beginning now; absl::nullopt if it asks for what no Node has.
+  absl::optional<round::ShapeId> ShapeOf(const GangRequest& gang);
+  // With so many Tasks of each group, beginning so late.
+  absl::optional<round::ShapeId> ShapeOf(const GangRequest& gang, const std::vector<int>& sizes,
+                                         absl::Duration start = absl::ZeroDuration());
+  // What the gang is from each time on at which other Nodes are open to it; from now at first. Not
+  // of one that asks for what no Node has.
+  std::vector<std::pair<absl::Duration, round::ShapeId>> ShapesByStart(const GangRequest& gang);
+  // As if it began only once others have been stopped for it.
+  GangRequest WithDelay(GangRequest gang) const;
+  // Equal for gangs to which the same Nodes are open, now and once others have been stopped.
+  std::string Openings(const GangRequest& gang) const;
+
+ private:
+  void InternAccelerators(const std::vector<NodeCapacity>& nodes,
+                          const std::vector<HeldGang>& held);
+  // The numbers of the closures that the gang would run into if it began so late.
+  std::vector<std::string> ClosedTo(const GangRequest& gang, absl::Duration start) const;
+
+  round::Fleet fleet_;
+  // The closures of Nodes, each kind once; and how long it may take until others have stopped.
+  std::vector<std::vector<Closure>> calendars_;
+  absl::Duration longest_grace_;
+};
+
+}  // namespace capstan::scheduler
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_PLACING_FLEET_H_

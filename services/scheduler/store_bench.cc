@@ -1,0 +1,389 @@
+#include "services/scheduler/store_bench.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "libs/random/random.h"
+#include "libs/status/status_macros.h"
+#include "libs/store/leadership.h"
+#include "libs/store/sqlite_store.h"
+#include "libs/strand/thread_strand.h"
+#include "libs/time/system_clock.h"
+#include "services/scheduler/bench_executor.h"
+#include "services/scheduler/bench_replica.h"
+#include "services/scheduler/bench_store_records.h"
+#include "services/scheduler/core/bench_fleet.h"
+#include "services/scheduler/core/explain.h"
+#include "services/scheduler/core/keys.h"
+#include "services/scheduler/core/validate.h"
+#include "services/scheduler/core/what_if.h"
+
+namespace capstan::scheduler {
+namespace {
+
+using bench_fleet::kQueues;
+using bench_fleet::kShapes;
+using capstan::scheduler::v1::Job;
+using capstan::scheduler::v1::JobSpec;
+using capstan::scheduler::v1::SimulatePlacementRequest;
+
+constexpr char kProject[] = "projects/p";
+constexpr char kPerson[] = "person-1";
+
+// An open store and what is beside it; ends as a process does that stops.
+struct OpenedStore {
+  explicit OpenedStore(const std::string& path) {
+    auto opened = store::SqliteStore::Open(path, &strand);
+    status = opened.status();
+    if (opened.ok()) store = *std::move(opened);
+  }
+  ~OpenedStore() {
+    replica.reset();
+    RunOn(&strand, [this] { store.reset(); });
+    strand.Stop();
+  }
+
+  SystemClock clock;
+  ThreadStrand strand{"scheduler", &clock};
+  absl::Status status;
+  std::unique_ptr<store::SqliteStore> store;
+  std::unique_ptr<BenchReplica> replica;
+};
+
+class StoreBench {
+ public:
+  StoreBench(const StoreBenchSizes& sizes, std::string folder)
+      : sizes_(sizes), folder_(std::move(folder)), path_(folder_ + "/store.sqlite") {}
+
+  absl::StatusOr<std::vector<Figure>> Run() {
+    CAPSTAN_RETURN_IF_ERROR(Fill());
+    CAPSTAN_RETURN_IF_ERROR(Lead());
+    for (int run = 0; run < sizes_.runs; ++run) CAPSTAN_RETURN_IF_ERROR(Restart());
+    for (int run = 0; run < sizes_.runs; ++run) CAPSTAN_RETURN_IF_ERROR(TakeOver());
+    return std::move(figures_);
+  }
+
+ private:
+  std::string Name(absl::string_view metric) const {
+    return absl::StrCat("scheduler.", metric, ".",
+                        sizes_.waiting % 1'000'000 == 0
+                            ? absl::StrCat("queued", sizes_.waiting / 1'000'000, "m")
+                            : absl::StrCat("queued", sizes_.waiting));
+  }
+  std::string Conditions() const {
+    return absl::StrCat(sizes_.nodes, " full nodes of 8 GPUs, ", sizes_.waiting,
+                        " Jobs of 1 to 128 GPUs wait in ", kShapes, " shapes and ", kQueues,
+                        " queues, specs of 1 KiB, no two the same; SQLite, flight recorder on");
+  }
+  BenchReplica::Options ReplicaOptions() const {
+    BenchReplica::Options options;
+    options.leadership_ttl = sizes_.leadership_ttl;
+    options.recordings = folder_ + "/recordings";
+    return options;
+  }
+  void Add(Figure figure) { figures_.push_back(std::move(figure)); }
+  double Seconds(const OpenedStore& opened, BootTime since) const {
+    return absl::ToDoubleSeconds(opened.clock.Read().boot - since);
+  }
+
+  absl::Status Fill() {
+    OpenedStore opened(path_);
+    CAPSTAN_RETURN_IF_ERROR(opened.status);
+    return StoreBenchRecords(sizes_.nodes, sizes_.waiting, opened.clock.Read().wall,
+                             opened.store.get(), &opened.strand);
+  }
+
+  CreateJob NextJob(const CoreConfig& config) {
+    CreateJob create;
+    create.project = kProject;
+    create.uid = random_.Uuid4();
+    create.job_id = absl::StrCat("new-", ++created_);
+    create.submitter = kPerson;
+    create.spec = NextSpec(config);
+    return create;
+  }
+  JobSpec NextSpec(const CoreConfig& config) {
+    const int shape = static_cast<int>(random_.Below(kShapes));
+    JobSpec spec =
+        bench_fleet::LargeSpecOf(shape, static_cast<int>(random_.Below(kQueues)), &random_);
+    ApplyDefaults(kProject, config, &spec);
+    return spec;
+  }
+
+  // Opens the store, and waits until it leads and has answered a first call, whose step holds a
+  // round, and all of it can be read.
+  absl::Status Begin(OpenedStore* opened, BenchReplica::Options options) {
+    CAPSTAN_RETURN_IF_ERROR(opened->status);
+    absl::Notification leads;
+    options.on_leading = [&leads, begun = false]() mutable {
+      if (!std::exchange(begun, true)) leads.Notify();
+    };
+    opened->replica =
+        std::make_unique<BenchReplica>(&opened->strand, opened->store.get(), std::move(options));
+    leads.WaitForNotification();
+    return FirstAnswer(opened);
+  }
+
+  absl::Status FirstAnswer(OpenedStore* opened) {
+    BenchReplica& replica = *opened->replica;
+    absl::Notification seen;
+    absl::Status answered;
+    opened->strand.Post([&] {
+      replica.engine()->Call(NextJob(replica.core_config()), [&](const absl::StatusOr<Job>& job) {
+        answered = job.status();
+        replica.view()->WhenAtLeast(replica.engine()->committed_revision(), [&] { seen.Notify(); });
+      });
+    });
+    seen.WaitForNotification();
+    return answered;
+  }
+
+  absl::Status Lead() {
+    std::vector<RoundTimes> rounds;
+    OpenedStore opened(path_);
+    BenchReplica::Options options = ReplicaOptions();
+    options.on_round = [&rounds](const RoundTimes& round) { rounds.push_back(round); };
+    CAPSTAN_RETURN_IF_ERROR(Begin(&opened, std::move(options)));
+    std::unique_ptr<BenchExecutor> executor;
+    RunOn(&opened.strand, [&] {
+      executor = std::make_unique<BenchExecutor>(&opened.strand, opened.replica->engine());
+      executor->Join(sizes_.nodes);
+    });
+    // What it has reported is stored, and a round has followed.
+    CAPSTAN_RETURN_IF_ERROR(FirstAnswer(&opened));
+    Explain(&opened);
+    absl::Status status = Simulate(&opened);
+    if (status.ok()) status = Load(&opened, executor.get(), &rounds);
+    if (status.ok()) {
+      RunOn(&opened.strand, [&] { status = CheckBenchRecords(opened.replica->view()->model()); });
+    }
+    RunOn(&opened.strand, [&] { executor.reset(); });
+    return status;
+  }
+
+  // As the handler of ExplainJob does.
+  void Explain(OpenedStore* opened) {
+    BenchReplica& replica = *opened->replica;
+    std::vector<double> times;
+    for (int i = 0; i < sizes_.explained; ++i) {
+      const std::string name = BenchJobName(static_cast<int>(random_.Below(sizes_.waiting)));
+      const BootTime begun = opened->clock.Read().boot;
+      RunOn(&opened->strand, [&] {
+        const CommittedView& view = *replica.view();
+        const JobEntry* const job = view.model().FindJobByName(name);
+        if (job == nullptr) return;
+        const auto why =
+            ExplainJob(view.model(), *job,
+                       Standings(view.model(), view.usage(), {}, {}, opened->clock.Read().wall),
+                       opened->clock.Read().wall);
+        if (why.summary().empty()) return;
+        times.push_back(1000 * Seconds(*opened, begun));
+      });
+    }
+    if (times.empty()) times.push_back(0);
+    Add(Summarise(Name("explain_ms"), times, "ms", "lower", 50,
+                  absl::StrCat("one at a time, nothing else asked; ", Conditions())));
+  }
+
+  // As the handler of SimulatePlacement does: the state is taken on the strand, the rest beside it.
+  absl::Status Simulate(OpenedStore* opened) {
+    BenchReplica& replica = *opened->replica;
+    SimulatePlacementRequest request;
+    request.set_parent(kProject);
+    *request.add_jobs() = NextSpec(replica.core_config());
+    request = WithDefaults(replica.core_config(), std::move(request));
+    std::vector<double> times;
+    std::vector<double> taking;
+    for (int run = 0; run < sizes_.runs; ++run) {
+      const BootTime begun = opened->clock.Read().boot;
+      SimulatedState state;
+      RunOn(&opened->strand, [&] { state = StateForSimulation(replica.view()->model(), request); });
+      taking.push_back(1000 * Seconds(*opened, begun));
+      CAPSTAN_RETURN_IF_ERROR(SimulatePlacement(replica.core_config(), std::move(state), request,
+                                                kPerson, opened->clock.Read())
+                                  .status());
+      times.push_back(1000 * Seconds(*opened, begun));
+    }
+    Add(Summarise(Name("what_if_ms"), times, "ms", "lower", 50,
+                  absl::StrCat("one Job; ", Conditions())));
+    Add(Summarise(Name("what_if_copy_ms"), taking, "ms", "lower", 0,
+                  absl::StrCat("of that, on the strand; ", Conditions())));
+    return absl::OkStatus();
+  }
+
+  // What the strand has of the load.
+  struct Arrivals {
+    int created = 0;
+    int answered = 0;
+    int ended = 0;
+    absl::Status refused;
+    std::vector<double> answers;
+    absl::Notification over;
+  };
+
+  // Each arrival arms the next, so that a strand that is behind falls behind openly.
+  void Arrive(OpenedStore* opened, BenchExecutor* executor, BootTime at, Arrivals* arrivals) {
+    opened->strand.RunAt(at, [=, this] {
+      if (executor->EndOne(&random_)) ++arrivals->ended;
+      const BootTime begun = opened->clock.Read().boot;
+      Engine* const engine = opened->replica->engine();
+      engine->Call(NextJob(opened->replica->core_config()),
+                   [=, this](const absl::StatusOr<Job>& job) {
+                     if (!job.ok()) arrivals->refused = job.status();
+                     arrivals->answers.push_back(1000 * Seconds(*opened, begun));
+                     if (++arrivals->answered == sizes_.arrivals) arrivals->over.Notify();
+                   });
+      if (++arrivals->created == sizes_.arrivals) return;
+      Arrive(opened, executor, at + absl::Seconds(1) / sizes_.rate, arrivals);
+    });
+  }
+
+  absl::Status Load(OpenedStore* opened, BenchExecutor* executor, std::vector<RoundTimes>* rounds) {
+    Arrivals arrivals;
+    const BootTime begun = opened->clock.Read().boot;
+    RunOn(&opened->strand, [&] {
+      rounds->clear();
+      Arrive(opened, executor, begun, &arrivals);
+    });
+    arrivals.over.WaitForNotification();
+    const double took = Seconds(*opened, begun);
+    std::vector<double> durable;
+    std::vector<double> decided;
+    RunOn(&opened->strand, [&] {
+      for (const RoundTimes& round : *rounds) {
+        durable.push_back(absl::ToDoubleMilliseconds(round.durable));
+        decided.push_back(absl::ToDoubleMilliseconds(round.decided));
+      }
+    });
+    CAPSTAN_RETURN_IF_ERROR(arrivals.refused);
+    CAPSTAN_RETURN_IF_ERROR(executor->status());
+    if (durable.empty()) return absl::FailedPreconditionError("there was no round");
+    const std::string conditions =
+        absl::StrCat("from the beginning of a step with a round to its last record being durable; ",
+                     sizes_.arrivals, " Jobs submitted and ", arrivals.ended, " ended in ", took,
+                     " s, to be ", sizes_.rate, " a second; ", Conditions());
+    Add(Summarise(Name("round_p50_ms"), durable, "ms", "lower", 0, conditions));
+    Add(Percentile99(Name("round_p99_ms"), durable, 1000, conditions));
+    Add(Percentile99(Name("round_decision_p99_ms"), decided, 0,
+                     absl::StrCat("of those the step alone, without the store; ", conditions)));
+    Add(Summarise(Name("create_p50_ms"), arrivals.answers, "ms", "lower", 0,
+                  absl::StrCat("from a submission to its answer; ", conditions)));
+    Add(Percentile99(Name("create_p99_ms"), arrivals.answers, 0,
+                     absl::StrCat("from a submission to its answer; ", conditions)));
+    Add(Summarise(
+        Name("load_lag"), {took * sizes_.rate / sizes_.arrivals}, "ratio", "lower", 0,
+        absl::StrCat("time taken by the time planned: above 1 it falls behind; ", conditions)));
+    return absl::OkStatus();
+  }
+
+  static Figure Percentile99(std::string name, std::vector<double> values, double limit,
+                             std::string conditions) {
+    std::sort(values.begin(), values.end());
+    const double p99 = values[values.size() * 99 / 100];
+    Figure figure =
+        Summarise(std::move(name), std::move(values), "ms", "lower", limit, std::move(conditions));
+    figure.value = p99;
+    return figure;
+  }
+
+  absl::Status Restart() {
+    const BootTime begun = SystemClock().Read().boot;
+    OpenedStore opened(path_);
+    CAPSTAN_RETURN_IF_ERROR(Begin(&opened, ReplicaOptions()));
+    restarts_.push_back(Seconds(opened, begun));
+    if (restarts_.size() < static_cast<size_t>(sizes_.runs)) return absl::OkStatus();
+    Add(Summarise(absl::StrCat(Name("restart_s"), ".sqlite"), restarts_, "s", "lower", 30,
+                  absl::StrCat("from opening the store to the first submission answered and seen ",
+                               "by readers, its step with a round, the file in the page cache; ",
+                               Conditions())));
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeOver() {
+    OpenedStore opened(path_);
+    CAPSTAN_RETURN_IF_ERROR(opened.status);
+    // Whoever leads, and dies: the lease stays until it has run out.
+    std::unique_ptr<store::Leadership> other;
+    absl::Notification gained;
+    RunOn(&opened.strand, [&] {
+      store::Leadership::Options options;
+      options.key = absl::StrCat(kKeyPrefix, "leader");
+      options.value = "other";
+      options.ttl = sizes_.leadership_ttl;
+      options.margin = sizes_.leadership_ttl / 8;
+      options.sole_owner = true;
+      other = std::make_unique<store::Leadership>(opened.store.get(), &opened.strand, options);
+      other->Start({.on_gained = [&] { gained.Notify(); }, .on_lost = [](absl::Status) {}});
+    });
+    gained.WaitForNotification();
+    BenchReplica::Options options = ReplicaOptions();
+    options.sole_owner = false;
+    absl::Notification leads;
+    options.on_leading = [&leads, begun = false]() mutable {
+      if (!std::exchange(begun, true)) leads.Notify();
+    };
+    opened.replica =
+        std::make_unique<BenchReplica>(&opened.strand, opened.store.get(), std::move(options));
+    absl::Notification warm;
+    opened.strand.Post([&] { opened.replica->view()->WhenAtLeast(1, [&] { warm.Notify(); }); });
+    warm.WaitForNotification();
+    // When the key goes, as everyone sees it.
+    BootTime lost = BootTime::InfinitePast();
+    std::unique_ptr<store::Watch> watch;
+    BootTime died;
+    RunOn(&opened.strand, [&] {
+      store::WatchRequest request;
+      request.key = absl::StrCat(kKeyPrefix, "leader");
+      watch = opened.store->StartWatch(std::move(request),
+                                       [&](const absl::StatusOr<store::WatchBatch>& batch) {
+                                         if (!batch.ok()) return;
+                                         for (const store::WatchEvent& event : batch->events) {
+                                           if (event.type == store::WatchEvent::Type::kDelete) {
+                                             lost = std::max(lost, opened.clock.Read().boot);
+                                           }
+                                         }
+                                       });
+      died = opened.clock.Read().boot;
+      other.reset();
+    });
+    leads.WaitForNotification();
+    CAPSTAN_RETURN_IF_ERROR(FirstAnswer(&opened));
+    takeovers_.push_back(Seconds(opened, died));
+    RunOn(&opened.strand, [&] {
+      since_lost_.push_back(Seconds(opened, std::max(lost, died)));
+      watch.reset();
+    });
+    if (takeovers_.size() < static_cast<size_t>(sizes_.runs)) return absl::OkStatus();
+    Add(Summarise(Name("takeover_s"), takeovers_, "s", "lower", 5,
+                  absl::StrCat("from the death of the leader, whose lease lives ",
+                               absl::FormatDuration(sizes_.leadership_ttl),
+                               ", to the first submission that a follower has answered, its view ",
+                               "warm; ", Conditions())));
+    Add(Summarise(Name("takeover_after_lease_s"), since_lost_, "s", "lower", 0,
+                  absl::StrCat("of that, from the end of the lease; ", Conditions())));
+    return absl::OkStatus();
+  }
+
+  const StoreBenchSizes sizes_;
+  const std::string folder_;
+  const std::string path_;
+  Random random_{2};
+  int created_ = 0;
+  std::vector<double> restarts_;
+  std::vector<double> takeovers_;
+  std::vector<double> since_lost_;
+  std::vector<Figure> figures_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<Figure>> BenchOverSqlite(const StoreBenchSizes& sizes,
+                                                    const std::string& folder) {
+  return StoreBench(sizes, folder).Run();
+}
+
+}  // namespace capstan::scheduler

@@ -66,30 +66,18 @@ bool Method::Admits(type::v1::AccessRule::Caller caller) const {
 std::vector<Method> AllMethods() {
   std::vector<Method> methods;
   const auto& pool = PoolWithEverything();
-  for (const char* file : {"clustermanager/v1/cluster",
-                           "credentials/v1/access_service",
-                           "credentials/v1/audit_head",
-                           "credentials/v1/audit_service",
-                           "credentials/v1/denial",
-                           "credentials/v1/join_service",
-                           "credentials/v1/project",
-                           "credentials/v1/token_service",
-                           "dataloader/v1/bundle",
-                           "dataloader/v1/content",
-                           "dataloader/v1/dataset",
-                           "dataloader/v1/peer",
-                           "dataloader/v1/site",
-                           "executor/v1/agent_session",
-                           "scheduler/v1/capacity_order",
-                           "scheduler/v1/executor_session",
-                           "scheduler/v1/job_service",
-                           "scheduler/v1/node",
-                           "scheduler/v1/queue",
-                           "telemetry/v1/archive",
-                           "telemetry/v1/scrape_target",
-                           "telemetry/v1/stream",
-                           "telemetry/v1/subscription",
-                           "telemetry/v1/task_session"}) {
+  for (const char* file : {"clustermanager/v1/cluster",   "credentials/v1/access_service",
+                           "credentials/v1/audit_head",   "credentials/v1/audit_service",
+                           "credentials/v1/denial",       "credentials/v1/join_service",
+                           "credentials/v1/project",      "credentials/v1/token_service",
+                           "dataloader/v1/bundle",        "dataloader/v1/content",
+                           "dataloader/v1/dataset",       "dataloader/v1/peer",
+                           "dataloader/v1/site",          "executor/v1/agent_session",
+                           "scheduler/v1/capacity_order", "scheduler/v1/executor_session",
+                           "scheduler/v1/job_service",    "scheduler/v1/node",
+                           "scheduler/v1/queue",          "telemetry/v1/archive",
+                           "telemetry/v1/scrape_target",  "telemetry/v1/stream",
+                           "telemetry/v1/subscription",   "telemetry/v1/task_session"}) {
     const auto* descriptor = pool.FindFileByName(absl::StrCat("proto/capstan/", file, ".proto"));
     for (int i = 0; descriptor != nullptr && i < descriptor->service_count(); ++i) {
       const auto* service = descriptor->service(i);

@@ -25,16 +25,18 @@ void SchedulerCore::On(const CreateCapacityOrder& event) {
   const auto fail = [&](absl::Status status) {
     replies_.push_back(ReplyCapacityOrder{event.call, std::move(status)});
   };
+  const std::string name = absl::StrCat("capacityOrders/", event.order_id);
   const std::string key = RequestKey("capacity_orders", "-", event.request_id);
   if (!event.request_id.empty()) {
     const absl::StatusOr<std::string> made = Replayed(key, event.body_hash);
     if (!made.ok()) return fail(made.status());
-    if (model_.capacity_orders.count(*made) > 0) {
+    if (!made->empty()) {
+      // It has expired, or was deleted.
+      if (model_.capacity_orders.count(*made) == 0) return fail(status::NotFound(name));
       order_replies_[event.call] = *made;
       return;
     }
   }
-  const std::string name = absl::StrCat("capacityOrders/", event.order_id);
   if (model_.capacity_orders.count(event.order_id) > 0) {
     return fail(status::Error(absl::StatusCode::kAlreadyExists, "ORDER_EXISTS",
                               absl::StrCat(name, " exists already; choose another id"),

@@ -24,26 +24,19 @@ std::string TimeInWords(absl::Time time) {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone());
 }
 
-// What a window asks of the Nodes of its Cluster, for going through many.
-class Concern {
- public:
-  explicit Concern(const MaintenanceWindow& window)
-      : window_(window), labels_(window.node_labels().begin(), window.node_labels().end()) {}
-
-  bool Takes(const NodeId& id, const Labels& labels) const {
-    if (window_.all_nodes()) return true;
-    const auto has = [&labels](const auto& wanted) {
-      const auto found = labels.find(wanted.first);
-      return found != labels.end() && found->second == wanted.second;
-    };
-    if (!labels_.empty() && std::all_of(labels_.begin(), labels_.end(), has)) return true;
-    return std::binary_search(window_.nodes().begin(), window_.nodes().end(), id.Name());
-  }
-
- private:
-  const MaintenanceWindow& window_;
-  const std::map<std::string, std::string> labels_;
-};
+// Whether the window is of the Node, which is of its Cluster. Each Node is asked of each window in
+// each round: nothing is copied, and no name made where none is asked for.
+bool Concerns(const MaintenanceWindow& window, const NodeId& id, const Labels& labels) {
+  if (window.all_nodes()) return true;
+  const auto has = [&labels](const auto& wanted) {
+    const auto found = labels.find(wanted.first);
+    return found != labels.end() && found->second == wanted.second;
+  };
+  const Labels& wanted = window.node_labels();
+  if (!wanted.empty() && std::all_of(wanted.begin(), wanted.end(), has)) return true;
+  const auto& named = window.nodes();
+  return !named.empty() && std::binary_search(named.begin(), named.end(), id.Name());
+}
 
 }  // namespace
 
@@ -152,7 +145,7 @@ std::vector<const MaintenanceWindow*> WindowsOf(const Model& model, const NodeId
   for (auto at = model.maintenance_windows.lower_bound({id.cluster, ""});
        at != model.maintenance_windows.end() && at->first.first == id.cluster; ++at) {
     const MaintenanceWindow& window = at->second.window();
-    if (ToTime(window.end_time()) > now && Concern(window).Takes(id, node.observation().labels())) {
+    if (ToTime(window.end_time()) > now && Concerns(window, id, node.observation().labels())) {
       windows.push_back(&window);
     }
   }
@@ -187,11 +180,10 @@ absl::Duration EvictsIn(const std::vector<const MaintenanceWindow*>& windows, ab
 
 std::vector<NodeId> NodesOf(const Model& model, const std::string& cluster,
                             const MaintenanceWindow& window) {
-  const Concern concern(window);
   std::vector<NodeId> nodes;
   for (auto node = model.nodes.lower_bound({cluster, ""});
        node != model.nodes.end() && node->first.cluster == cluster; ++node) {
-    if (concern.Takes(node->first, node->second.observation().labels())) {
+    if (Concerns(window, node->first, node->second.observation().labels())) {
       nodes.push_back(node->first);
     }
   }

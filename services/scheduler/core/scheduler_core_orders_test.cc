@@ -382,6 +382,11 @@ TEST_F(OrdersTest, ARequestIdMakesOneOrder) {
   order.call = harness_.next_call();
   order.body_hash = "other";
   EXPECT_EQ(Give(order).status().code(), absl::StatusCode::kAlreadyExists);
+  // What was deleted does not come back with a late retry.
+  executor_.Take(harness_.Apply(DeleteCapacityOrder{harness_.next_call(), "more"}));
+  order.call = harness_.next_call();
+  order.body_hash = "hash";
+  EXPECT_EQ(Give(order).status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(OrdersTest, ValidationNamesTheField) {

@@ -20,6 +20,7 @@
 #include "proto/capstan/dataloader/v1/bundle.pb.h"
 #include "proto/capstan/dataloader/v1/dataset.pb.h"
 #include "proto/capstan/executor/v1/agent_session.pb.h"
+#include "proto/capstan/scheduler/v1/capacity_order.pb.h"
 #include "proto/capstan/scheduler/v1/executor_session.pb.h"
 #include "proto/capstan/scheduler/v1/job_service.pb.h"
 #include "proto/capstan/scheduler/v1/node.pb.h"
@@ -50,6 +51,7 @@ std::vector<const FileDescriptor*> Files() {
           "proto/capstan/executor/v1/agent_session.proto"),
       google::protobuf::DescriptorPool::generated_pool()->FindFileByName(
           "proto/capstan/scheduler/v1/executor_session.proto"),
+      scheduler::v1::CapacityOrder::descriptor()->file(),
       scheduler::v1::CreateJobRequest::descriptor()->file(),
       scheduler::v1::Node::descriptor()->file(),
       scheduler::v1::Queue::descriptor()->file(),

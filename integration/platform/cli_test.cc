@@ -178,6 +178,7 @@ class CliTest : public ::testing::Test {
          absl::StrCat("until capstan audit heads | grep -q ^scheduler; do sleep 1; done\n",
                       exported, "cp ~/.capstan/scheduler/audit.chain .\n")},
         {"capstan audit verify --heads", exported},
+        {"capstan node order create more-h100", "capstan job submit serve.yaml --job-id train"},
         {"capstan access allow /node/local/node-0",
          "capstan access deny /node/local/node-0 --reason test"},
     };

@@ -112,8 +112,8 @@ void AddMaintenanceCommands(CLI::App& node, Act* act) {
   create->footer(
       "Examples:\n"
       "  capstan node maintenance create disks --node node-0 --start 2h --for 1h\n"
-      "  capstan node maintenance create power --label capstan.dev/rack=r1 --evict \\\n"
-      "    --start 2026-03-01T22:00:00Z --end 2026-03-02T06:00:00Z --reason 'new power supply'\n");
+      "  capstan node maintenance create power --label capstan.dev/rack=r1 --evict --start 12h "
+      "--for 8h --reason 'new power supply'\n");
   create->callback([=] {
     *act = [=](Invocation& invocation) { return CreateMaintenance(*options, invocation); };
   });

@@ -15,7 +15,6 @@
 namespace capstan::scheduler {
 
 using capstan::scheduler::v1::CapacityOrder;
-using capstan::scheduler::v1::Job;
 
 namespace {
 

@@ -23,7 +23,6 @@ using capstan::scheduler::v1::ExplainJobResponse;
 using capstan::scheduler::v1::Job;
 using capstan::scheduler::v1::JobSpec;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 // Two Nodes of 4 cores, both full; what comes beside them are n2, n3 and so on.
 class OrdersTest : public SchedulerCoreTest {

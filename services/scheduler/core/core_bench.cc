@@ -138,7 +138,6 @@ class Bench {
   Now now() const { return now_; }
   int64_t placed() const { return placed_; }
   const std::vector<absl::Duration>& steps() const { return steps_; }
-  // Those of them that held a round.
 
  private:
   // Its only one.

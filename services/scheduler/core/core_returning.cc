@@ -17,6 +17,7 @@
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/scheduler_core.h"
+#include "services/scheduler/core/time_words.h"
 
 namespace capstan::scheduler {
 
@@ -227,8 +228,7 @@ void SchedulerCore::FindPlacesForReturned(RoundWork* work) {
              absl::StrCat(missing, " of its ", returned.places.size(),
                           " Tasks cannot be where they were, nor near the others; the room of "
                           "these is kept for it until ",
-                          absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", now_.wall + (until - now_.boot),
-                                           absl::UTCTimeZone())));
+                          TimeInWords(now_.wall + (until - now_.boot))));
   }
 }
 

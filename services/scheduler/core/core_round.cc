@@ -49,15 +49,10 @@ absl::Duration SchedulerCore::RanFor(const JobEntry& job) const {
 }
 
 absl::Duration SchedulerCore::MinRuntime(const JobEntry& job) const {
-  std::string id(absl::StripPrefix(job.spec.spec().queue(), "queues/"));
-  for (auto queue = model_.queues.find(id); queue != model_.queues.end();
-       queue = model_.queues.find(id)) {
-    if (queue->second.queue().has_min_runtime()) {
-      return ToDuration(queue->second.queue().min_runtime());
-    }
-    id = std::string(absl::StripPrefix(queue->second.queue().parent(), "queues/"));
-  }
-  return config_.min_runtime;
+  const auto* const queue = NearestQueue(
+      model_, job,
+      [](const capstan::scheduler::v1::Queue& says) { return says.has_min_runtime(); });
+  return queue == nullptr ? config_.min_runtime : ToDuration(queue->min_runtime());
 }
 
 std::vector<HeldGang> SchedulerCore::HeldGangs(const RoundWork& work) const {

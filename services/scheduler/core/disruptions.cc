@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
-#include "absl/strings/strip.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/queue_book.h"
 
 namespace capstan::scheduler {
 
 using capstan::scheduler::v1::Disruption;
 using capstan::scheduler::v1::DisruptionBudget;
+using capstan::scheduler::v1::Queue;
 using capstan::type::v1::Stop;
 
 namespace {
@@ -28,19 +29,6 @@ const char* NameOf(Stop::Reason reason) {
   }
 }
 
-// Of the nearest Queue that says anything; null: none does.
-const DisruptionBudget* BudgetOf(const Model& model, const JobEntry& job) {
-  std::string id(absl::StripPrefix(job.spec.spec().queue(), "queues/"));
-  for (auto queue = model.queues.find(id); queue != model.queues.end();
-       queue = model.queues.find(id)) {
-    if (queue->second.queue().has_disruption_budget()) {
-      return &queue->second.queue().disruption_budget();
-    }
-    id = std::string(absl::StripPrefix(queue->second.queue().parent(), "queues/"));
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 bool IsDisruption(Stop::Reason reason) { return NameOf(reason) != nullptr; }
@@ -58,11 +46,14 @@ void AddDisruption(Stop::Reason reason, const std::string& beneficiary, absl::Ti
 absl::Duration ProtectedByBudget(const Model& model, const JobEntry& job, absl::Time now) {
   const auto& all = job.state.disruptions();
   if (all.empty()) return absl::ZeroDuration();
-  const DisruptionBudget* budget = BudgetOf(model, job);
-  if (budget == nullptr || all.size() < budget->count()) return absl::ZeroDuration();
+  const Queue* const queue =
+      NearestQueue(model, job, [](const Queue& says) { return says.has_disruption_budget(); });
+  if (queue == nullptr) return absl::ZeroDuration();
+  const DisruptionBudget& budget = queue->disruption_budget();
+  if (all.size() < budget.count()) return absl::ZeroDuration();
   // Once this one is too old fewer than `count` are left. The clock may have been set back since.
-  const absl::Time oldest = ToTime(all[all.size() - budget->count()].time());
-  return std::max(std::min(oldest, now) + ToDuration(budget->period()) - now, absl::ZeroDuration());
+  const absl::Time oldest = ToTime(all[all.size() - budget.count()].time());
+  return std::max(std::min(oldest, now) + ToDuration(budget.period()) - now, absl::ZeroDuration());
 }
 
 }  // namespace capstan::scheduler

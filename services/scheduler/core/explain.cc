@@ -18,6 +18,7 @@
 #include "services/scheduler/core/partial_fit.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/retry.h"
+#include "services/scheduler/core/time_words.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -52,10 +53,6 @@ std::string FormatAmount(absl::string_view resource, int64_t amount) {
 std::string NodesOf(int count, int total, absl::string_view one, absl::string_view many) {
   return absl::StrCat(count, " of ", total, total == 1 ? " node " : " nodes ",
                       count == 1 ? one : many);
-}
-
-std::string TimeInWords(absl::Time time) {
-  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone());
 }
 
 // Amount of a resource in `amounts`.
@@ -459,7 +456,7 @@ void ExplainOthers(const Model& model, const JobEntry& job, ExplainJobResponse* 
   std::vector<std::string> kept_for;
   model.jobs.ForEachWaiting([&](absl::string_view uid) {
     const JobGlance other = *model.jobs.Glance(uid);
-    if (!other.makes_room && !other.has_estimate) return false;
+    if (!other.has_room_kept()) return false;
     if (other.has_estimate && other.uid != own.uid) kept_for.emplace_back(other.uid);
     return true;
   });

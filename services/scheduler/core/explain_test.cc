@@ -1,10 +1,15 @@
 #include "services/scheduler/core/explain.h"
 
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "libs/time/proto_time.h"
 #include "services/scheduler/core/core_harness.h"
+#include "services/scheduler/core/model.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -165,6 +170,31 @@ TEST(ExplainFormatTest, WritesAmountsForPeople) {
   EXPECT_EQ(BytesInWords(256 << 20), "256Mi");
   EXPECT_EQ(BytesInWords(1000), "1000");
   EXPECT_EQ(BytesInWords(int64_t{5} << 40), "5Ti");
+}
+
+// Both are among those that room is kept for, the one with the higher priority first.
+TEST(ExplainOthersTest, SaysWhenItStartsWhomRoomIsKeptForBehindOneThatWaitsForOrderedNodes) {
+  Model model;
+  const auto add = [&model](const std::string& uid, int priority, const std::string& reason) {
+    JobEntry job;
+    job.spec.set_uid(uid);
+    job.spec.set_name("projects/p/jobs/" + uid);
+    job.spec.set_submit_sequence(static_cast<int64_t>(model.jobs.size()) + 1);
+    job.spec.mutable_spec()->set_priority(priority);
+    job.state.set_state(capstan::scheduler::v1::Job::STATE_QUEUED);
+    job.state.set_reason(reason);
+    if (uid == "large") {
+      *job.state.mutable_estimated_start_time() = ToProto(absl::UnixEpoch() + absl::Hours(1));
+    }
+    model.jobs.Add(std::move(job));
+  };
+  add("nominee", 5, kOrdered);
+  add("large", 1, "INSUFFICIENT_RESOURCES");
+  add("small", 0, "RESERVED");
+  model.jobs.Rest();
+  const ExplainJobResponse why = ExplainJob(model, *model.FindJob("small"), {}, absl::UnixEpoch());
+  EXPECT_NE(why.summary().find(", by 1970-01-01T01:00:00Z"), std::string::npos) << why.summary();
+  EXPECT_EQ(why.jobs_ahead(), 2);
 }
 
 }  // namespace

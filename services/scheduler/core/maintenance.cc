@@ -11,6 +11,7 @@
 #include "libs/resource/id.h"
 #include "libs/resource/name.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/time_words.h"
 
 namespace capstan::scheduler {
 
@@ -19,10 +20,6 @@ using capstan::scheduler::v1::MaintenanceWindow;
 namespace {
 
 using Labels = google::protobuf::Map<std::string, std::string>;
-
-std::string TimeInWords(absl::Time time) {
-  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone());
-}
 
 // Whether the window is of the Node, which is of its Cluster. Each Node is asked of each window in
 // each round: nothing is copied, and no name made where none is asked for.

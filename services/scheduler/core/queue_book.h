@@ -227,6 +227,10 @@ absl::Status CheckChangedQueue(const Model& model, const std::string& id,
 std::string QueueAbove(const Model& model, const std::string& id,
                        bool (*holds)(const capstan::scheduler::v1::Queue&));
 
+// The nearest queue of the Job, its own first, that the predicate holds of; null if of none.
+const capstan::scheduler::v1::Queue* NearestQueue(
+    const Model& model, const JobEntry& job, bool (*holds)(const capstan::scheduler::v1::Queue&));
+
 // True if there are queues below it.
 bool HasQueuesBelow(const Model& model, const std::string& id);
 

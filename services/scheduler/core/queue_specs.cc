@@ -103,6 +103,16 @@ std::string QueueAbove(const Model& model, const std::string& id, bool (*holds)(
   return uppermost;
 }
 
+const pb::Queue* NearestQueue(const Model& model, const JobEntry& job,
+                              bool (*holds)(const pb::Queue&)) {
+  for (auto queue = model.queues.find(QueueIdOf(job.spec.spec().queue()));
+       queue != model.queues.end();
+       queue = model.queues.find(QueueIdOf(queue->second.queue().parent()))) {
+    if (holds(queue->second.queue())) return &queue->second.queue();
+  }
+  return nullptr;
+}
+
 absl::Status CheckChangedQueue(const Model& model, const std::string& id, const pb::Queue& queue) {
   std::vector<QueueSpec> specs;
   for (const auto& [other, record] : model.queues) {

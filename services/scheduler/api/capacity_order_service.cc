@@ -5,13 +5,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "libs/digest/sha256.h"
 #include "libs/resource/id.h"
 #include "libs/resource/name.h"
 #include "libs/rpc/finish.h"
 #include "libs/rpc/unary.h"
-#include "libs/session/lower_side.h"
 #include "libs/status/error.h"
+#include "services/scheduler/api/body_hash.h"
 #include "services/scheduler/core/capacity_orders.h"
 
 namespace capstan::scheduler {
@@ -20,11 +19,6 @@ namespace {
 namespace pb = ::capstan::scheduler::v1;
 
 using resource::CapacityOrderName;
-
-std::string BodyHash(pb::CreateCapacityOrderRequest request) {
-  request.clear_request_id();
-  return Sha256::Of(session::SerializeDeterministic(request));
-}
 
 absl::Status CheckOrderName(const std::string& name) {
   status::FieldErrors errors;

@@ -9,16 +9,15 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "libs/digest/sha256.h"
 #include "libs/resource/id.h"
 #include "libs/resource/name.h"
 #include "libs/rpc/finish.h"
 #include "libs/rpc/observation.h"
 #include "libs/rpc/server_stream.h"
 #include "libs/rpc/unary.h"
-#include "libs/session/lower_side.h"
 #include "libs/status/error.h"
 #include "libs/trace/context.h"
+#include "services/scheduler/api/body_hash.h"
 #include "services/scheduler/api/watch_stream.h"
 #include "services/scheduler/core/explain.h"
 #include "services/scheduler/core/render.h"
@@ -52,11 +51,6 @@ absl::Status CheckParent(const std::string& parent) {
 }
 
 // What the id stands for: the request without it.
-std::string BodyHash(pb::CreateJobRequest request) {
-  request.clear_request_id();
-  return Sha256::Of(session::SerializeDeterministic(request));
-}
-
 // `state=RUNNING AND queue=queues/q AND array=projects/p/jobs/j`, in any order.
 struct JobFilter {
   pb::Job::State state = pb::Job::STATE_UNSPECIFIED;

@@ -7,14 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "libs/digest/sha256.h"
 #include "libs/resource/id.h"
 #include "libs/resource/name.h"
 #include "libs/rpc/finish.h"
 #include "libs/rpc/server_stream.h"
 #include "libs/rpc/unary.h"
-#include "libs/session/lower_side.h"
 #include "libs/status/error.h"
+#include "services/scheduler/api/body_hash.h"
 #include "services/scheduler/api/demand_watch.h"
 #include "services/scheduler/api/watch_stream.h"
 #include "services/scheduler/core/maintenance.h"
@@ -74,11 +73,6 @@ absl::Status CheckWindowName(const std::string& name) {
 std::pair<std::string, std::string> WindowIdOf(const std::string& name) {
   auto parsed = resource::MaintenanceWindowName::Parse(name);
   return {std::move(parsed->cluster), std::move(parsed->window)};
-}
-
-std::string BodyHash(pb::CreateMaintenanceWindowRequest request) {
-  request.clear_request_id();
-  return Sha256::Of(session::SerializeDeterministic(request));
 }
 
 class NodeWatch final : public WatchStream<NodeId, pb::WatchNodesResponse> {

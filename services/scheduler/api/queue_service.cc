@@ -6,14 +6,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "libs/digest/sha256.h"
 #include "libs/resource/field_mask.h"
 #include "libs/resource/id.h"
 #include "libs/resource/name.h"
 #include "libs/rpc/finish.h"
 #include "libs/rpc/unary.h"
-#include "libs/session/lower_side.h"
 #include "libs/status/error.h"
+#include "services/scheduler/api/body_hash.h"
 #include "services/scheduler/core/render.h"
 #include "services/scheduler/core/validate.h"
 
@@ -21,11 +20,6 @@ namespace capstan::scheduler {
 namespace {
 
 namespace pb = ::capstan::scheduler::v1;
-
-std::string BodyHash(pb::CreateQueueRequest request) {
-  request.clear_request_id();
-  return Sha256::Of(session::SerializeDeterministic(request));
-}
 
 pb::Queue Render(const CommittedView& view, const std::string& id, const rec::QueueRecord& queue,
                  absl::Time now) {

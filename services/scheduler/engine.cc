@@ -196,10 +196,8 @@ void Engine::Apply(const Event& event) {
   const int64_t rounds = core_->rounds();
   Step step = core_->Apply(event, now);
   metrics_.steps.Increment();
-  if (deps_.recorder != nullptr) {
-    deps_.recorder->Record(event, now, step, core_->rounds() > rounds);
-  }
   const bool round = core_->rounds() > rounds;
+  if (deps_.recorder != nullptr) deps_.recorder->Record(event, now, step, round);
   Submit(std::move(step), round ? absl::make_optional(now.boot) : absl::nullopt);
   ArmTimer();
   Gauges();
@@ -379,93 +377,59 @@ void Engine::Gauges() {
   metrics_.outbox_records.Set(outbox_ == nullptr ? 0 : static_cast<double>(outbox_->records()));
 }
 
-void Engine::Call(CreateJob event, Answer<capstan::scheduler::v1::Job> answer) {
-  const absl::Status ready = Ready(/*new_work=*/!event.validate_only);
+template <typename T, typename A>
+void Engine::Begin(bool new_work, T event, std::map<CallId, A>* calls, A answer) {
+  const absl::Status ready = Ready(new_work);
   if (!ready.ok()) return answer(ready);
   event.call = ++last_id_;
-  job_calls_.emplace(event.call, std::move(answer));
+  calls->emplace(event.call, std::move(answer));
   Apply(event);
+}
+
+void Engine::Call(CreateJob event, Answer<capstan::scheduler::v1::Job> answer) {
+  const bool new_work = !event.validate_only;
+  Begin(new_work, std::move(event), &job_calls_, std::move(answer));
 }
 
 void Engine::Call(CancelJob event, Answer<capstan::scheduler::v1::Job> answer) {
-  const absl::Status ready = Ready(/*new_work=*/false);
-  if (!ready.ok()) return answer(ready);
-  event.call = ++last_id_;
-  job_calls_.emplace(event.call, std::move(answer));
-  Apply(event);
+  Begin(/*new_work=*/false, std::move(event), &job_calls_, std::move(answer));
 }
 
 void Engine::Call(CreateQueue event, Answer<capstan::scheduler::v1::Queue> answer) {
-  const absl::Status ready = Ready(/*new_work=*/true);
-  if (!ready.ok()) return answer(ready);
-  event.call = ++last_id_;
-  queue_calls_.emplace(event.call, std::move(answer));
-  Apply(event);
+  Begin(/*new_work=*/true, std::move(event), &queue_calls_, std::move(answer));
 }
 
 void Engine::Call(UpdateQueue event, Answer<capstan::scheduler::v1::Queue> answer) {
-  const absl::Status ready = Ready(/*new_work=*/false);
-  if (!ready.ok()) return answer(ready);
-  event.call = ++last_id_;
-  queue_calls_.emplace(event.call, std::move(answer));
-  Apply(event);
+  Begin(/*new_work=*/false, std::move(event), &queue_calls_, std::move(answer));
 }
 
 void Engine::Call(CordonNode event, Answer<capstan::scheduler::v1::Node> answer) {
-  const absl::Status ready = Ready(/*new_work=*/false);
-  if (!ready.ok()) return answer(ready);
-  event.call = ++last_id_;
-  node_calls_.emplace(event.call, std::move(answer));
-  Apply(event);
+  Begin(/*new_work=*/false, std::move(event), &node_calls_, std::move(answer));
 }
 
 void Engine::Call(UncordonNode event, Answer<capstan::scheduler::v1::Node> answer) {
-  const absl::Status ready = Ready(/*new_work=*/false);
-  if (!ready.ok()) return answer(ready);
-  event.call = ++last_id_;
-  node_calls_.emplace(event.call, std::move(answer));
-  Apply(event);
+  Begin(/*new_work=*/false, std::move(event), &node_calls_, std::move(answer));
 }
 
 void Engine::Call(CreateCapacityOrder event, Answer<capstan::scheduler::v1::CapacityOrder> answer) {
-  const absl::Status ready = Ready(/*new_work=*/false);
-  if (!ready.ok()) return answer(ready);
-  event.call = ++last_id_;
-  order_calls_.emplace(event.call, std::move(answer));
-  Apply(event);
+  Begin(/*new_work=*/false, std::move(event), &order_calls_, std::move(answer));
 }
 
 void Engine::Call(DeleteCapacityOrder event, absl::AnyInvocable<void(absl::Status)> answer) {
-  const absl::Status ready = Ready(/*new_work=*/false);
-  if (!ready.ok()) return answer(ready);
-  event.call = ++last_id_;
-  empty_calls_.emplace(event.call, std::move(answer));
-  Apply(event);
+  Begin(/*new_work=*/false, std::move(event), &empty_calls_, std::move(answer));
 }
 
 void Engine::Call(CreateMaintenanceWindow event,
                   Answer<capstan::scheduler::v1::MaintenanceWindow> answer) {
-  const absl::Status ready = Ready(/*new_work=*/false);
-  if (!ready.ok()) return answer(ready);
-  event.call = ++last_id_;
-  window_calls_.emplace(event.call, std::move(answer));
-  Apply(event);
+  Begin(/*new_work=*/false, std::move(event), &window_calls_, std::move(answer));
 }
 
 void Engine::Call(DeleteMaintenanceWindow event, absl::AnyInvocable<void(absl::Status)> answer) {
-  const absl::Status ready = Ready(/*new_work=*/false);
-  if (!ready.ok()) return answer(ready);
-  event.call = ++last_id_;
-  empty_calls_.emplace(event.call, std::move(answer));
-  Apply(event);
+  Begin(/*new_work=*/false, std::move(event), &empty_calls_, std::move(answer));
 }
 
 void Engine::Call(ConfirmSilence event, absl::AnyInvocable<void(absl::Status)> answer) {
-  const absl::Status ready = Ready(/*new_work=*/false);
-  if (!ready.ok()) return answer(ready);
-  event.call = ++last_id_;
-  empty_calls_.emplace(event.call, std::move(answer));
-  Apply(event);
+  Begin(/*new_work=*/false, std::move(event), &empty_calls_, std::move(answer));
 }
 
 SessionId Engine::OpenSession(std::string cluster, std::unique_ptr<SessionSink> sink) {

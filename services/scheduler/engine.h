@@ -167,6 +167,9 @@ class Engine {
   // Gives the recorder what the term began with, while it takes that.
   void RecordNextPage();
   void Apply(const Event& event);
+  // Has the core take what somebody asks for, whose answer comes once it is stored.
+  template <typename T, typename A>
+  void Begin(bool new_work, T event, std::map<CallId, A>* calls, A answer);
   // `begun`: when the step was, if a round was part of it.
   void Submit(Step step, absl::optional<BootTime> begun);
   void RoundStored(BootTime begun, BootTime decided);

@@ -210,28 +210,14 @@ void AddQueueOptions(CLI::App& command, const std::shared_ptr<QueueOptions>& opt
   command.add_option("--lending-limit", options->lending_limits,
                      "how much of it others may use while it is idle (repeatable); default as its "
                      "parent");
-  command
-      .add_option("--min-runtime",
-                  "how long a Job runs before it may be ended for another, e.g. 10m; default as "
-                  "its parent")
-      ->type_name("DURATION")
-      ->check([options](const std::string& text) {
-        const auto parsed = resource::ParseDuration(text);
-        if (!parsed.ok()) return std::string(parsed.status().message());
-        options->min_runtime = *parsed;
-        return std::string();
-      });
-  command
-      .add_option("--usage-half-life",
-                  "half-life of the past use that counts when its turn is found, 1m to 8784h, e.g. "
-                  "168h; 0: none counts; default as its parent")
-      ->type_name("DURATION")
-      ->check([options](const std::string& text) {
-        const auto parsed = resource::ParseDuration(text);
-        if (!parsed.ok()) return std::string(parsed.status().message());
-        options->usage_half_life = *parsed;
-        return std::string();
-      });
+  AddDuration(&command, "--min-runtime",
+              "how long a Job runs before it may be ended for another, e.g. 10m; default as "
+              "its parent",
+              [options](absl::Duration d) { options->min_runtime = d; });
+  AddDuration(&command, "--usage-half-life",
+              "half-life of the past use that counts when its turn is found, 1m to 8784h, e.g. "
+              "168h; 0: none counts; default as its parent",
+              [options](absl::Duration d) { options->usage_half_life = d; });
   command
       .add_option("--submit-rate", options->submit_rate,
                   "how fast Jobs are taken here and below, e.g. 100/1m, or 100/1m/10 with at most "

@@ -429,7 +429,7 @@ void Engine::Call(DeleteMaintenanceWindow event, absl::AnyInvocable<void(absl::S
 }
 
 void Engine::Call(ConfirmSilence event, absl::AnyInvocable<void(absl::Status)> answer) {
-  Begin(/*new_work=*/false, std::move(event), &empty_calls_, std::move(answer));
+  Begin(/*new_work=*/false, event, &empty_calls_, std::move(answer));
 }
 
 SessionId Engine::OpenSession(std::string cluster, std::unique_ptr<SessionSink> sink) {

@@ -17,6 +17,9 @@ constexpr size_t kMaxGroup = 1024;
 constexpr size_t kWatchBatchBytes = 1 << 20;
 constexpr int64_t kCompactRows = 2000;
 constexpr absl::Duration kExpiryRetry = absl::Seconds(1);
+// At most, in KiB: keys are spread over their indexes, which a writer reads before it changes them.
+constexpr char kWriterCache[] = "PRAGMA cache_size = -65536";
+constexpr char kReaderCache[] = "PRAGMA cache_size = -16384";
 
 absl::Status OverloadedError() {
   return status::WithRetryDelay(
@@ -38,9 +41,10 @@ absl::Status SqliteStore::Body::Open(const std::string& path) {
   CAPSTAN_RETURN_IF_ERROR(writer_->Execute("PRAGMA journal_mode = WAL"));
   CAPSTAN_RETURN_IF_ERROR(writer_->Execute("PRAGMA synchronous = FULL"));
   CAPSTAN_RETURN_IF_ERROR(writer_->Execute("PRAGMA journal_size_limit = 67108864"));
-  CAPSTAN_RETURN_IF_ERROR(writer_->Execute("PRAGMA cache_size = -16384"));
+  CAPSTAN_RETURN_IF_ERROR(writer_->Execute(kWriterCache));
   CAPSTAN_RETURN_IF_ERROR(write_tables_->Prepare(std::max<int64_t>(1, fresh)));
   CAPSTAN_ASSIGN_OR_RETURN(reader_, SqliteConnection::Open(path, false, false));
+  CAPSTAN_RETURN_IF_ERROR(reader_->Execute(kReaderCache));
   read_tables_ = std::make_unique<SqliteTables>(reader_.get());
   CAPSTAN_ASSIGN_OR_RETURN(incarnation_, write_tables_->Meta("incarnation"));
   CAPSTAN_ASSIGN_OR_RETURN(revision_, write_tables_->Revision());

@@ -11,10 +11,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 #include "libs/status/error.h"
 #include "libs/store/file_lock.h"
+#include "libs/store/sqlite_connection.h"
 #include "libs/store/sqlite_maintenance.h"
+#include "libs/store/sqlite_tables.h"
+#include "libs/store/store.h"
 #include "libs/store/testing/pumped_strand.h"
 
 namespace capstan::store {
@@ -131,6 +136,46 @@ TEST_F(SqliteStoreTest, APutBeyondTheQuotaGetsNoSpaceAndDeletionsGoOn) {
     if (status.ok()) break;
   }
   EXPECT_TRUE(status.ok()) << status;
+}
+
+// A page costs what it holds, whatever else the range has, at an old revision as at the newest.
+TEST_F(SqliteStoreTest, APageOfAnOldRevisionIsReadByItself) {
+  constexpr int kKeys = 5000;
+  {
+    auto store = SqliteStore::Open(path_, &strand_);
+    ASSERT_TRUE(store.ok()) << store.status();
+    for (int first = 0; first < kKeys; first += 500) {
+      TxnRequest request;
+      for (int i = first; i < first + 500; ++i) {
+        request.then.emplace_back(Put{absl::StrFormat("/%06d", i), "1"});
+      }
+      ASSERT_TRUE(Txn(store->get(), std::move(request)).ok());
+    }
+  }
+  auto connection = SqliteConnection::Open(path_, /*writable=*/false, /*create=*/false);
+  ASSERT_TRUE(connection.ok()) << connection.status();
+  SqliteTables tables(connection->get());
+  const auto newest = tables.Revision();
+  ASSERT_TRUE(newest.ok());
+  // In hundreds of the virtual machine's instructions.
+  int work = 0;
+  sqlite3_progress_handler((*connection)->raw(), 100,
+                           [](void* counter) { return ++*static_cast<int*>(counter), 0; }, &work);
+  const auto read = [&](absl::string_view from, int64_t revision) {
+    work = 0;
+    RangeRequest request;
+    request.key = std::string(from);
+    request.end = PrefixEnd("/");
+    request.limit = 10;
+    request.revision = revision;
+    const auto page = tables.Range(request);
+    EXPECT_TRUE(page.ok()) << page.status();
+    EXPECT_EQ(page->kvs.size(), 10u);
+    return work;
+  };
+  for (const int64_t revision : {*newest, *newest - 1}) {
+    EXPECT_LE(read("/000000", revision), 2 * read("/004400", revision) + 5);
+  }
 }
 
 TEST_F(SqliteStoreTest, HistoryIsCompactedByItself) {

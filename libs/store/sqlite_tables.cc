@@ -142,11 +142,14 @@ absl::StatusOr<RangeResult> SqliteTables::RangeAt(const RangeRequest& request, i
     CAPSTAN_RETURN_IF_ERROR(run(std::move(row)));
     return result;
   }
+  // In the order of the index: what is grouped by key first would be all of the range for each page.
   SqliteStatement row = db_->Query(
-      "SELECT h.seq, h.key, h.create_revision, h.version, h.lease, h.value FROM"
-      " (SELECT key AS k, max(seq) AS s FROM history"
-      "  WHERE key >= ? AND key < ? AND seq < ? GROUP BY key)"
-      " CROSS JOIN history h ON h.seq = s WHERE h.version > 0 ORDER BY k LIMIT ?");
+      "SELECT seq, key, create_revision, version, lease, value"
+      " FROM history AS h INDEXED BY history_key"
+      " WHERE key >= ?1 AND key < ?2 AND seq < ?3 AND version > 0 AND NOT EXISTS"
+      " (SELECT 1 FROM history AS later"
+      "  WHERE later.key = h.key AND later.seq > h.seq AND later.seq < ?3)"
+      " ORDER BY key LIMIT ?4");
   row.BindBlob(request.key).BindBlob(end).Bind(FirstSeq(revision + 1)).Bind(limit + 1);
   CAPSTAN_RETURN_IF_ERROR(run(std::move(row)));
   return result;

@@ -1,11 +1,15 @@
 #include "services/scheduler/store_bench.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/notification.h"
 #include "libs/random/random.h"
 #include "libs/status/status_macros.h"
@@ -33,6 +37,7 @@ using capstan::scheduler::v1::SimulatePlacementRequest;
 
 constexpr char kProject[] = "projects/p";
 constexpr char kPerson[] = "person-1";
+constexpr absl::Duration kRetryShedAfter = absl::Milliseconds(200);
 
 // An open store and what is beside it; ends as a process does that stops.
 struct OpenedStore {
@@ -61,6 +66,7 @@ class StoreBench {
 
   absl::StatusOr<std::vector<Figure>> Run() {
     CAPSTAN_RETURN_IF_ERROR(Fill());
+    Tell("filled");
     CAPSTAN_RETURN_IF_ERROR(Lead());
     for (int run = 0; run < sizes_.runs; ++run) CAPSTAN_RETURN_IF_ERROR(Restart());
     for (int run = 0; run < sizes_.runs; ++run) CAPSTAN_RETURN_IF_ERROR(TakeOver());
@@ -85,7 +91,15 @@ class StoreBench {
     options.recordings = folder_ + "/recordings";
     return options;
   }
-  void Add(Figure figure) { figures_.push_back(std::move(figure)); }
+  void Add(Figure figure) {
+    Tell(absl::StrCat(figure.name, " ", figure.value));
+    figures_.push_back(std::move(figure));
+  }
+  // What takes minutes says how far it is.
+  void Tell(absl::string_view words) const {
+    std::fprintf(stderr, "store_bench: %s after %.1f s\n", std::string(words).c_str(),
+                 absl::ToDoubleSeconds(SystemClock().Read().boot - begun_));
+  }
   double Seconds(const OpenedStore& opened, BootTime since) const {
     return absl::ToDoubleSeconds(opened.clock.Read().boot - since);
   }
@@ -133,13 +147,24 @@ class StoreBench {
     absl::Notification seen;
     absl::Status answered;
     opened->strand.Post([&] {
-      replica.engine()->Call(NextJob(replica.core_config()), [&](const absl::StatusOr<Job>& job) {
-        answered = job.status();
+      Submit(opened, NextJob(replica.core_config()), [&](const absl::Status& status) {
+        answered = status;
         replica.view()->WhenAtLeast(replica.engine()->committed_revision(), [&] { seen.Notify(); });
       });
     });
     seen.WaitForNotification();
     return answered;
+  }
+
+  // As a client does: what is shed comes again.
+  void Submit(OpenedStore* opened, CreateJob create,
+              std::function<void(const absl::Status&)> done) {
+    Engine* const engine = opened->replica->engine();
+    engine->Call(create, [=, this](const absl::StatusOr<Job>& job) {
+      if (job.status().code() != absl::StatusCode::kResourceExhausted) return done(job.status());
+      ++shed_;
+      opened->strand.RunAfter(kRetryShedAfter, [=, this] { Submit(opened, create, done); });
+    });
   }
 
   absl::Status Lead() {
@@ -148,6 +173,7 @@ class StoreBench {
     BenchReplica::Options options = ReplicaOptions();
     options.on_round = [&rounds](const RoundTimes& round) { rounds.push_back(round); };
     CAPSTAN_RETURN_IF_ERROR(Begin(&opened, std::move(options)));
+    Tell("leads");
     std::unique_ptr<BenchExecutor> executor;
     RunOn(&opened.strand, [&] {
       executor = std::make_unique<BenchExecutor>(&opened.strand, opened.replica->engine());
@@ -230,13 +256,12 @@ class StoreBench {
     opened->strand.RunAt(at, [=, this] {
       if (executor->EndOne(&random_)) ++arrivals->ended;
       const BootTime begun = opened->clock.Read().boot;
-      Engine* const engine = opened->replica->engine();
-      engine->Call(NextJob(opened->replica->core_config()),
-                   [=, this](const absl::StatusOr<Job>& job) {
-                     if (!job.ok()) arrivals->refused = job.status();
-                     arrivals->answers.push_back(1000 * Seconds(*opened, begun));
-                     if (++arrivals->answered == sizes_.arrivals) arrivals->over.Notify();
-                   });
+      Submit(opened, NextJob(opened->replica->core_config()),
+             [=, this](const absl::Status& status) {
+               if (!status.ok()) arrivals->refused = status;
+               arrivals->answers.push_back(1000 * Seconds(*opened, begun));
+               if (++arrivals->answered == sizes_.arrivals) arrivals->over.Notify();
+             });
       if (++arrivals->created == sizes_.arrivals) return;
       Arrive(opened, executor, at + absl::Seconds(1) / sizes_.rate, arrivals);
     });
@@ -247,6 +272,7 @@ class StoreBench {
     const BootTime begun = opened->clock.Read().boot;
     RunOn(&opened->strand, [&] {
       rounds->clear();
+      shed_ = 0;
       Arrive(opened, executor, begun, &arrivals);
     });
     arrivals.over.WaitForNotification();
@@ -265,7 +291,8 @@ class StoreBench {
     const std::string conditions =
         absl::StrCat("from the beginning of a step with a round to its last record being durable; ",
                      sizes_.arrivals, " Jobs submitted and ", arrivals.ended, " ended in ", took,
-                     " s, to be ", sizes_.rate, " a second; ", Conditions());
+                     " s, to be ", sizes_.rate, " a second, of which ", shed_,
+                     " submissions were shed and came again; ", Conditions());
     Add(Summarise(Name("round_p50_ms"), durable, "ms", "lower", 0, conditions));
     Add(Percentile99(Name("round_p99_ms"), durable, 1000, conditions));
     Add(Percentile99(Name("round_decision_p99_ms"), decided, 0,
@@ -371,8 +398,11 @@ class StoreBench {
   const StoreBenchSizes sizes_;
   const std::string folder_;
   const std::string path_;
+  const BootTime begun_ = SystemClock().Read().boot;
   Random random_{2};
   int created_ = 0;
+  // Submissions that were refused for the time being; the strand's.
+  int shed_ = 0;
   std::vector<double> restarts_;
   std::vector<double> takeovers_;
   std::vector<double> since_lost_;

@@ -17,6 +17,8 @@ constexpr size_t kMaxGroup = 1024;
 constexpr size_t kWatchBatchBytes = 1 << 20;
 constexpr int64_t kCompactRows = 2000;
 constexpr absl::Duration kExpiryRetry = absl::Seconds(1);
+// In pages of 4 KiB: what is written again meanwhile goes into the file once.
+constexpr char kCheckpointAfter[] = "PRAGMA wal_autocheckpoint = 8192";
 // At most, in KiB: keys are spread over their indexes, which a writer reads before it changes them.
 constexpr char kWriterCache[] = "PRAGMA cache_size = -65536";
 constexpr char kReaderCache[] = "PRAGMA cache_size = -16384";
@@ -41,6 +43,7 @@ absl::Status SqliteStore::Body::Open(const std::string& path) {
   CAPSTAN_RETURN_IF_ERROR(writer_->Execute("PRAGMA journal_mode = WAL"));
   CAPSTAN_RETURN_IF_ERROR(writer_->Execute("PRAGMA synchronous = FULL"));
   CAPSTAN_RETURN_IF_ERROR(writer_->Execute("PRAGMA journal_size_limit = 67108864"));
+  CAPSTAN_RETURN_IF_ERROR(writer_->Execute(kCheckpointAfter));
   CAPSTAN_RETURN_IF_ERROR(writer_->Execute(kWriterCache));
   CAPSTAN_RETURN_IF_ERROR(write_tables_->Prepare(std::max<int64_t>(1, fresh)));
   CAPSTAN_ASSIGN_OR_RETURN(reader_, SqliteConnection::Open(path, false, false));

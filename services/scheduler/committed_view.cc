@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "libs/status/status_macros.h"
 #include "services/scheduler/core/keys.h"
 
 namespace capstan::scheduler {
@@ -19,7 +20,7 @@ CommittedView::CommittedView(store::Store* store, Strand* strand, const log::Log
       strand_(strand),
       logger_(logger),
       pool_(std::make_shared<RecordPool>()),
-      builder_(std::make_unique<ModelBuilder>(pool_)) {}
+      seen_(std::make_unique<Seen>(pool_)) {}
 
 CommittedView::~CommittedView() {
   if (retry_timer_ != 0) strand_->Cancel(retry_timer_);
@@ -28,32 +29,48 @@ CommittedView::~CommittedView() {
 void CommittedView::Start() { Read(); }
 
 void CommittedView::Read() {
-  read_ = std::make_unique<ModelBuilder>(pool_);
+  read_ = std::make_unique<Seen>(pool_);
   reader_ = std::make_unique<RecordReader>(store_, /*revision=*/0);
   reader_->Next([this](absl::StatusOr<RecordReader::Page> page) { TakePage(std::move(page)); });
 }
 
 void CommittedView::TakePage(absl::StatusOr<RecordReader::Page> page) {
   if (!page.ok()) return TryAgain(page.status());
-  for (const store::KeyValue& kv : page->kvs) {
-    const absl::Status applied = read_->Apply(kv.key, absl::string_view(kv.value));
-    if (!applied.ok()) return TryAgain(applied);
-  }
+  // The store reads the next one while this one is taken.
   if (!page->last) {
-    return reader_->Next(
-        [this](absl::StatusOr<RecordReader::Page> next) { TakePage(std::move(next)); });
+    reader_->Next([this](absl::StatusOr<RecordReader::Page> next) { TakePage(std::move(next)); });
   }
+  const absl::Status added = AddPage(*page);
+  if (!added.ok()) return TryAgain(added);
+  if (!page->last) return;
   // Everything may have changed since the last time.
-  usage_ = NodeUsage();
-  jobs_of_.clear();
+  std::set<std::string> jobs;
+  if (!listeners_.empty()) {
+    for (auto at = read_->builder.model().jobs.begin(); at != read_->builder.model().jobs.end();
+         ++at) {
+      jobs.insert(std::string(at.glance().uid));
+    }
+  }
   node_revisions_.clear();
-  builder_ = std::move(read_);
+  seen_ = std::move(read_);
   queues_changed_ = orders_changed_ = true;
   first_revision_ = page->revision;
   ready_ = true;
   is_whole_ = true;
-  Settle(page->revision);
+  Settle(page->revision, std::move(jobs));
   Follow();
+}
+
+absl::Status CommittedView::AddPage(const RecordReader::Page& page) {
+  for (const store::KeyValue& kv : page.kvs) {
+    CAPSTAN_RETURN_IF_ERROR(read_->builder.Apply(kv.key, absl::string_view(kv.value)));
+  }
+  CAPSTAN_RETURN_IF_ERROR(page.last ? read_->builder.Resolve() : read_->builder.ResolveComplete());
+  // Nodes of the first read have no revisions of their own.
+  std::set<NodeId> nodes;
+  read_->Derive(read_->builder.TakeTouchedJobs(), page.revision, &nodes);
+  read_->builder.jobs().Rest();
+  return absl::OkStatus();
 }
 
 void CommittedView::Follow() {
@@ -71,17 +88,25 @@ void CommittedView::Take(const store::WatchBatch& batch) {
   for (const store::WatchEvent& event : batch.events) {
     absl::optional<absl::string_view> value;
     if (event.type == store::WatchEvent::Type::kPut) value = event.kv.value;
-    const absl::Status applied = builder_->Apply(event.kv.key, value);
+    const absl::Status applied = seen_->builder.Apply(event.kv.key, value);
     if (!applied.ok()) return TryAgain(applied);
     queues_changed_ = queues_changed_ || absl::StartsWith(event.kv.key, QueueKey(""));
     orders_changed_ = orders_changed_ || absl::StartsWith(event.kv.key, CapacityOrderKey(""));
   }
-  Settle(batch.revision);
+  const absl::Status resolved = seen_->builder.Resolve();
+  if (!resolved.ok()) return TryAgain(resolved);
+  Settle(batch.revision, seen_->builder.TakeTouchedJobs());
 }
 
 void CommittedView::TryAgain(const absl::Status& why) {
-  logger_->Warning("the view of committed state begins anew", {{"error", why}});
+  if (absl::IsDataLoss(why)) {
+    // That needs somebody to look at it.
+    logger_->Error("the stored state cannot be read", {{"error", why}});
+  } else {
+    logger_->Warning("the view of committed state begins anew", {{"error", why}});
+  }
   is_whole_ = false;
+  reader_.reset();
   auto copies = std::exchange(copies_, {});
   for (auto& [revision, done] : copies) done(why);
   if (retry_timer_ != 0) return;
@@ -92,34 +117,36 @@ void CommittedView::TryAgain(const absl::Status& why) {
   });
 }
 
-void CommittedView::Settle(int64_t revision) {
-  const absl::Status resolved = builder_->Resolve();
-  if (!resolved.ok()) return TryAgain(resolved);
-  revision_ = revision;
-  const std::set<std::string> jobs = builder_->TakeTouchedJobs();
-  std::set<NodeId> nodes = builder_->TakeTouchedNodes();
-  for (const RemovedJob& removed : builder_->TakeRemovedJobs()) {
+void CommittedView::Seen::Derive(const std::set<std::string>& jobs, int64_t revision,
+                                 std::set<NodeId>* nodes) {
+  for (const RemovedJob& removed : builder.TakeRemovedJobs()) {
     // It has left for the archive.
-    const auto project = jobs_of_.find(ProjectOf(removed.name));
-    if (project == jobs_of_.end()) continue;
+    const auto project = jobs_of.find(ProjectOf(removed.name));
+    if (project == jobs_of.end()) continue;
     const auto entry = project->second.find(-removed.submit_sequence);
     if (entry != project->second.end() && IdentityUid(entry->second) == removed.uid) {
       project->second.erase(entry);
     }
-    if (project->second.empty()) jobs_of_.erase(project);
+    if (project->second.empty()) jobs_of.erase(project);
   }
-  JobTable& table = builder_->jobs();
+  JobTable& table = builder.jobs();
   for (const std::string& uid : jobs) {
-    for (const NodeId& id : usage_.NodesOf(uid)) nodes.insert(id);
+    for (const NodeId& id : usage.NodesOf(uid)) nodes->insert(id);
     const auto job = table.find(uid);
     const bool live = job != table.end() && job.glance().live;
-    usage_.Update(uid, live ? &job->second : nullptr);
-    for (const NodeId& id : usage_.NodesOf(uid)) nodes.insert(id);
+    usage.Update(uid, live ? &job->second : nullptr);
+    for (const NodeId& id : usage.NodesOf(uid)) nodes->insert(id);
     if (job == table.end()) continue;
     table.SetRevision(uid, revision);
     const JobGlance glance = job.glance();
-    jobs_of_[ProjectOf(glance.name)][-glance.submit_sequence] = job.identity();
+    jobs_of[ProjectOf(glance.name)][-glance.submit_sequence] = job.identity();
   }
+}
+
+void CommittedView::Settle(int64_t revision, std::set<std::string> jobs) {
+  revision_ = revision;
+  std::set<NodeId> nodes = seen_->builder.TakeTouchedNodes();
+  seen_->Derive(jobs, revision, &nodes);
   for (const NodeId& id : nodes) node_revisions_[id] = revision;
   const bool queues_changed = std::exchange(queues_changed_, false);
   const bool orders_changed = std::exchange(orders_changed_, false);
@@ -136,7 +163,7 @@ void CommittedView::Settle(int64_t revision) {
     waiting_.erase(waiting_.begin());
     task();
   }
-  builder_->jobs().Rest();
+  seen_->builder.jobs().Rest();
   GiveCopies();
 }
 
@@ -149,13 +176,13 @@ void CommittedView::GiveCopies() {
   while (!copies_.empty() && copies_.begin()->first <= revision_) {
     auto done = std::move(copies_.begin()->second);
     copies_.erase(copies_.begin());
-    done(State{model().Copy(), builder_->StaleChunks(), revision_});
+    done(State{model().Copy(), seen_->builder.StaleChunks(), revision_});
   }
 }
 
 void CommittedView::WhenAtLeast(int64_t revision, Strand::Task task) {
   if (ready_ && revision_ >= revision) {
-    if (builder_->jobs().restless() > kMaxUnpacked) builder_->jobs().Rest();
+    if (seen_->builder.jobs().restless() > kMaxUnpacked) seen_->builder.jobs().Rest();
     task();
   } else {
     waiting_.emplace(revision, std::move(task));
@@ -179,8 +206,8 @@ void CommittedView::CloseListeners() {
 
 const CommittedView::Submitted& CommittedView::JobsOf(const std::string& project) const {
   static const auto* const kNone = new Submitted();
-  auto it = jobs_of_.find(project);
-  return it == jobs_of_.end() ? *kNone : it->second;
+  auto it = seen_->jobs_of.find(project);
+  return it == seen_->jobs_of.end() ? *kNone : it->second;
 }
 
 }  // namespace capstan::scheduler

@@ -66,8 +66,8 @@ class CommittedView {
   // Whether it has seen anything yet.
   bool ready() const { return ready_; }
   int64_t revision() const { return revision_; }
-  const Model& model() const { return builder_->model(); }
-  const NodeUsage& usage() const { return usage_; }
+  const Model& model() const { return seen_->builder.model(); }
+  const NodeUsage& usage() const { return seen_->usage; }
   // Revision of the last change that concerns the Job, or the Node (its Tasks included); that of
   // the first read if it has not changed since.
   int64_t JobRevision(const std::string& uid) const;
@@ -84,32 +84,44 @@ class CommittedView {
   void CloseListeners();
 
  private:
+  // A state, with what is derived from it.
+  struct Seen {
+    explicit Seen(const std::shared_ptr<RecordPool>& pool) : builder(pool) {}
+
+    // Of its Jobs that have changed; adds the Nodes that have with them.
+    void Derive(const std::set<std::string>& jobs, int64_t revision, std::set<NodeId>* nodes);
+
+    // Revisions of Jobs are with the Jobs.
+    ModelBuilder builder;
+    NodeUsage usage;
+    std::map<std::string, Submitted> jobs_of;
+  };
+
   void Read();
   void TakePage(absl::StatusOr<RecordReader::Page> page);
+  // Of a page of a state that is read: what can be done of it before the others come.
+  absl::Status AddPage(const RecordReader::Page& page);
   void GiveCopies();
   void Follow();
   void Take(const store::WatchBatch& batch);
   void TryAgain(const absl::Status& why);
-  // Brings what is derived up to the builder's model.
-  void Settle(int64_t revision);
+  // Brings what is derived up to what is seen, of which these Jobs have changed, and tells of it.
+  void Settle(int64_t revision, std::set<std::string> jobs);
 
   store::Store* const store_;
   Strand* const strand_;
   const log::Logger* const logger_;
   const std::shared_ptr<RecordPool> pool_;
-  // Revisions of Jobs are with the Jobs.
-  std::unique_ptr<ModelBuilder> builder_;
-  // Of what is read anew, until all of it is.
+  std::unique_ptr<Seen> seen_;
+  // What is read anew, until all of it is.
   std::unique_ptr<RecordReader> reader_;
-  std::unique_ptr<ModelBuilder> read_;
-  NodeUsage usage_;
+  std::unique_ptr<Seen> read_;
   bool ready_ = false;
-  // `builder_` is as of `revision_`, not somewhere between that and what could not be taken.
+  // What is seen is as of `revision_`, not somewhere between that and what could not be taken.
   bool is_whole_ = false;
   int64_t revision_ = 0;
   int64_t first_revision_ = 0;
   std::map<NodeId, int64_t> node_revisions_;
-  std::map<std::string, Submitted> jobs_of_;
   std::set<Listener*> listeners_;
   std::multimap<int64_t, Strand::Task> waiting_;
   std::multimap<int64_t, absl::AnyInvocable<void(absl::StatusOr<State>)>> copies_;

@@ -97,11 +97,15 @@ auto Engine::InTerm(F f) {
 }
 
 void Engine::Start() {
-  leadership_.Start(
-      {.on_gained = [this] { Gained(); }, .on_lost = [this](absl::Status why) { Lost(why); }});
+  deps_.view->WhenAtLeast(0, [this, alive = std::weak_ptr<char>(stands_)] {
+    if (alive.expired()) return;
+    leadership_.Start(
+        {.on_gained = [this] { Gained(); }, .on_lost = [this](absl::Status why) { Lost(why); }});
+  });
 }
 
 void Engine::Resign(absl::AnyInvocable<void(absl::Status)> done) {
+  stands_.reset();
   leadership_.Resign(std::move(done));
 }
 
@@ -110,14 +114,16 @@ void Engine::Gained() {
   metrics_.terms.Increment();
   deps_.logger->Info("leadership gained", {{"epoch", leadership_.epoch()}});
   // Nobody else has written, nor will, since the key was made.
-  deps_.view->Copy(leadership_.epoch(), InTerm([this](absl::StatusOr<CommittedView::State> state) {
-                     if (!state.ok()) {
-                       deps_.logger->Error("the stored state cannot be loaded",
-                                           {{"error", state.status()}});
-                       return leadership_.StepDown(state.status());
-                     }
-                     Loaded(*std::move(state));
-                   }));
+  deps_.view->Copy(
+      leadership_.epoch(), InTerm([this](absl::StatusOr<CommittedView::State> state) {
+        if (!state.ok()) {
+          deps_.logger->Error("the stored state cannot be loaded", {{"error", state.status()}});
+          return leadership_.StepDown(state.status());
+        }
+        // Another task, so that the lease of many Jobs' leader is renewed in between.
+        deps_.strand->Post(
+            InTerm([this, state = *std::move(state)]() mutable { Loaded(std::move(state)); }));
+      }));
 }
 
 void Engine::Loaded(CommittedView::State state) {
@@ -155,7 +161,11 @@ void Engine::RecordNextPage() {
   recorded_->Next([this](absl::StatusOr<RecordReader::Page> page) {
     FlightRecorder& recorder = *deps_.recorder;
     if (!page.ok()) return recorder.GiveUp(page.status().ToString());
-    if (page->last) return recorder.AddRecords(std::move(page->kvs), /*last=*/true, nullptr);
+    if (page->last) {
+      recorder.AddRecords(std::move(page->kvs), /*last=*/true, nullptr);
+      recorded_.reset();
+      return;
+    }
     // No faster than they are written, so that few are in memory.
     recorder.AddRecords(std::move(page->kvs), /*last=*/false,
                         [remote = deps_.strand->remote(), next = InTerm([this] {

@@ -103,6 +103,8 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
+  // Stands for leadership once the view has read what is stored: whoever leads is to answer soon,
+  // and to keep its lease meanwhile.
   void Start();
   // Stops answering, ends the sessions and gives leadership up for good.
   void Resign(absl::AnyInvocable<void(absl::Status)> done);
@@ -135,6 +137,8 @@ class Engine {
   // Revision of the newest commit that was answered: a reader who waits for it sees every answer.
   int64_t committed_revision() const { return committed_revision_; }
   const CoreConfig& core_config() const { return config_.core; }
+  // Whether the flight recorder is being given what the term began with.
+  bool recording_state() const { return recorded_ != nullptr && deps_.recorder->takes(); }
   // Null while not leading.
   const SchedulerCore* core() const { return core_.get(); }
 
@@ -193,6 +197,8 @@ class Engine {
   const EngineDeps deps_;
   Metrics metrics_;
   store::Leadership leadership_;
+  // Until it resigns.
+  std::shared_ptr<char> stands_ = std::make_shared<char>();
   // Of one term, in the order of making.
   std::shared_ptr<char> term_;
   std::unique_ptr<SchedulerCore> core_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -37,23 +38,39 @@ using capstan::scheduler::v1::SimulatePlacementRequest;
 
 constexpr char kProject[] = "projects/p";
 constexpr char kPerson[] = "person-1";
-constexpr absl::Duration kRetryShedAfter = absl::Milliseconds(200);
 
 // An open store and what is beside it; ends as a process does that stops.
 struct OpenedStore {
   explicit OpenedStore(const std::string& path) {
+    RunOn(&strand, &MoveToCoreApart);
     auto opened = store::SqliteStore::Open(path, &strand);
     status = opened.status();
     if (opened.ok()) store = *std::move(opened);
+    Probe();
   }
   ~OpenedStore() {
+    RunOn(&strand, [this] { strand.Cancel(probe); });
     replica.reset();
     RunOn(&strand, [this] { store.reset(); });
     strand.Stop();
   }
 
+  // What takes the strand so long that it may cost the lease is worth a word.
+  void Probe() {
+    const BootTime due = clock.Read().boot + kProbeEvery;
+    probe = strand.RunAt(due, [this, due] {
+      const double late = absl::ToDoubleSeconds(clock.Read().boot - due);
+      if (late > kLate) std::fprintf(stderr, "store_bench: the strand was busy for %.2f s\n", late);
+      Probe();
+    });
+  }
+
+  static constexpr absl::Duration kProbeEvery = absl::Milliseconds(100);
+  static constexpr double kLate = 0.5;
+
   SystemClock clock;
   ThreadStrand strand{"scheduler", &clock};
+  Strand::TimerId probe = 0;
   absl::Status status;
   std::unique_ptr<store::SqliteStore> store;
   std::unique_ptr<BenchReplica> replica;
@@ -81,9 +98,11 @@ class StoreBench {
                             : absl::StrCat("queued", sizes_.waiting));
   }
   std::string Conditions() const {
-    return absl::StrCat(sizes_.nodes, " full nodes of 8 GPUs, ", sizes_.waiting,
-                        " Jobs of 1 to 128 GPUs wait in ", kShapes, " shapes and ", kQueues,
-                        " queues, specs of 1 KiB, no two the same; SQLite, flight recorder on");
+    return absl::StrCat(
+        sizes_.nodes, " full nodes of 8 GPUs, ", sizes_.waiting, " Jobs of 1 to 128 GPUs wait in ",
+        kShapes, " shapes and ", kQueues,
+        " queues, specs of 1 KiB, no two the same; SQLite, flight recorder on; that core "
+        "is the scheduler's strand's, all other threads are on the others");
   }
   BenchReplica::Options ReplicaOptions() const {
     BenchReplica::Options options;
@@ -105,19 +124,20 @@ class StoreBench {
   }
 
   absl::Status Fill() {
+    if (std::filesystem::exists(path_)) return absl::OkStatus();
     OpenedStore opened(path_);
     CAPSTAN_RETURN_IF_ERROR(opened.status);
     return StoreBenchRecords(sizes_.nodes, sizes_.waiting, opened.clock.Read().wall,
                              opened.store.get(), &opened.strand);
   }
 
-  CreateJob NextJob(const CoreConfig& config) {
-    CreateJob create;
-    create.project = kProject;
-    create.uid = random_.Uuid4();
-    create.job_id = absl::StrCat("new-", ++created_);
-    create.submitter = kPerson;
-    create.spec = NextSpec(config);
+  std::shared_ptr<const CreateJob> NewJob(const CoreConfig& config) {
+    auto create = std::make_shared<CreateJob>();
+    create->project = kProject;
+    create->uid = random_.Uuid4();
+    create->job_id = absl::StrCat("new-", ++created_);
+    create->submitter = kPerson;
+    create->spec = NextSpec(config);
     return create;
   }
   JobSpec NextSpec(const CoreConfig& config) {
@@ -147,7 +167,7 @@ class StoreBench {
     absl::Notification seen;
     absl::Status answered;
     opened->strand.Post([&] {
-      Submit(opened, NextJob(replica.core_config()), [&](const absl::Status& status) {
+      Submit(opened, NewJob(replica.core_config()), [&](const absl::Status& status) {
         answered = status;
         replica.view()->WhenAtLeast(replica.engine()->committed_revision(), [&] { seen.Notify(); });
       });
@@ -156,14 +176,16 @@ class StoreBench {
     return answered;
   }
 
-  // As a client does: what is shed comes again.
-  void Submit(OpenedStore* opened, CreateJob create,
+  // As a client does: what is shed comes again once it may.
+  void Submit(OpenedStore* opened, std::shared_ptr<const CreateJob> create,
               std::function<void(const absl::Status&)> done) {
-    Engine* const engine = opened->replica->engine();
-    engine->Call(create, [=, this](const absl::StatusOr<Job>& job) {
-      if (job.status().code() != absl::StatusCode::kResourceExhausted) return done(job.status());
+    opened->replica->engine()->Call(*create, [=, this](const absl::StatusOr<Job>& job) {
+      const absl::optional<absl::Duration> delay = status::GetRetryDelay(job.status());
+      if (job.status().code() != absl::StatusCode::kResourceExhausted || !delay.has_value()) {
+        return done(job.status());
+      }
       ++shed_;
-      opened->strand.RunAfter(kRetryShedAfter, [=, this] { Submit(opened, create, done); });
+      opened->strand.RunAfter(*delay, [=, this] { Submit(opened, create, done); });
     });
   }
 
@@ -181,6 +203,7 @@ class StoreBench {
     });
     // What it has reported is stored, and a round has followed.
     CAPSTAN_RETURN_IF_ERROR(FirstAnswer(&opened));
+    CAPSTAN_RETURN_IF_ERROR(AwaitRecording(&opened));
     Explain(&opened);
     absl::Status status = Simulate(&opened);
     if (status.ok()) status = Load(&opened, executor.get(), &rounds);
@@ -189,6 +212,20 @@ class StoreBench {
     }
     RunOn(&opened.strand, [&] { executor.reset(); });
     return status;
+  }
+
+  // The flight recorder writes down once in a term what that began with, here on the same core.
+  absl::Status AwaitRecording(OpenedStore* opened) {
+    const BootTime begun = opened->clock.Read().boot;
+    absl::Notification recorded;
+    std::function<void()> look = [&] {
+      if (!opened->replica->engine()->recording_state()) return recorded.Notify();
+      opened->strand.RunAfter(absl::Milliseconds(50), look);
+    };
+    opened->strand.Post(look);
+    recorded.WaitForNotification();
+    Tell(absl::StrCat("what the term began with was recorded in ", Seconds(*opened, begun), " s"));
+    return absl::OkStatus();
   }
 
   // As the handler of ExplainJob does.
@@ -229,8 +266,9 @@ class StoreBench {
       SimulatedState state;
       RunOn(&opened->strand, [&] { state = StateForSimulation(replica.view()->model(), request); });
       taking.push_back(1000 * Seconds(*opened, begun));
+      std::shared_ptr<const void> remains;
       CAPSTAN_RETURN_IF_ERROR(SimulatePlacement(replica.core_config(), std::move(state), request,
-                                                kPerson, opened->clock.Read())
+                                                kPerson, opened->clock.Read(), &remains)
                                   .status());
       times.push_back(1000 * Seconds(*opened, begun));
     }
@@ -256,12 +294,11 @@ class StoreBench {
     opened->strand.RunAt(at, [=, this] {
       if (executor->EndOne(&random_)) ++arrivals->ended;
       const BootTime begun = opened->clock.Read().boot;
-      Submit(opened, NextJob(opened->replica->core_config()),
-             [=, this](const absl::Status& status) {
-               if (!status.ok()) arrivals->refused = status;
-               arrivals->answers.push_back(1000 * Seconds(*opened, begun));
-               if (++arrivals->answered == sizes_.arrivals) arrivals->over.Notify();
-             });
+      Submit(opened, NewJob(opened->replica->core_config()), [=, this](const absl::Status& status) {
+        if (!status.ok()) arrivals->refused = status;
+        arrivals->answers.push_back(1000 * Seconds(*opened, begun));
+        if (++arrivals->answered == sizes_.arrivals) arrivals->over.Notify();
+      });
       if (++arrivals->created == sizes_.arrivals) return;
       Arrive(opened, executor, at + absl::Seconds(1) / sizes_.rate, arrivals);
     });
@@ -344,7 +381,14 @@ class StoreBench {
       options.margin = sizes_.leadership_ttl / 8;
       options.sole_owner = true;
       other = std::make_unique<store::Leadership>(opened.store.get(), &opened.strand, options);
-      other->Start({.on_gained = [&] { gained.Notify(); }, .on_lost = [](absl::Status) {}});
+      other->Start({.on_gained =
+                        [&gained, begun = false]() mutable {
+                          if (!std::exchange(begun, true)) gained.Notify();
+                        },
+                    .on_lost =
+                        [this](const absl::Status& why) {
+                          Tell(absl::StrCat("the first leader lost it: ", why.ToString()));
+                        }});
     });
     gained.WaitForNotification();
     BenchReplica::Options options = ReplicaOptions();

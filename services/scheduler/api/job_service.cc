@@ -321,10 +321,11 @@ grpc::ServerUnaryReactor* JobService::SimulatePlacement(grpc::CallbackServerCont
               [this, state = std::move(state), now = deps_.strand->clock().Read(),
                asked = std::move(asked), submitter = std::move(submitter),
                answer = rpc::RespondWith(response, std::move(finish))]() mutable {
-                auto outcome =
-                    scheduler::SimulatePlacement(config_, std::move(state), asked, submitter, now);
+                std::shared_ptr<const void> remains;
+                answer(scheduler::SimulatePlacement(config_, std::move(state), asked, submitter,
+                                                    now, &remains));
+                remains.reset();
                 deps_.strand->Post([this] { --simulations_; });
-                answer(std::move(outcome));
               });
         };
         deps_.strand->Post([this, simulate = std::move(simulate)]() mutable {

@@ -38,17 +38,48 @@ int64_t HeapBytes() {
   return static_cast<int64_t>(heap.uordblks + heap.hblkhd);
 }
 
-void PinToOneCore() {
+namespace {
+
+int core_apart = -1;
+
+// Restricts the calling thread to those of its cores that `is_for_it`, if there are any; returns the
+// first of all, or -1 if nothing came of it.
+template <typename IsForIt>
+int Allow(IsForIt is_for_it) {
   cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return -1;
+  int first = -1;
+  cpu_set_t wanted;
+  CPU_ZERO(&wanted);
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (!CPU_ISSET(cpu, &allowed)) continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    if (sched_setaffinity(0, sizeof(one), &one) != 0) std::perror("bench: sched_setaffinity");
-    return;
+    if (first < 0) first = cpu;
+    if (is_for_it(cpu, first)) CPU_SET(cpu, &wanted);
   }
+  if (CPU_COUNT(&wanted) == 0) return -1;
+  if (sched_setaffinity(0, sizeof(wanted), &wanted) != 0) {
+    std::perror("bench: sched_setaffinity");
+    return -1;
+  }
+  return first;
+}
+
+}  // namespace
+
+void PinToOneCore() {
+  Allow([](int cpu, int first) { return cpu == first; });
+}
+
+void SetOneCoreApart() {
+  core_apart = Allow([](int cpu, int first) { return cpu != first; });
+}
+
+void MoveToCoreApart() {
+  if (core_apart < 0) return;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core_apart, &one);
+  if (sched_setaffinity(0, sizeof(one), &one) != 0) std::perror("bench: sched_setaffinity");
 }
 
 int ReportFigures(const absl::StatusOr<std::vector<Figure>>& figures) {

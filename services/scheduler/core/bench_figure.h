@@ -39,6 +39,10 @@ int64_t HeapBytes();
 
 // Keeps the process on the first core that it may use.
 void PinToOneCore();
+// Keeps the calling thread, and those that it makes, off one core, which is then another thread's
+// that calls the second one. Nothing where there is but one.
+void SetOneCoreApart();
+void MoveToCoreApart();
 
 // A line of JSON each, as `./dev bench` prints them. 1 if a rule was broken.
 int ReportFigures(const absl::StatusOr<std::vector<Figure>>& figures);

@@ -126,30 +126,25 @@ void SchedulerCore::CancelElements() {
   }
 }
 
-void SchedulerCore::RestoreTurns() {
-  for (auto at = model_.jobs.begin(); at != model_.jobs.end(); ++at) {
-    const JobGlance glance = at.glance();
-    if (glance.final() || !glance.is_element) continue;
-    const auto& [uid, job] = *at;
-    const JobEntry* array = model_.FindJob(job.spec.array_uid());
-    if (array == nullptr || array->spec.spec().array().max_parallel() == 0) continue;
-    ArrayTurns& turns = array_turns_[array->uid()];
-    if (HasBegun(job)) {
-      ++turns.begun;
-    } else if (job.state.reason() == kAwaitsTurn) {
-      turns.waiting[job.spec.element().index()] = uid;
-    }
+void SchedulerCore::RestoreTurn(const JobEntry& element) {
+  const JobEntry* array = model_.FindJob(element.spec.array_uid());
+  if (array == nullptr || array->spec.spec().array().max_parallel() == 0) return;
+  ArrayTurns& turns = array_turns_[array->uid()];
+  if (HasBegun(element)) {
+    ++turns.begun;
+  } else if (element.state.reason() == kAwaitsTurn) {
+    turns.waiting[element.spec.element().index()] = element.uid();
   }
 }
 
-void SchedulerCore::ResumeArrays() {
+void SchedulerCore::ResumeArrays(const std::vector<std::string>& of_arrays) {
   std::map<std::string, std::set<int>> there;  // by array's uid
   std::vector<JobEntry*> arrays;
-  for (auto at = model_.jobs.begin(); at != model_.jobs.end(); ++at) {
-    const JobGlance glance = at.glance();
-    if (glance.is_array) arrays.push_back(FindJob(at->first));
+  for (const std::string& uid : of_arrays) {
+    const JobGlance glance = *model_.jobs.Glance(uid);
+    if (glance.is_array) arrays.push_back(FindJob(uid));
     if (!glance.is_element) continue;
-    const JobEntry& job = at->second;
+    const JobEntry& job = model_.jobs.at(uid);
     const int index = job.spec.element().index();
     there[job.spec.array_uid()].insert(index);
     JobEntry* array = job.final() ? FindJob(job.spec.array_uid()) : nullptr;

@@ -1,6 +1,9 @@
 // The beginning of a term, and the calls of people and services.
 #include <algorithm>
+#include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -90,25 +93,30 @@ void SchedulerCore::On(const LeadershipGained& event) {
   for (const auto& [id, release] : model_.pin_releases) {
     effects_.push_back(ReleasePins{release.job_uid(), release.generation()});
   }
+  // There may be very many Jobs: each is looked at twice, and few are unpacked.
+  std::vector<std::string> of_arrays;
   for (auto at = model_.jobs.begin(); at != model_.jobs.end(); ++at) {
     const JobGlance glance = at.glance();
     if (glance.has_singleton && !glance.final()) JoinSingleton(at->second);
+    if (glance.is_element && !glance.final()) RestoreTurn(at->second);
+    if (glance.is_element || glance.is_array) of_arrays.emplace_back(glance.uid);
   }
-  RestoreTurns();
   // By what a Job asks and what it was told last, both as the pool holds them: its kind.
   absl::flat_hash_map<std::pair<const char*, const char*>, uint32_t> kinds;
+  // By submission: sequence, kind and identity.
+  std::vector<std::tuple<int64_t, uint32_t, SharedBytes>> waiting;
   for (auto at = model_.jobs.begin(); at != model_.jobs.end(); ++at) {
     const JobGlance glance = at.glance();
     const bool waits = !at.unpacked() && glance.state == Job::STATE_QUEUED && !glance.is_confined &&
                        !glance.makes_room && !glance.is_array && SaysWhyItWaits(glance.reason);
     if (waits) {
-      // There may be very many: only the first of each kind is unpacked.
+      // Only the first of each kind is unpacked.
       const auto [kind, fresh] =
           kinds.try_emplace({at.ask().bytes().data(), at.words().bytes().data()}, 0);
       if (fresh) {
         kind->second = queue_book_.AddWaiting(at->second, /*fresh=*/false);
       } else {
-        queue_book_.AddWaiting(at.identity(), glance.submit_sequence, kind->second);
+        waiting.emplace_back(glance.submit_sequence, kind->second, at.identity());
       }
       next_submit_sequence_ = std::max(next_submit_sequence_, glance.submit_sequence + 1);
       if (glance.has_estimate) reserved_ = std::string(glance.uid);
@@ -151,7 +159,13 @@ void SchedulerCore::On(const LeadershipGained& event) {
       Await(job);
     }
   }
-  ResumeArrays();
+  // A book that grows at its end is filled several times as fast.
+  std::sort(waiting.begin(), waiting.end(),
+            [](const auto& a, const auto& b) { return std::get<0>(a) < std::get<0>(b); });
+  for (auto& [submit_sequence, kind, identity] : waiting) {
+    queue_book_.AddWaiting(std::move(identity), submit_sequence, kind);
+  }
+  ResumeArrays(of_arrays);
   ResumeSingletons();
   RestoreUsage();
   RestoreOrders();

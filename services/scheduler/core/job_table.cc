@@ -117,11 +117,13 @@ void JobTable::ForEachWaiting(absl::FunctionRef<bool(absl::string_view uid)> loo
     std::copy_if(with_gang.begin(), with_gang.end(), std::back_inserter(own), is_its);
     auto next = own.begin();
     order.ForEach([&](const SharedBytes& identity) {
-      const JobGlance glance = GlanceOf(index_.find(IdentityUid(identity)));
-      for (; goes_on && next != own.end() && next->GoesBefore(glance); ++next) {
-        goes_on = look(next->uid);
+      if (next != own.end()) {
+        const JobGlance glance = GlanceOf(index_.find(IdentityUid(identity)));
+        for (; goes_on && next != own.end() && next->GoesBefore(glance); ++next) {
+          goes_on = look(next->uid);
+        }
       }
-      return goes_on = goes_on && look(glance.uid);
+      return goes_on = goes_on && look(IdentityUid(identity));
     });
     for (; goes_on && next != own.end(); ++next) goes_on = look(next->uid);
   };
@@ -196,12 +198,14 @@ void JobTable::Adopt(const JobTable& other, absl::string_view uid) {
   const auto known = other.unpacked_.find(uid);
   const PackedSpec spec = {pool_->Intern(at->first), pool_->Intern(at->second.spec),
                            pool_->Intern(at->second.ask)};
-  if (known == other.unpacked_.end()) {
-    return Put(spec, {pool_->Intern(at->second.state.words), pool_->Intern(at->second.state.rest)},
-               absl::nullopt);
+  const bool has_gang = known != other.unpacked_.end() && known->second.gang.has_value();
+  if (known != other.unpacked_.end() && !has_gang) {
+    return Put(spec, pool_->Pack(known->second.state), absl::nullopt);
   }
-  Put(spec, pool_->Pack(known->second.state), absl::nullopt);
-  if (!known->second.gang.has_value()) return;
+  // Of one with a gang what is packed is not looked at before it is packed anew.
+  Put(spec, {pool_->Intern(at->second.state.words), pool_->Intern(at->second.state.rest)},
+      absl::nullopt);
+  if (!has_gang) return;
   const auto mine = index_.find(uid);
   Order(mine, /*may_wait=*/false);
   mine->second.unpacked = 1;

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "google/protobuf/arena.h"
 #include "libs/store/store.h"
 #include "services/scheduler/core/job_entry.h"
 #include "services/scheduler/core/job_table.h"
@@ -109,6 +110,9 @@ class ModelBuilder {
   // Brings `model()` up to what was applied; to be called at transaction borders. DATA_LOSS if a
   // gang's chunks are not those its head names.
   absl::Status Resolve();
+  // The same, in the middle of a state that is read as RecordReader does, of those Jobs of which
+  // nothing is to come any more: so that no end of a page is long.
+  absl::Status ResolveComplete();
 
   const Model& model() const { return model_; }
   // What is to be done to the Jobs of it beside what is stored.
@@ -138,9 +142,13 @@ class ModelBuilder {
   absl::Status ResolveJob(const std::string& uid);
 
   Model model_;
+  // Where what Jobs are read into is, one after the other.
+  std::unique_ptr<google::protobuf::Arena> arena_ = std::make_unique<google::protobuf::Arena>();
   // Of Jobs that have more than spec and state, or less.
   std::map<std::string, RawJob> raw_;
   std::set<std::string> touched_;
+  // Uids whose state came after their spec, and no head before that.
+  std::vector<std::string> complete_;
   std::set<std::string> touched_report_;
   std::set<NodeId> touched_nodes_;
   std::vector<RemovedJob> removed_;

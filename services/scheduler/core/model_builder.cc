@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "libs/status/status_macros.h"
@@ -35,15 +38,18 @@ absl::Status ApplyTo(absl::optional<Message>* field, absl::string_view key,
   return store::ParseRecord(key, *value, kSchemaVersion, &field->emplace());
 }
 
-// As `pack` packs it.
+// As `pack` packs it. Of a million Jobs most time would go into making and unmaking what they are
+// read into: so that is in an arena.
 template <typename Message, typename Packed, typename Pack>
 absl::Status ApplyPacked(absl::optional<Packed>* field, absl::string_view key,
-                         absl::optional<absl::string_view> value, Pack pack) {
+                         absl::optional<absl::string_view> value, google::protobuf::Arena* arena,
+                         Pack pack) {
   field->reset();
   if (!value) return absl::OkStatus();
-  Message record;
-  CAPSTAN_RETURN_IF_ERROR(store::ParseRecord(key, *value, kSchemaVersion, &record));
-  *field = pack(std::move(record));
+  arena->Reset();
+  auto* const record = google::protobuf::Arena::CreateMessage<Message>(arena);
+  CAPSTAN_RETURN_IF_ERROR(store::ParseRecord(key, *value, kSchemaVersion, record));
+  *field = pack(record);
   return absl::OkStatus();
 }
 
@@ -134,13 +140,14 @@ absl::Status ModelBuilder::ApplyJob(const std::vector<std::string>& parts,
   RecordPool& pool = *model_.jobs.pool();
   if (parts.size() == 3 && key == "jobs/spec") {
     return ApplyPacked<rec::JobSpecRecord>(
-        &raw.spec, key, value,
-        [&](const rec::JobSpecRecord& record) { return pool.Pack(uid, record); });
+        &raw.spec, key, value, arena_.get(),
+        [&](rec::JobSpecRecord* record) { return pool.TakeApart(uid, record); });
   }
   if (parts.size() == 3 && key == "jobs/state") {
+    if (raw.spec && !raw.head) complete_.push_back(uid);
     return ApplyPacked<rec::JobStateRecord>(
-        &raw.state, key, value,
-        [&](rec::JobStateRecord record) { return pool.Pack(std::move(record)); });
+        &raw.state, key, value, arena_.get(),
+        [&](rec::JobStateRecord* record) { return pool.TakeApart(record); });
   }
   if (parts.size() == 3 && key == "gangs/head") return ApplyTo(&raw.head, key, value);
   if (parts.size() == 5 && key == "gangs/placement") {
@@ -154,7 +161,17 @@ absl::Status ModelBuilder::ApplyJob(const std::vector<std::string>& parts,
   return absl::OkStatus();
 }
 
+absl::Status ModelBuilder::ResolveComplete() {
+  for (const std::string& uid : std::exchange(complete_, {})) {
+    if (touched_.erase(uid) == 0) continue;
+    touched_report_.insert(uid);
+    CAPSTAN_RETURN_IF_ERROR(ResolveJob(uid));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ModelBuilder::Resolve() {
+  complete_.clear();
   while (!touched_.empty()) {
     const std::string uid = *touched_.begin();
     touched_.erase(touched_.begin());

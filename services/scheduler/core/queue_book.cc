@@ -261,9 +261,9 @@ uint32_t QueueBook::AddWaiting(const JobEntry& job, bool fresh) {
   return gang.kind;
 }
 
-void QueueBook::AddWaiting(const SharedBytes& identity, int64_t submit_sequence, uint32_t kind) {
+void QueueBook::AddWaiting(SharedBytes identity, int64_t submit_sequence, uint32_t kind) {
   Gang& gang = gangs_[submit_sequence];
-  gang.identity = identity;
+  gang.identity = std::move(identity);
   gang.kind = kind;
   gang.fresh = false;
   ++kinds_[kind].gangs;

@@ -62,7 +62,7 @@ class QueueBook {
   // Returns the number of its kind.
   uint32_t AddWaiting(const JobEntry& job, bool fresh);
   // Another Job of that kind, in which somebody must wait, that is not fresh and did not wait yet.
-  void AddWaiting(const SharedBytes& identity, int64_t submit_sequence, uint32_t kind);
+  void AddWaiting(SharedBytes identity, int64_t submit_sequence, uint32_t kind);
   void SetTried(const JobEntry& job);
   void SetChanged(const JobEntry& job);
   void RemoveWaiting(const JobEntry& job);

@@ -134,40 +134,40 @@ std::shared_ptr<RecordPool> RecordPool::Fork() const {
 }
 
 PackedSpec RecordPool::Pack(absl::string_view uid, const rec::JobSpecRecord& record) {
-  const auto& spec = record.spec();
+  rec::JobSpecRecord copy = record;
+  return TakeApart(uid, &copy);
+}
+
+PackedSpec RecordPool::TakeApart(absl::string_view uid, rec::JobSpecRecord* record) {
+  const auto& spec = record->spec();
   Header header;
   // Padding too, or equal ones would differ.
   std::memset(&header, 0, sizeof(header));
-  header.submit_sequence = record.submit_sequence();
+  header.submit_sequence = record->submit_sequence();
   header.priority = spec.priority();
   header.uid_size = static_cast<uint16_t>(uid.size());
-  header.name_size = static_cast<uint32_t>(record.name().size());
+  header.name_size = static_cast<uint32_t>(record->name().size());
   header.queue_size = static_cast<uint32_t>(spec.queue().size());
   header.flags = static_cast<uint8_t>(
-      (record.has_element() ? kElement : 0) | (spec.singleton().empty() ? 0 : kSingleton) |
-      (record.has_spec() ? kSpec : 0) | (record.uid() == uid ? 0 : kOtherUid));
-  rec::JobSpecRecord rest = record;
-  std::string ask;
-  if (record.has_spec()) {
-    KeepAsk(rest.mutable_spec());
-    ask = absl::StrCat(record.submitter().size(), "|", record.submitter(),
-                       session::SerializeDeterministic(rest.spec()));
-    rest.clear_spec();
-  }
-  rest.clear_name();
-  rest.clear_submit_sequence();
-  if (record.uid() == uid) rest.clear_uid();
+      (record->has_element() ? kElement : 0) | (spec.singleton().empty() ? 0 : kSingleton) |
+      (record->has_spec() ? kSpec : 0) | (record->uid() == uid ? 0 : kOtherUid));
   std::string identity = BytesOf(header);
   identity.append(uid.data(), uid.size());
-  identity.append(record.name());
+  identity.append(record->name());
   identity.append(spec.queue());
-  identity.append(session::SerializeDeterministic(rest));
   PackedSpec packed;
-  packed.identity = pool_.Intern(identity);
-  if (record.has_spec()) {
+  if (record->has_spec()) {
     packed.spec = pool_.Intern(codec_.Encode(session::SerializeDeterministic(spec)));
-    packed.ask = pool_.Intern(ask);
+    KeepAsk(record->mutable_spec());
+    packed.ask = pool_.Intern(absl::StrCat(record->submitter().size(), "|", record->submitter(),
+                                           session::SerializeDeterministic(spec)));
+    record->clear_spec();
   }
+  record->clear_name();
+  record->clear_submit_sequence();
+  if (record->uid() == uid) record->clear_uid();
+  identity.append(session::SerializeDeterministic(*record));
+  packed.identity = pool_.Intern(identity);
   return packed;
 }
 
@@ -188,22 +188,24 @@ void RecordPool::Unpack(const PackedSpec& packed, rec::JobSpecRecord* record) co
   }
 }
 
-PackedState RecordPool::Pack(rec::JobStateRecord record) {
+PackedState RecordPool::Pack(rec::JobStateRecord record) { return TakeApart(&record); }
+
+PackedState RecordPool::TakeApart(rec::JobStateRecord* record) {
   StateHeader header;
-  header.state = static_cast<uint8_t>(record.state());
-  header.flags = static_cast<uint8_t>((record.has_estimated_start_time() ? kEstimate : 0) |
-                                      (record.making_room_size() > 0 ? kMakesRoom : 0) |
-                                      (record.has_elements() ? kArray : 0) |
-                                      (IsConfined(record) ? kConfined : 0));
+  header.state = static_cast<uint8_t>(record->state());
+  header.flags = static_cast<uint8_t>((record->has_estimated_start_time() ? kEstimate : 0) |
+                                      (record->making_room_size() > 0 ? kMakesRoom : 0) |
+                                      (record->has_elements() ? kArray : 0) |
+                                      (IsConfined(*record) ? kConfined : 0));
   // A reason has no NUL in it.
-  std::string words = record.reason();
+  std::string words = record->reason();
   words.push_back('\0');
-  words.append(record.message());
-  record.clear_reason();
-  record.clear_message();
+  words.append(record->message());
+  record->clear_reason();
+  record->clear_message();
   PackedState packed;
   packed.words = pool_.Intern(words);
-  packed.rest = pool_.Intern(BytesOf(header) + session::SerializeDeterministic(record));
+  packed.rest = pool_.Intern(BytesOf(header) + session::SerializeDeterministic(*record));
   return packed;
 }
 

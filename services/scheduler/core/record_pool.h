@@ -70,7 +70,10 @@ class RecordPool {
   static constexpr size_t kMaxUidBytes = UINT16_MAX;
 
   PackedSpec Pack(absl::string_view uid, const rec::JobSpecRecord& record);
+  // The same, of a record that nobody reads afterwards.
+  PackedSpec TakeApart(absl::string_view uid, rec::JobSpecRecord* record);
   PackedState Pack(rec::JobStateRecord record);
+  PackedState TakeApart(rec::JobStateRecord* record);
   // Bytes of another pool that this one was forked from. O(bytes).
   SharedBytes Intern(const SharedBytes& other) { return pool_.Intern(other.bytes()); }
   // An empty pool that unpacks what was packed here until now, for any thread: what one learns from

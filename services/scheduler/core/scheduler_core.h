@@ -67,6 +67,8 @@ class SchedulerCore {
   // What it gives of Jobs is good until the next event.
   const Model& model() const { return model_; }
   const LeaseTable& leases() const { return leases_; }
+  // What its gangs take, as of the last round or placement.
+  const NodeUsage& usage() const { return usage_; }
   // Rounds of placement so far.
   int64_t rounds() const { return rounds_; }
   size_t waiting_jobs() const {
@@ -246,9 +248,9 @@ class SchedulerCore {
   void FinishArray(JobEntry* array);
   // Of the arrays that are cancelled, as much as fits the step.
   void CancelElements();
-  void RestoreTurns();
+  void RestoreTurn(const JobEntry& element);
   // What a leader before did not come to.
-  void ResumeArrays();
+  void ResumeArrays(const std::vector<std::string>& of_arrays);
 
   // Rounds of placement: core_round.cc, and core_order.cc from TryInOrder on.
   struct RoundWork;

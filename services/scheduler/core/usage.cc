@@ -53,6 +53,8 @@ bool Amounts::AnyBelowZero() const {
 }
 
 void NodeUsage::Update(const std::string& uid, const JobEntry* job) {
+  const bool has_any = job != nullptr && job->live();
+  if (!has_any && shares_.count(uid) == 0) return;
   std::map<NodeId, Share>& shares = shares_[uid];
   for (const auto& [node, share] : shares) {
     Entry& entry = nodes_[node];
@@ -62,7 +64,7 @@ void NodeUsage::Update(const std::string& uid, const JobEntry* job) {
     if (entry.task_count == 0) nodes_.erase(node);
   }
   shares.clear();
-  if (job != nullptr && job->live()) {
+  if (has_any) {
     const Gang& gang = *job->gang;
     int rank = 0;
     for (int g = 0; g < job->spec.spec().task_groups_size(); ++g) {

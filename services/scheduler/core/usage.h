@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "proto/capstan/type/v1/task.pb.h"
+#include "services/scheduler/core/accelerator_counts.h"
 #include "services/scheduler/core/model.h"
 
 namespace capstan::scheduler {
@@ -17,7 +18,7 @@ namespace capstan::scheduler {
 struct Amounts {
   int64_t cpu_millis = 0;
   int64_t memory_bytes = 0;
-  std::map<std::string, int64_t> accelerators;  // no zero entries
+  AcceleratorCounts accelerators;  // no zero entries
 
   static Amounts From(const capstan::type::v1::Resources& resources);
   capstan::type::v1::Resources ToResources() const;

@@ -338,11 +338,7 @@ class Simulation {
 
   const std::vector<NodeStanding>& StandingsNow() {
     if (standings_.has_value()) return *standings_;
-    NodeUsage usage;
-    for (auto at = model().jobs.begin(); at != model().jobs.end(); ++at) {
-      if (at.glance().live) usage.Update(at->first, &at->second);
-    }
-    standings_ = Standings(model(), usage, /*draining=*/{}, /*unreported=*/{}, now_.wall);
+    standings_ = Standings(model(), core_->usage(), /*draining=*/{}, /*unreported=*/{}, now_.wall);
     std::erase_if(*standings_, [this](const NodeStanding& standing) {
       return removed_.count(standing.capacity.id) > 0;
     });
@@ -364,12 +360,13 @@ class Simulation {
 
 }  // namespace
 
-absl::StatusOr<SimulatePlacementResponse> SimulatePlacement(const CoreConfig& config,
-                                                            SimulatedState state,
-                                                            const SimulatePlacementRequest& request,
-                                                            const std::string& submitter,
-                                                            const Now& now) {
-  return Simulation(config, std::move(state), request, submitter, now).Run();
+absl::StatusOr<SimulatePlacementResponse> SimulatePlacement(
+    const CoreConfig& config, SimulatedState state, const SimulatePlacementRequest& request,
+    const std::string& submitter, const Now& now, std::shared_ptr<const void>* remains) {
+  const auto simulation =
+      std::make_shared<Simulation>(config, std::move(state), request, submitter, now);
+  if (remains != nullptr) *remains = simulation;
+  return simulation->Run();
 }
 
 }  // namespace capstan::scheduler

@@ -1,6 +1,7 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_WHAT_IF_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_WHAT_IF_H_
 
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -45,11 +46,12 @@ SimulatedState StateForSimulation(const Model& model,
 // - that an executor's session has just ended, or that a round is under way;
 // - uids of Jobs to come, which decide between victims that are equal otherwise.
 // INVALID_ARGUMENT with the fields that are wrong with what is stored. Pure; of no core but its
-// own.
+// own. That core is left in `remains`, if given, since to take it apart is a good part of the work
+// and may follow the answer.
 absl::StatusOr<capstan::scheduler::v1::SimulatePlacementResponse> SimulatePlacement(
     const CoreConfig& config, SimulatedState state,
     const capstan::scheduler::v1::SimulatePlacementRequest& request, const std::string& submitter,
-    const Now& now);
+    const Now& now, std::shared_ptr<const void>* remains = nullptr);
 
 }  // namespace capstan::scheduler
 

@@ -1,5 +1,6 @@
 #include "services/scheduler/core/what_if_bench.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -43,6 +44,7 @@ Model FullFleet(int nodes, int queued, const Now& now) {
     job.state.set_reason("INSUFFICIENT_RESOURCES");
     *job.state.mutable_update_time() = ToProto(now.wall);
   }
+  model.jobs.Rest();
   return model;
 }
 
@@ -73,9 +75,10 @@ absl::StatusOr<std::vector<Figure>> BenchSimulation(const Stopwatch& stopwatch, 
       const absl::Duration begin = stopwatch();
       SimulatedState state = StateForSimulation(model, request);
       const absl::Duration copied = stopwatch();
+      std::shared_ptr<const void> remains;
       CAPSTAN_ASSIGN_OR_RETURN(
           const SimulatePlacementResponse response,
-          SimulatePlacement(config, std::move(state), request, "person-1", now));
+          SimulatePlacement(config, std::move(state), request, "person-1", now, &remains));
       times.push_back(absl::ToDoubleMilliseconds(stopwatch() - copied));
       copying.push_back(absl::ToDoubleMilliseconds(copied - begin));
       if (response.cut_short() ||

@@ -470,21 +470,24 @@ void ExplainOthers(const Model& model, const JobEntry& job, ExplainJobResponse* 
 void ExplainBudgets(const Model& model, const JobEntry& job, absl::Time now,
                     ExplainJobResponse* response) {
   using capstan::scheduler::v1::JobSpec;
+  const bool any_budget =
+      std::any_of(model.queues.begin(), model.queues.end(),
+                  [](const auto& queue) { return queue.second.queue().has_disruption_budget(); });
+  if (!any_budget) return;
   const JobSpec& spec = job.spec.spec();
   int count = 0;
   absl::Duration first = absl::InfiniteDuration();
-  for (const std::string& uid : model.jobs.Live()) {
-    const JobEntry& other = *model.FindJob(uid);
+  model.jobs.ForEachLive([&](absl::string_view, const JobEntry& other) {
     if (other.spec.spec().queue() != spec.queue() ||
         other.spec.spec().priority() >= spec.priority() ||
         other.spec.spec().preemption() == JobSpec::PREEMPTION_NEVER) {
-      continue;
+      return;
     }
     const absl::Duration left = ProtectedByBudget(model, other, now);
-    if (left == absl::ZeroDuration()) continue;
+    if (left == absl::ZeroDuration()) return;
     ++count;
     first = std::min(first, left);
-  }
+  });
   if (count == 0) return;
   ExplainJobResponse::Constraint& constraint = *response->add_constraints();
   constraint.set_type("disruption_budget");

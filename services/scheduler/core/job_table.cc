@@ -131,12 +131,11 @@ void JobTable::ForEachWaiting(absl::FunctionRef<bool(absl::string_view uid)> loo
   merge(waiting_, [](const JobGlance& job) { return !job.has_room_kept(); });
 }
 
-std::vector<std::string> JobTable::Live() const {
-  std::vector<std::string> live;
+void JobTable::ForEachLive(
+    absl::FunctionRef<void(absl::string_view uid, const JobEntry& job)> look) const {
   for (const auto& [uid, job] : unpacked_) {
-    if (job.live()) live.push_back(uid);
+    if (job.live()) look(uid, job);
   }
-  return live;
 }
 
 JobTable::Index::iterator JobTable::Place(const PackedSpec& spec) {
@@ -258,7 +257,7 @@ void JobTable::Rest() {
     const auto job = unpacked_.find(uid);
     if (job == unpacked_.end()) continue;
     const auto at = index_.find(uid);
-    Order(at, /*may_wait=*/false);
+    if (at->second.waits != 0) Order(at, /*may_wait=*/false);
     if (job->second.gang.has_value()) continue;
     at->second.state = pool_->Pack(std::move(job->second.state));
     at->second.unpacked = 0;

@@ -126,8 +126,8 @@ class JobTable {
   void ForEachWaiting(absl::FunctionRef<bool(absl::string_view uid)> look) const;
   // and how many there are. O(Jobs with a gang) beside what is asked for.
   size_t CountWaiting() const;
-  // Uids of the Jobs with a gang that is live, in order.
-  std::vector<std::string> Live() const;
+  // The Jobs with a gang that is live, in order of uid. It may not put or erase any.
+  void ForEachLive(absl::FunctionRef<void(absl::string_view uid, const JobEntry& job)> look) const;
 
   // Takes it under the uid in its spec, in the place of one that is there. Of its spec what is
   // changed afterwards is lost.

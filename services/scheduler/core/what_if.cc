@@ -211,12 +211,11 @@ class Simulation {
     SimulatePlacementResponse::Others& others = *response_.mutable_others();
     std::sort(waiting.begin(), waiting.end());
     for (const auto& [priority, submit_sequence, uid] : waiting) {
-      const JobEntry* const job = model().FindJob(uid);
-      if (job == nullptr || !job->live()) continue;
+      const absl::optional<JobGlance> job = model().jobs.Glance(uid);
+      if (!job.has_value() || !job->live) continue;
       others.set_started(others.started() + 1);
-      if (ProjectOf(job->spec.name()) == request_.parent() &&
-          others.started_jobs_size() < kMaxJobsShown) {
-        others.add_started_jobs(job->spec.name());
+      if (ProjectOf(job->name) == request_.parent() && others.started_jobs_size() < kMaxJobsShown) {
+        others.add_started_jobs(std::string(job->name));
       }
     }
     others.set_displaced(static_cast<int>(displaced.size()));

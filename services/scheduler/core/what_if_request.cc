@@ -132,7 +132,8 @@ SimulatedState StateForSimulation(const Model& model, const SimulatePlacementReq
   copy.queue_usage = model.queue_usage;
   copy.capacity_orders = model.capacity_orders;
   copy.maintenance_windows = model.maintenance_windows;
-  for (const std::string& uid : model.jobs.Live()) copy.jobs.Adopt(model.jobs, uid);
+  model.jobs.ForEachLive(
+      [&](absl::string_view uid, const JobEntry&) { copy.jobs.Adopt(model.jobs, uid); });
   // Those that room is made or kept for come first.
   model.jobs.ForEachWaiting([&](absl::string_view uid) {
     if (state.waiting == static_cast<int>(kMaxSimulatedWaiting)) return false;

@@ -4,19 +4,19 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 
 namespace capstan::scheduler {
 
 // How many there are of each kind of accelerator, in order of name: what a std::map is to its
-// readers, but of one kind, which is nearly always all, without memory of its own. A round makes
-// and copies some of them for each Node and gang.
+// readers, in one piece. A round makes, copies and compares some of them for each Node and gang.
 class AcceleratorCounts {
-  using Entries = absl::InlinedVector<std::pair<std::string, int64_t>, 1>;
+  using Entries = std::vector<std::pair<std::string, int64_t>>;
 
   template <typename E>
   static auto LowerBound(E& entries, absl::string_view name) {
@@ -27,6 +27,11 @@ class AcceleratorCounts {
 
  public:
   using const_iterator = Entries::const_iterator;  // NOLINT(readability-identifier-naming)
+
+  AcceleratorCounts() = default;
+  AcceleratorCounts(std::initializer_list<std::pair<std::string, int64_t>> counts) {
+    for (const auto& [name, count] : counts) (*this)[name] = count;
+  }
 
   const_iterator begin() const { return entries_.begin(); }
   const_iterator end() const { return entries_.end(); }

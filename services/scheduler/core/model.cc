@@ -1,6 +1,8 @@
 #include "services/scheduler/core/model.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -14,16 +16,21 @@ using capstan::scheduler::v1::TaskGroup;
 using capstan::scheduler::v1::Topology;
 
 Model Model::Copy() const {
-  Model copy(jobs.pool());
+  Model copy = CopyFleet(jobs.pool());
   copy.jobs = jobs.Copy();
+  copy.requests = requests;
+  copy.pin_releases = pin_releases;
+  return copy;
+}
+
+Model Model::CopyFleet(std::shared_ptr<RecordPool> pool) const {
+  Model copy(std::move(pool));
   copy.nodes = nodes;
   copy.clusters = clusters;
   copy.queues = queues;
   copy.queue_usage = queue_usage;
   copy.capacity_orders = capacity_orders;
   copy.maintenance_windows = maintenance_windows;
-  copy.requests = requests;
-  copy.pin_releases = pin_releases;
   return copy;
 }
 

@@ -45,6 +45,8 @@ struct Model {
 
   // See JobTable::Copy.
   Model Copy() const;
+  // What rounds look at but for the Jobs, with a pool of its own for those.
+  Model CopyFleet(std::shared_ptr<RecordPool> pool) const;
 
   const JobEntry* FindJob(absl::string_view uid) const { return jobs.Find(uid); }
   const JobEntry* FindJobByName(absl::string_view name) const { return jobs.FindByName(name); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -177,6 +178,54 @@ absl::optional<round::ShapeId> PlacingFleet::ShapeOf(const GangRequest& gang,
   });
   const auto id = fleet_.InternShape(std::move(shape));
   if (!id.ok()) return absl::nullopt;
+  return *id;
+}
+
+round::ClassId PlacingFleet::ClassOfShare(const Amounts& share) {
+  if (!last_share_.has_value() || last_share_->first != share) {
+    last_share_.emplace(share, fleet_.InternClass({}, RequestOf(share)));
+  }
+  return last_share_->second;
+}
+
+absl::optional<round::ShapeId> PlacingFleet::ShapeOfHeld(
+    const std::vector<std::pair<int, Amounts>>& shares, std::vector<round::TaskRun>* runs) {
+  std::vector<std::pair<round::ClassId, std::vector<int>>> groups;
+  for (const auto& [node, amounts] : shares) {
+    const round::ClassId id = ClassOfShare(amounts);
+    const auto same = std::find_if(groups.begin(), groups.end(),
+                                   [id](const auto& group) { return group.first == id; });
+    if (same == groups.end()) {
+      groups.push_back({id, {node}});
+    } else {
+      same->second.push_back(node);
+    }
+  }
+  if (groups.empty()) return absl::nullopt;
+  const bool is_one = groups.size() == 1;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    for (const int node : groups[g].second) {
+      runs->push_back(
+          {static_cast<round::NodeIndex>(node), static_cast<int32_t>(is_one ? g : g + 1), 1});
+    }
+  }
+  const auto kind = std::make_pair(groups[0].first, groups[0].second.size());
+  if (is_one) {
+    const auto known = held_shapes_.find(kind);
+    if (known != held_shapes_.end()) return known->second;
+  }
+  round::GangShape shape;
+  if (!is_one) shape.groups.emplace_back();
+  for (const auto& [id, nodes] : groups) {
+    round::GangShape::Group leaf;
+    leaf.parent = is_one ? -1 : 0;
+    leaf.task_class = id;
+    leaf.min = leaf.max = static_cast<int>(nodes.size());
+    shape.groups.push_back(leaf);
+  }
+  const auto id = fleet_.InternShape(std::move(shape));
+  if (!id.ok()) return absl::nullopt;
+  if (is_one) held_shapes_.emplace(kind, *id);
   return *id;
 }
 

@@ -1,6 +1,8 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_PLACING_FLEET_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_PLACING_FLEET_H_
 
+#include <cstddef>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +44,10 @@ class PlacingFleet {
   // With so many Tasks of each group, beginning so late.
   absl::optional<round::ShapeId> ShapeOf(const GangRequest& gang, const std::vector<int>& sizes,
                                          absl::Duration start = absl::ZeroDuration());
+  // A gang that holds this place, in groups of equal shares; with its runs. absl::nullopt if that is
+  // nothing.
+  absl::optional<round::ShapeId> ShapeOfHeld(const std::vector<std::pair<int, Amounts>>& shares,
+                                             std::vector<round::TaskRun>* runs);
   // What the gang is from each time on at which other Nodes are open to it; from now at first. Not
   // of one that asks for what no Node has.
   std::vector<std::pair<absl::Duration, round::ShapeId>> ShapesByStart(const GangRequest& gang);
@@ -57,6 +63,12 @@ class PlacingFleet {
   std::vector<std::string> ClosedTo(const GangRequest& gang, absl::Duration start) const;
 
   round::Fleet fleet_;
+  // Of a share that was held. Most are as the one before.
+  round::ClassId ClassOfShare(const Amounts& share);
+
+  absl::optional<std::pair<Amounts, round::ClassId>> last_share_;
+  // Of gangs that hold equal shares of so many Nodes.
+  std::map<std::pair<round::ClassId, size_t>, round::ShapeId> held_shapes_;
   // The closures of Nodes, each kind once; and how long it may take until others have stopped.
   std::vector<std::vector<Closure>> calendars_;
   absl::Duration longest_grace_;

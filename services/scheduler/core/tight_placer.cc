@@ -415,35 +415,11 @@ class TightRound final : public PlacingRound {
     fleet_.SetLostWork(*held_[spare - 1], lost / 2 + 1);
   }
 
-  // Groups of equal shares; absl::nullopt if it does not fit what the Nodes were said to have.
+  // absl::nullopt if it does not fit what the Nodes were said to have.
   absl::optional<GangIndex> AddHeld(const HeldGang& gang, size_t key) {
-    std::vector<std::pair<Amounts, std::vector<int>>> groups;
-    for (const auto& [node, amounts] : gang.shares) {
-      const auto same = std::find_if(groups.begin(), groups.end(),
-                                     [&a = amounts](const auto& g) { return g.first == a; });
-      if (same == groups.end()) {
-        groups.push_back({amounts, {node}});
-      } else {
-        same->second.push_back(node);
-      }
-    }
-    if (groups.empty()) return absl::nullopt;
-    GangShape shape;
     std::vector<TaskRun> runs;
-    if (groups.size() > 1) shape.groups.emplace_back();
-    for (const auto& [amounts, nodes] : groups) {
-      GangShape::Group leaf;
-      leaf.parent = groups.size() > 1 ? 0 : -1;
-      leaf.task_class = fleet_.InternClass({}, placing_fleet_.RequestOf(amounts));
-      leaf.min = leaf.max = static_cast<int>(nodes.size());
-      for (int node : nodes) {
-        runs.push_back(
-            {static_cast<round::NodeIndex>(node), static_cast<int32_t>(shape.groups.size()), 1});
-      }
-      shape.groups.push_back(leaf);
-    }
-    const auto id = fleet_.InternShape(std::move(shape));
-    if (!id.ok()) return absl::nullopt;
+    const absl::optional<round::ShapeId> id = placing_fleet_.ShapeOfHeld(gang.shares, &runs);
+    if (!id.has_value()) return absl::nullopt;
     round::Gang entry;
     entry.key = key;
     entry.shape = *id;

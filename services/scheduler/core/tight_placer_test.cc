@@ -21,7 +21,7 @@ namespace {
 using capstan::scheduler::v1::Topology;
 
 NodeCapacity Node(const std::string& cluster, const std::string& node, int64_t cpu,
-                  std::map<std::string, int64_t> accelerators = {}) {
+                  AcceleratorCounts accelerators = {}) {
   NodeCapacity capacity;
   capacity.id = {cluster, node};
   capacity.free = {cpu, 1 << 30, std::move(accelerators)};

@@ -124,14 +124,8 @@ void ValidateSimulatePlacement(const CoreConfig& config, const SimulatePlacement
 
 SimulatedState StateForSimulation(const Model& model, const SimulatePlacementRequest& request) {
   SimulatedState state;
-  state.model = Model(model.jobs.pool()->Fork());
+  state.model = model.CopyFleet(model.jobs.pool()->Fork());
   Model& copy = state.model;
-  copy.nodes = model.nodes;
-  copy.clusters = model.clusters;
-  copy.queues = model.queues;
-  copy.queue_usage = model.queue_usage;
-  copy.capacity_orders = model.capacity_orders;
-  copy.maintenance_windows = model.maintenance_windows;
   model.jobs.ForEachLive(
       [&](absl::string_view uid, const JobEntry&) { copy.jobs.Adopt(model.jobs, uid); });
   // Those that room is made or kept for come first.

@@ -57,7 +57,7 @@ void CommittedView::TakePage(absl::StatusOr<RecordReader::Page> page) {
   first_revision_ = page->revision;
   ready_ = true;
   is_whole_ = true;
-  Settle(page->revision, std::move(jobs));
+  Settle(page->revision, jobs);
   Follow();
 }
 
@@ -143,7 +143,7 @@ void CommittedView::Seen::Derive(const std::set<std::string>& jobs, int64_t revi
   }
 }
 
-void CommittedView::Settle(int64_t revision, std::set<std::string> jobs) {
+void CommittedView::Settle(int64_t revision, const std::set<std::string>& jobs) {
   revision_ = revision;
   std::set<NodeId> nodes = seen_->builder.TakeTouchedNodes();
   seen_->Derive(jobs, revision, &nodes);

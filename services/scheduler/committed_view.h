@@ -106,7 +106,7 @@ class CommittedView {
   void Take(const store::WatchBatch& batch);
   void TryAgain(const absl::Status& why);
   // Brings what is derived up to what is seen, of which these Jobs have changed, and tells of it.
-  void Settle(int64_t revision, std::set<std::string> jobs);
+  void Settle(int64_t revision, const std::set<std::string>& jobs);
 
   store::Store* const store_;
   Strand* const strand_;

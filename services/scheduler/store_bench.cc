@@ -178,7 +178,7 @@ class StoreBench {
 
   // As a client does: what is shed comes again once it may.
   void Submit(OpenedStore* opened, std::shared_ptr<const CreateJob> create,
-              std::function<void(const absl::Status&)> done) {
+              const std::function<void(const absl::Status&)>& done) {
     opened->replica->engine()->Call(*create, [=, this](const absl::StatusOr<Job>& job) {
       const absl::optional<absl::Duration> delay = status::GetRetryDelay(job.status());
       if (job.status().code() != absl::StatusCode::kResourceExhausted || !delay.has_value()) {

@@ -153,10 +153,7 @@ void SqliteStore::Compact(int64_t revision, DoneCallback done) {
       return absl::OkStatus();
     }
     if (revision <= body.compact_to_) return absl::OkStatus();
-    CAPSTAN_RETURN_IF_ERROR(body.write_tables_->SetMeta("compacted", revision));
-    body.compact_to_ = revision;
-    body.compact_seq_ = 1;
-    return absl::OkStatus();
+    return body.BeginCompaction(revision);
   };
   // Moved, so that the two threads share no status: abseil's count of references is invisible to
   // the thread sanitizer.

@@ -53,8 +53,8 @@ absl::Status SqliteStore::Body::Open(const std::string& path) {
   CAPSTAN_ASSIGN_OR_RETURN(incarnation_, write_tables_->Meta("incarnation"));
   CAPSTAN_ASSIGN_OR_RETURN(revision_, write_tables_->Revision());
   CAPSTAN_ASSIGN_OR_RETURN(compact_to_, write_tables_->Meta("compacted"));
-  // A compaction that a crash cut off is done again from the start.
-  compact_seq_ = compact_to_ > 1 ? 1 : 0;
+  // A compaction that a crash cut off is done again from its start.
+  CAPSTAN_ASSIGN_OR_RETURN(compact_seq_, write_tables_->FirstUnswept(compact_to_));
   watches_.Committed(revision_, {});
   CAPSTAN_ASSIGN_OR_RETURN(const auto leases, write_tables_->Leases());
   for (const auto& [lease, ttl] : leases) LeaseGranted(lease, ttl);
@@ -232,17 +232,18 @@ void SqliteStore::Body::RunGroup(std::deque<Command> group) {
   if (options_.keep_revisions > 0 && revision_ - compact_to_ > 2 * options_.keep_revisions) {
     Command compact;
     compact.apply = [target = revision_ - options_.keep_revisions](Body& body) {
-      if (target <= body.compact_to_) return absl::OkStatus();
-      const absl::Status set = body.write_tables_->SetMeta("compacted", target);
-      if (set.ok()) {
-        body.compact_to_ = target;
-        body.compact_seq_ = 1;
-      }
-      return set;
+      return target <= body.compact_to_ ? absl::OkStatus() : body.BeginCompaction(target);
     };
     compact.answer = [](absl::Status) {};
     Submit(std::move(compact));
   }
+}
+
+absl::Status SqliteStore::Body::BeginCompaction(int64_t revision) {
+  CAPSTAN_RETURN_IF_ERROR(write_tables_->SetMeta("compacted", revision));
+  CAPSTAN_ASSIGN_OR_RETURN(compact_seq_, write_tables_->FirstUnswept(revision));
+  compact_to_ = revision;
+  return absl::OkStatus();
 }
 
 void SqliteStore::Body::CompactStep() {

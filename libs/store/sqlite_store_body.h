@@ -61,6 +61,9 @@ class SqliteStore::Body : public std::enable_shared_from_this<SqliteStore::Body>
     return ended;
   }
 
+  // Of what is before the revision; steps follow, between commits. Within a transaction.
+  absl::Status BeginCompaction(int64_t revision);
+
   void LeaseGranted(LeaseId lease, absl::Duration ttl);
   absl::StatusOr<absl::Duration> KeepAlive(LeaseId lease);
   void LeaseDropped(LeaseId lease);

@@ -5,15 +5,18 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
+#include "libs/random/random.h"
 #include "libs/status/error.h"
 #include "libs/store/file_lock.h"
 #include "libs/store/sqlite_connection.h"
@@ -50,12 +53,12 @@ class SqliteStoreTest : public testing::Test {
     sqlite3_close(db);
   }
 
-  int CountKeys() {
+  int CountKeys() { return Count("SELECT count(*) FROM current"); }
+  int Count(const char* sql) {
     sqlite3* db = nullptr;
     EXPECT_EQ(sqlite3_open_v2(path_.c_str(), &db, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
     sqlite3_stmt* count = nullptr;
-    EXPECT_EQ(sqlite3_prepare_v2(db, "SELECT count(*) FROM current", -1, &count, nullptr),
-              SQLITE_OK);
+    EXPECT_EQ(sqlite3_prepare_v2(db, sql, -1, &count, nullptr), SQLITE_OK);
     const int n = sqlite3_step(count) == SQLITE_ROW ? sqlite3_column_int(count, 0) : 0;
     sqlite3_finalize(count);
     sqlite3_close(db);
@@ -176,6 +179,75 @@ TEST_F(SqliteStoreTest, APageOfAnOldRevisionIsReadByItself) {
   for (const int64_t revision : {*newest, *newest - 1}) {
     EXPECT_LE(read("/000000", revision), 2 * read("/004400", revision) + 5);
   }
+}
+
+// After each compaction, however much was there before: of each key what is seen at its revision,
+// and all that came later; and it looks at what has changed since the one before.
+TEST_F(SqliteStoreTest, CompactionLeavesWhatIsSeenAndCostsWhatChanged) {
+  constexpr int kKeys = 3000;
+  std::map<std::string, int64_t> live;  // by key: the revision that changed it last
+  std::map<int64_t, int> changes;       // by revision
+  int64_t revision = 0;
+  {
+    auto store = SqliteStore::Open(path_, &strand_);
+    ASSERT_TRUE(store.ok()) << store.status();
+    Random random(1);
+    const auto change = [&](int first, int end, bool may_delete) {
+      TxnRequest request;
+      std::vector<std::string> put;
+      std::vector<std::string> gone;
+      for (int i = first; i < end; ++i) {
+        const std::string key = absl::StrFormat("/%06d", i);
+        if (may_delete && random.Below(3) == 0 && live.count(key) > 0) {
+          request.then.emplace_back(Delete{key, ""});
+          gone.push_back(key);
+        } else {
+          request.then.emplace_back(Put{key, "1"});
+          put.push_back(key);
+        }
+      }
+      const auto done = Txn(store->get(), std::move(request));
+      ASSERT_TRUE(done.ok()) << done.status();
+      revision = done->revision;
+      changes[revision] = static_cast<int>(put.size() + gone.size());
+      for (const std::string& key : gone) live.erase(key);
+      for (const std::string& key : put) live[key] = revision;
+    };
+    for (int first = 0; first < kKeys; first += 500) change(first, first + 500, false);
+    for (int round = 0; round < 3; ++round) {
+      for (int i = 0; i < 20; ++i) {
+        const int first = static_cast<int>(random.Below(kKeys - 10));
+        change(first, first + 10, true);
+      }
+    }
+  }
+  const auto rows = [&] { return Count("SELECT count(*) FROM history"); };
+  auto connection = SqliteConnection::Open(path_, /*writable=*/true, /*create=*/false);
+  ASSERT_TRUE(connection.ok()) << connection.status();
+  SqliteTables tables(connection->get());
+  int work = 0;
+  sqlite3_progress_handler((*connection)->raw(), 100,
+                           [](void* counter) { return ++*static_cast<int*>(counter), 0; }, &work);
+  const auto compact = [&](int64_t to) {
+    work = 0;
+    auto next = tables.FirstUnswept(to);
+    ASSERT_TRUE(next.ok()) << next.status();
+    while (*next != 0) {
+      next = tables.CompactSome(to, *next, /*rows=*/7);
+      ASSERT_TRUE(next.ok()) << next.status();
+    }
+  };
+  compact(revision - 10);
+  const int first_work = work;
+  compact(revision);
+  EXPECT_LT(work, first_work / 4);
+  // What the last revision deleted is told of until the next one.
+  int deleted_last = changes[revision];
+  for (const auto& [key, at] : live) deleted_last -= at == revision ? 1 : 0;
+  EXPECT_EQ(rows(), static_cast<int>(live.size()) + deleted_last);
+  EXPECT_EQ(Count("SELECT count(*) FROM current"), static_cast<int>(live.size()));
+  // There is nothing left to do, also for whoever opens it again.
+  EXPECT_EQ(*tables.FirstUnswept(revision), 0);
 }
 
 TEST_F(SqliteStoreTest, HistoryIsCompactedByItself) {

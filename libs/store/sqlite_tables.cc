@@ -352,9 +352,18 @@ absl::StatusOr<std::vector<std::pair<LeaseId, absl::Duration>>> SqliteTables::Le
   return leases;
 }
 
+absl::StatusOr<int64_t> SqliteTables::FirstUnswept(int64_t compacted) {
+  SqliteStatement query = db_->Query("SELECT number FROM meta WHERE name = 'swept'");
+  const int64_t swept = query.Next() ? query.Int(0) : 0;
+  if (!query.status().ok()) return query.status();
+  // A store is at revision 1 before anything is in it.
+  if (std::max<int64_t>(1, swept) >= compacted) return 0;
+  return std::max<int64_t>(1, FirstSeq(swept));
+}
+
 absl::StatusOr<int64_t> SqliteTables::CompactSome(int64_t compacted, int64_t from_seq,
                                                   int64_t rows) {
-  const int64_t bound = FirstSeq(compacted);
+  const int64_t bound = FirstSeq(compacted + 1);
   int64_t until = bound;
   {
     SqliteStatement row = db_->Query(
@@ -363,16 +372,24 @@ absl::StatusOr<int64_t> SqliteTables::CompactSome(int64_t compacted, int64_t fro
     if (row.Next()) until = row.Int(0);
     CAPSTAN_RETURN_IF_ERROR(row.status());
   }
-  // A state goes if a later one is seen at `compacted`, and a deletion goes anyway.
+  // What is seen at `compacted` lets what was before it go; and a deletion goes anyway, but that of
+  // the revision itself, which a watch may still be told of.
+  CAPSTAN_RETURN_IF_ERROR(db_->Query("DELETE FROM history WHERE seq IN"
+                                     " (SELECT older.seq FROM history AS later"
+                                     "  CROSS JOIN history AS older INDEXED BY history_key"
+                                     "  ON older.key = later.key AND older.seq < later.seq"
+                                     "  WHERE later.seq >= ? AND later.seq < ?)")
+                              .Bind(from_seq)
+                              .Bind(until)
+                              .Run());
   CAPSTAN_RETURN_IF_ERROR(
-      db_->Query("DELETE FROM history WHERE seq >= ?1 AND seq < ?2 AND (version = 0 OR EXISTS"
-                 " (SELECT 1 FROM history AS later WHERE later.key = history.key"
-                 "  AND later.seq > history.seq AND later.seq < ?3))")
+      db_->Query("DELETE FROM history WHERE seq >= ? AND seq < ? AND version = 0")
           .Bind(from_seq)
-          .Bind(until)
-          .Bind(FirstSeq(compacted + 1))
+          .Bind(std::min(until, FirstSeq(compacted)))
           .Run());
-  return until == bound ? 0 : until;
+  if (until != bound) return until;
+  CAPSTAN_RETURN_IF_ERROR(SetMeta("swept", compacted));
+  return 0;
 }
 
 }  // namespace capstan::store

@@ -21,7 +21,8 @@ namespace capstan::store {
 //                      still kept; seq = revision << 20 | index, version 0 is a deletion
 //   current(key, seq, lease)                                    the keys that are there now
 //   leases(id, ttl_ns)
-//   meta(name, number)                                          incarnation, compacted, next_lease
+//   meta(name, number)                                          incarnation, compacted, next_lease;
+//                                                               swept, from the first compaction on
 //
 // The functions that write must run within a transaction of the caller's, on the one writing
 // connection; those that read, within a transaction that fixes what they see. Requests have passed
@@ -60,8 +61,11 @@ class SqliteTables {
   absl::StatusOr<bool> DropLease(LeaseId lease, int64_t* revision, std::vector<WatchEvent>* events);
   absl::StatusOr<std::vector<std::pair<LeaseId, absl::Duration>>> Leases();
 
-  // Removes up to `rows` states, from `from_seq` on, that no range at or after `compacted` sees.
-  // Returns where to go on, 0 when done.
+  // Removes what no range at or after `compacted` sees, as far as up to `rows` states from `from_seq`
+  // on say: the caller goes on from what this returns, until that is 0. Begun with FirstUnswept it
+  // costs what has changed since the last compaction that was ended so, not what is stored.
+  // FirstUnswept is 0 if none is left to do.
+  absl::StatusOr<int64_t> FirstUnswept(int64_t compacted);
   absl::StatusOr<int64_t> CompactSome(int64_t compacted, int64_t from_seq, int64_t rows);
 
  private:

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/notification.h"
 #include "libs/random/random.h"
+#include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "libs/store/leadership.h"
 #include "libs/store/sqlite_store.h"

@@ -141,10 +141,12 @@ void SchedulerCore::ResumeArrays(const std::vector<std::string>& of_arrays) {
   std::map<std::string, std::set<int>> there;  // by array's uid
   std::vector<JobEntry*> arrays;
   for (const std::string& uid : of_arrays) {
-    const JobGlance glance = *model_.jobs.Glance(uid);
+    // Read once: of very many elements none is to stay unpacked.
+    const auto at = model_.jobs.find(uid);
+    const JobGlance glance = at.glance();
     if (glance.is_array) arrays.push_back(FindJob(uid));
     if (!glance.is_element) continue;
-    const JobEntry& job = model_.jobs.at(uid);
+    const JobEntry& job = at->second;
     const int index = job.spec.element().index();
     there[job.spec.array_uid()].insert(index);
     JobEntry* array = job.final() ? FindJob(job.spec.array_uid()) : nullptr;

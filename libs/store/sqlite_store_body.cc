@@ -17,8 +17,8 @@ constexpr size_t kMaxGroup = 1024;
 constexpr size_t kWatchBatchBytes = 1 << 20;
 constexpr int64_t kCompactRows = 2000;
 constexpr absl::Duration kExpiryRetry = absl::Seconds(1);
-// In pages of 4 KiB, as many as the log keeps: what is written again meanwhile goes into the file
-// once. With a million records, and SQLite's own 1,000, a quarter of the writer's time went there.
+// In pages of 4 KiB, as many as the log keeps: a page that is written again meanwhile goes into the
+// file once.
 constexpr char kCheckpointAfter[] = "PRAGMA wal_autocheckpoint = 16384";
 // At most, in KiB: keys are spread over their indexes, which a writer reads before it changes them.
 constexpr char kWriterCache[] = "PRAGMA cache_size = -65536";

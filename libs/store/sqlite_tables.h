@@ -61,11 +61,11 @@ class SqliteTables {
   absl::StatusOr<bool> DropLease(LeaseId lease, int64_t* revision, std::vector<WatchEvent>* events);
   absl::StatusOr<std::vector<std::pair<LeaseId, absl::Duration>>> Leases();
 
-  // Removes what no range at or after `compacted` sees, as far as up to `rows` states from `from_seq`
-  // on say: the caller goes on from what this returns, until that is 0. Begun with FirstUnswept it
-  // costs what has changed since the last compaction that was ended so, not what is stored.
-  // FirstUnswept is 0 if none is left to do.
+  // Where a compaction to `compacted` begins: behind the last one that was ended. 0 if it is done.
   absl::StatusOr<int64_t> FirstUnswept(int64_t compacted);
+  // Removes what no range at or after `compacted` sees, as far as up to `rows` states from `from_seq`
+  // on say; returns where to go on, 0 when done. So a compaction costs what has changed since the
+  // one before, not what is stored.
   absl::StatusOr<int64_t> CompactSome(int64_t compacted, int64_t from_seq, int64_t rows);
 
  private:

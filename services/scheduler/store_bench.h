@@ -26,9 +26,9 @@ struct StoreBenchSizes {
   absl::Duration leadership_ttl = absl::Seconds(3);
 };
 
-// In a folder that is empty, or holds what a bench of these sizes was begun with, over SQLite: rounds, explanations, simulations, restart and take-over. Fails
-// if what is stored in the end breaks a rule: a Node that holds more than it has, or part of a
-// gang.
+// In a folder that is empty, or holds the store that a bench of these sizes filled, over SQLite:
+// rounds, explanations, simulations, restart and take-over. Fails if what is stored in the end
+// breaks a rule: a Node that holds more than it has, or part of a gang.
 absl::StatusOr<std::vector<Figure>> BenchOverSqlite(const StoreBenchSizes& sizes,
                                                     const std::string& folder);
 

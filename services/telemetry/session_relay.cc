@@ -161,7 +161,8 @@ void SessionRelay::OnFrame(const std::string& id, SessionEnd from, const TaskSes
   absl::Status passed = book_.OnFrame(id, from, frame, deps_.strand->clock().Read());
   if (passed.ok()) {
     const FrameSink& to = from == SessionEnd::kPerson ? it->second.node : it->second.person;
-    passed = to.send(frame);
+    // Nobody reads what is sent to a command that has ended.
+    if (to.send) passed = to.send(frame);
   }
   if (!passed.ok()) Close(id, passed);
 }
@@ -174,10 +175,9 @@ void SessionRelay::OnClosed(const std::string& id, SessionEnd end, const absl::S
     return Close(id, status.ok() ? absl::OkStatus() : absl::CancelledError("the client is gone"));
   }
   // One that is killed looks like one that has closed its side.
-  Close(id, status.ok() && book_.HasEnd(id)
-                ? absl::OkStatus()
-                : status::Error(absl::StatusCode::kUnavailable, "NODE_GONE",
-                                "the Task's Node has left the session"));
+  if (status.ok() && book_.NodeLeft(id, deps_.strand->clock().Read())) return;
+  Close(id, status::Error(absl::StatusCode::kUnavailable, "NODE_GONE",
+                          "the Task's Node has left the session"));
 }
 
 void SessionRelay::Close(const std::string& id, const absl::Status& why) {

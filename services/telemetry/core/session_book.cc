@@ -151,9 +151,11 @@ bool SessionBook::IsJoined(const std::string& id) const {
   return it != sessions_.end() && it->second.person && it->second.node;
 }
 
-bool SessionBook::HasEnd(const std::string& id) const {
+bool SessionBook::NodeLeft(const std::string& id, Now now) {
   const auto it = sessions_.find(id);
-  return it != sessions_.end() && it->second.end.has_value();
+  if (it == sessions_.end() || !it->second.person || !it->second.end.has_value()) return false;
+  it->second.left = now.boot;
+  return true;
 }
 
 absl::Status SessionBook::OnFrame(const std::string& id, SessionEnd from,
@@ -210,6 +212,7 @@ std::pair<BootTime, absl::Status> SessionBook::EndOf(const Entry& entry) const {
             entry.node ? over("NOT_ATTACHED", "you did not attach in time")
                        : over("NODE_NOT_ATTACHED", "the Task's Node did not answer in time")};
   }
+  if (entry.left.has_value()) return {*entry.left + limits_.leave_within, absl::OkStatus()};
   const BootTime idle = entry.active + limits_.idle;
   const BootTime total = entry.opened + limits_.total;
   if (idle < total) return {idle, over("SESSION_IDLE", "nothing happened for too long")};

@@ -42,6 +42,8 @@ class SessionBook {
     absl::Duration attach_within = absl::Seconds(20);
     absl::Duration idle = absl::Hours(1);
     absl::Duration total = absl::Hours(24);
+    // For the person to read the last of it, once the Node has said that it is over.
+    absl::Duration leave_within = absl::Seconds(10);
     size_t sessions = 500;
     size_t of_one_principal = 20;
   };
@@ -59,11 +61,13 @@ class SessionBook {
   // Both ends are there.
   bool IsJoined(const std::string& id) const;
 
-  // The Node has said that it is over.
-  bool HasEnd(const std::string& id) const;
+  // The Node's stream is over. True if it had said how it ended: the session then goes on until the
+  // person's stream is over too, but no longer than `leave_within`. Who ends a stream at once may
+  // take from its reader what is still under way.
+  bool NodeLeft(const std::string& id, Now now);
 
-  // A frame from one end, to be passed to the other. FAILED_PRECONDITION if that is not there yet,
-  // INVALID_ARGUMENT for one that this end may not send: the session must end.
+  // A frame from one end, to be passed to the other, if that has not left. FAILED_PRECONDITION if
+  // it is not there yet, INVALID_ARGUMENT for one that this end may not send: the session must end.
   absl::Status OnFrame(const std::string& id, SessionEnd from, const v1::TaskSessionFrame& frame,
                        Now now);
 
@@ -89,6 +93,8 @@ class SessionBook {
     int64_t bytes_from_task = 0;
     int connections = 0;
     absl::optional<v1::CommandEnd> end;
+    // When the Node left after that.
+    absl::optional<BootTime> left;
   };
 
   // Why and when the session ends if nothing happens.

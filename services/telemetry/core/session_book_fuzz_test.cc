@@ -63,7 +63,7 @@ class World {
   void Step(FuzzInput* input) {
     const std::string id =
         sessions_.empty() ? "none" : sessions_[input->Below(sessions_.size())].id();
-    switch (input->Below(7)) {
+    switch (input->Below(8)) {
       case 0:
         Open(input);
         break;
@@ -86,6 +86,9 @@ class World {
       }
       case 5:
         (void)book_.Close(id, absl::OkStatus());
+        break;
+      case 6:
+        if (book_.NodeLeft(id, now_)) Require(book_.IsJoined(id));
         break;
       default: {
         now_.boot = now_.boot + absl::Seconds(input->Below(250));

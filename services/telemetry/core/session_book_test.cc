@@ -129,9 +129,7 @@ TEST_F(SessionBookTest, TheOutcomeHasTheExitCodeAndBytesCountedNotKept) {
   Join();
   ASSERT_TRUE(Frame(SessionEnd::kPerson, Data("secret")).ok());
   ASSERT_TRUE(Frame(SessionEnd::kNode, Data("answer!")).ok());
-  EXPECT_FALSE(book_.HasEnd("s"));
   ASSERT_TRUE(Frame(SessionEnd::kNode, Ended(7)).ok());
-  EXPECT_TRUE(book_.HasEnd("s"));
   const auto outcome = book_.Close("s", absl::OkStatus());
   ASSERT_TRUE(outcome.has_value());
   EXPECT_EQ(outcome->message, "exit code 7, 6 bytes to the Task, 7 from it");
@@ -170,6 +168,23 @@ TEST_F(SessionBookTest, AnIdleSessionEndsAndALongOneToo) {
   ASSERT_EQ(over.size(), 1u);
   EXPECT_EQ(status::Reason(over[0].status), "SESSION_IDLE");
   EXPECT_EQ(over[0].message, "broken off, 0 bytes to the Task, 0 from it");
+}
+
+TEST_F(SessionBookTest, APersonHasTimeToReadHowItEnded) {
+  Open();
+  Join();
+  EXPECT_FALSE(book_.NodeLeft("s", At(absl::Seconds(3))));
+  ASSERT_TRUE(Frame(SessionEnd::kNode, Ended(7)).ok());
+  ASSERT_TRUE(book_.NodeLeft("s", At(absl::Seconds(4))));
+  // What was under way to the command harms nothing, and lengthens nothing.
+  EXPECT_TRUE(Frame(SessionEnd::kPerson, Data("x"), absl::Seconds(5)).ok());
+  EXPECT_EQ(book_.NextExpiry(), At(absl::Seconds(14)).boot);
+  EXPECT_TRUE(book_.Expire(At(absl::Seconds(13))).empty());
+  const auto over = book_.Expire(At(absl::Seconds(14)));
+  ASSERT_EQ(over.size(), 1u);
+  EXPECT_TRUE(over[0].status.ok()) << over[0].status;
+  EXPECT_EQ(over[0].message, "exit code 7, 1 bytes to the Task, 0 from it");
+  EXPECT_FALSE(book_.NodeLeft("s", At(absl::Seconds(15))));
 }
 
 TEST_F(SessionBookTest, SessionsAreBounded) {

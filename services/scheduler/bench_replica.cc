@@ -32,13 +32,18 @@ BenchReplica::BenchReplica(Strand* strand, store::Store* store, Options options)
     : strand_(strand),
       logger_("scheduler", &strand->clock(), &sink_),
       data_(strand),
-      recorder_strand_("recorder", &strand->clock()) {
+      recorder_strand_("recorder", &strand->clock()),
+      simulating_("simulations", &strand->clock()) {
   core_config_.max_jobs = kMaxJobs;
   RunOn(strand, [&] {
     FlightRecorder::Options recording;
     recording.folder = options.recordings;
     recorder_ = std::make_unique<FlightRecorder>(recording, &recorder_strand_, &logger_, &metrics_);
     view_ = std::make_unique<CommittedView>(store, strand, &logger_);
+    Simulations::Options simulations;
+    simulations.worth_preparing = 0;
+    simulations_ =
+        std::make_unique<Simulations>(core_config_, simulations, view_.get(), strand, &simulating_);
     EngineConfig config;
     config.core = core_config_;
     config.leadership_ttl = options.leadership_ttl;
@@ -71,9 +76,11 @@ BenchReplica::~BenchReplica() {
   resigned.WaitForNotification();
   RunOn(strand_, [&] {
     engine_.reset();
+    simulations_.reset();
     view_.reset();
   });
   recorder_strand_.Stop();
+  simulating_.Stop();
 }
 
 }  // namespace capstan::scheduler

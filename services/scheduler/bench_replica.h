@@ -17,6 +17,7 @@
 #include "services/scheduler/engine.h"
 #include "services/scheduler/ports/fake_data_source.h"
 #include "services/scheduler/recorder/flight_recorder.h"
+#include "services/scheduler/simulations.h"
 
 namespace capstan::scheduler {
 
@@ -44,6 +45,7 @@ class BenchReplica {
   // On the strand.
   Engine* engine() const { return engine_.get(); }
   CommittedView* view() const { return view_.get(); }
+  Simulations* simulations() const { return simulations_.get(); }
   const CoreConfig& core_config() const { return core_config_; }
 
  private:
@@ -60,7 +62,9 @@ class BenchReplica {
   FakeDataSource data_;
   ThreadStrand recorder_strand_;
   std::unique_ptr<FlightRecorder> recorder_;
+  ThreadStrand simulating_;
   std::unique_ptr<CommittedView> view_;
+  std::unique_ptr<Simulations> simulations_;
   std::unique_ptr<Engine> engine_;
 };
 

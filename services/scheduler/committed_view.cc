@@ -92,6 +92,8 @@ void CommittedView::Take(const store::WatchBatch& batch) {
     if (!applied.ok()) return TryAgain(applied);
     queues_changed_ = queues_changed_ || absl::StartsWith(event.kv.key, QueueKey(""));
     orders_changed_ = orders_changed_ || absl::StartsWith(event.kv.key, CapacityOrderKey(""));
+    windows_changed_ =
+        windows_changed_ || absl::StartsWith(event.kv.key, MaintenanceWindowPrefix());
   }
   const absl::Status resolved = seen_->builder.Resolve();
   if (!resolved.ok()) return TryAgain(resolved);
@@ -146,6 +148,7 @@ void CommittedView::Seen::Derive(const std::set<std::string>& jobs, int64_t revi
 void CommittedView::Settle(int64_t revision, const std::set<std::string>& jobs) {
   revision_ = revision;
   std::set<NodeId> nodes = seen_->builder.TakeTouchedNodes();
+  const bool fleet_changed = std::exchange(windows_changed_, false) || !nodes.empty();
   seen_->Derive(jobs, revision, &nodes);
   for (const NodeId& id : nodes) node_revisions_[id] = revision;
   const bool queues_changed = std::exchange(queues_changed_, false);
@@ -155,6 +158,7 @@ void CommittedView::Settle(int64_t revision, const std::set<std::string>& jobs) 
     if (listeners_.count(listener) == 0) continue;
     if (queues_changed) listener->QueuesChanged();
     if (orders_changed) listener->OrdersChanged();
+    if (fleet_changed) listener->FleetChanged();
     if (!jobs.empty()) listener->JobsChanged(jobs);
     if (!nodes.empty()) listener->NodesChanged(nodes);
   }

@@ -34,6 +34,8 @@ class CommittedView {
     virtual ~Listener() = default;
     virtual void JobsChanged(const std::set<std::string>& uids) = 0;
     virtual void NodesChanged(const std::set<NodeId>& nodes) = 0;
+    // Any Node itself, not only what runs there, or any maintenance window.
+    virtual void FleetChanged() {}
     // Any of the Queues, in what people set.
     virtual void QueuesChanged() {}
     // Any of the orders of capacity.
@@ -129,6 +131,7 @@ class CommittedView {
   // Since listeners were told.
   bool queues_changed_ = false;
   bool orders_changed_ = false;
+  bool windows_changed_ = false;
   Strand::TimerId retry_timer_ = 0;
   const std::shared_ptr<char> alive_ = std::make_shared<char>();
 };

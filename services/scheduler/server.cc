@@ -20,6 +20,7 @@
 #include "services/scheduler/demand_view.h"
 #include "services/scheduler/engine.h"
 #include "services/scheduler/placement_signer.h"
+#include "services/scheduler/simulations.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -52,8 +53,9 @@ struct Server::Parts {
   std::unique_ptr<NodeService> node_service;
   std::unique_ptr<CapacityOrderService> order_service;
   std::unique_ptr<ExecutorSessionService> session_service;
-  // What runs here uses the services above.
-  std::unique_ptr<ThreadStrand> simulations;
+  std::unique_ptr<Simulations> simulations;
+  // Where those run. What does uses the services above.
+  std::unique_ptr<ThreadStrand> simulating;
   std::unique_ptr<rpc::Server> server;
   // As the engine said last. On the strand, on which `server` is set too.
   bool leading = false;
@@ -131,6 +133,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
       engine_deps.recorder = parts.recorder.get();
     }
     parts.engine = std::make_unique<Engine>(std::move(engine), engine_deps);
+    parts.simulating = std::make_unique<ThreadStrand>("simulations", &deps.strand->clock());
+    parts.simulations = std::make_unique<Simulations>(
+        config.core, Simulations::Options(), parts.view.get(), deps.strand, parts.simulating.get());
     parts.view->Start();
     parts.engine->Start();
   });
@@ -139,7 +144,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   api.access = deps.access;
   api.audit = deps.audit;
   api.strand = deps.strand;
-  parts.simulations = std::make_unique<ThreadStrand>("simulations", &deps.strand->clock());
   api.simulations = parts.simulations.get();
   api.random = &parts.random;
   api.engine = parts.engine.get();
@@ -180,6 +184,7 @@ Server::~Server() {
   // After the server is down no handler posts any more: this is the last word on the strand.
   parts_->OnStrand([this] {
     parts_->engine.reset();
+    parts_->simulations.reset();
     parts_->demand.reset();
     parts_->view.reset();
     parts_->archive.reset();

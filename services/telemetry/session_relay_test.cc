@@ -65,8 +65,8 @@ class SessionRelayTest : public testing::Test {
     wanted.set_job("projects/p/jobs/j");
     wanted.set_node("clusters/c1/nodes/n1");
     wanted.mutable_command()->add_argv("cat");
-    relay_.Watch(wanted.node(), {[](const TaskSession&) { return absl::OkStatus(); },
-                                 [](const absl::Status&) {}});
+    relay_.Watch(wanted.node(),
+                 {[](const TaskSession&) { return absl::OkStatus(); }, [](const absl::Status&) {}});
     relay_.Open(wanted, CallerOf(person_id_), [this](absl::StatusOr<TaskSession> opened) {
       ASSERT_TRUE(opened.ok()) << opened.status();
       id_ = opened->id();

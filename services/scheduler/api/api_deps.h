@@ -15,6 +15,7 @@
 #include "services/scheduler/demand_view.h"
 #include "services/scheduler/engine.h"
 #include "services/scheduler/placement_signer.h"
+#include "services/scheduler/simulations.h"
 
 namespace capstan::scheduler {
 
@@ -23,8 +24,7 @@ struct ApiDeps {
   auth::Access* access = nullptr;
   audit::AuditSink* audit = nullptr;
   Strand* strand = nullptr;
-  // Where simulations run, beside the strand.
-  Strand* simulations = nullptr;
+  Simulations* simulations = nullptr;
   // Of uids; used on the strand.
   Random* random = nullptr;
   Engine* engine = nullptr;

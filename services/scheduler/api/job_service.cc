@@ -29,10 +29,6 @@ namespace {
 
 namespace pb = ::capstan::scheduler::v1;
 
-// Each has a copy of the state.
-constexpr int kMaxSimulations = 4;
-constexpr absl::Duration kSimulateAgainAfter = absl::Seconds(2);
-
 absl::Status CheckJobName(const std::string& field, const std::string& name) {
   status::FieldErrors errors;
   if (!resource::JobName::Parse(name).ok()) {
@@ -128,6 +124,13 @@ class JobWatch final : public WatchStream<std::string, pb::WatchJobsResponse> {
 
 }  // namespace
 
+JobService::JobAnswer JobService::Tell(const std::string& caller, JobAnswer answer) {
+  return [this, caller, answer = std::move(answer)](absl::StatusOr<pb::Job> job) mutable {
+    if (job.ok()) deps_.simulations->ChangedBy(caller, deps_.engine->committed_revision());
+    answer(std::move(job));
+  };
+}
+
 grpc::ServerUnaryReactor* JobService::CreateJob(grpc::CallbackServerContext* context,
                                                 const pb::CreateJobRequest* request,
                                                 pb::Job* response) {
@@ -165,7 +168,9 @@ grpc::ServerUnaryReactor* JobService::CreateJob(grpc::CallbackServerContext* con
         deps_.strand->Post(
             [this, event = std::move(event), response, finish = std::move(finish)]() mutable {
               event.uid = deps_.random->Uuid4();
-              deps_.engine->Call(std::move(event), rpc::RespondWith(response, std::move(finish)));
+              const std::string caller = event.submitter;
+              deps_.engine->Call(std::move(event),
+                                 Tell(caller, rpc::RespondWith(response, std::move(finish))));
             });
       });
 }
@@ -261,11 +266,13 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
   return rpc::HandleUnary(
       context, deps_.access, "/capstan.scheduler.v1.JobService/CancelJob", request, response,
       [](const pb::CancelJobRequest& r) { return CheckJobName("name", r.name()); },
-      [this](const rpc::Call&, const pb::CancelJobRequest& r, pb::Job* response,
+      [this](const rpc::Call& call, const pb::CancelJobRequest& r, pb::Job* response,
              rpc::Finish finish) {
-        deps_.strand->Post([this, event = scheduler::CancelJob{0, r.name(), r.etag()}, response,
+        deps_.strand->Post([this, event = scheduler::CancelJob{0, r.name(), r.etag()},
+                            caller = call.caller.Name(), response,
                             finish = std::move(finish)]() mutable {
-          deps_.engine->Call(std::move(event), rpc::RespondWith(response, std::move(finish)));
+          deps_.engine->Call(std::move(event),
+                             Tell(caller, rpc::RespondWith(response, std::move(finish))));
         });
       });
 }
@@ -306,27 +313,8 @@ grpc::ServerUnaryReactor* JobService::SimulatePlacement(grpc::CallbackServerCont
       [this](const rpc::Call& call, const pb::SimulatePlacementRequest& r,
              pb::SimulatePlacementResponse* response, rpc::Finish finish) {
         auto simulate = [this, asked = WithDefaults(config_, r), submitter = call.caller.Name(),
-                         response, finish = std::move(finish)]() mutable {
-          if (simulations_ == kMaxSimulations) {
-            finish(status::WithRetryDelay(
-                status::Error(
-                    absl::StatusCode::kResourceExhausted, "TOO_MANY_SIMULATIONS",
-                    absl::StrCat(kMaxSimulations, " simulations are under way; try again later")),
-                kSimulateAgainAfter));
-            return;
-          }
-          ++simulations_;
-          SimulatedState state = StateForSimulation(deps_.view->model(), asked);
-          deps_.simulations->Post(
-              [this, state = std::move(state), now = deps_.strand->clock().Read(),
-               asked = std::move(asked), submitter = std::move(submitter),
-               answer = rpc::RespondWith(response, std::move(finish))]() mutable {
-                std::shared_ptr<const void> remains;
-                answer(scheduler::SimulatePlacement(config_, std::move(state), asked, submitter,
-                                                    now, &remains));
-                remains.reset();
-                deps_.strand->Post([this] { --simulations_; });
-              });
+                         answer = rpc::RespondWith(response, std::move(finish))]() mutable {
+          deps_.simulations->Simulate(std::move(asked), std::move(submitter), std::move(answer));
         };
         deps_.strand->Post([this, simulate = std::move(simulate)]() mutable {
           deps_.view->WhenAtLeast(deps_.engine->committed_revision(), std::move(simulate));

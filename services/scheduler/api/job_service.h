@@ -1,8 +1,13 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_API_JOB_SERVICE_H_
 #define CAPSTAN_SERVICES_SCHEDULER_API_JOB_SERVICE_H_
 
+#include <string>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
 #include "proto/capstan/scheduler/v1/job_service.grpc.pb.h"
 #include "services/scheduler/api/api_deps.h"
+#include "services/scheduler/core/core_config.h"
 
 namespace capstan::scheduler {
 
@@ -37,11 +42,14 @@ class JobService final : public capstan::scheduler::v1::JobService::CallbackServ
       capstan::scheduler::v1::SimulatePlacementResponse* response) override;
 
  private:
+  using JobAnswer = absl::AnyInvocable<void(absl::StatusOr<capstan::scheduler::v1::Job>)>;
+
+  // To be called on the strand with what came of a change: what `caller` then simulates counts it.
+  JobAnswer Tell(const std::string& caller, JobAnswer answer);
+
   const ApiDeps deps_;
   const CoreConfig config_;
   const int64_t incarnation_;
-  // Under way or waiting for those; on the strand.
-  int simulations_ = 0;
 };
 
 }  // namespace capstan::scheduler

@@ -56,8 +56,10 @@ std::string CapacityOrderKey(absl::string_view order_id) {
   return absl::StrCat(kKeyPrefix, "capacity_orders/", order_id);
 }
 
+std::string MaintenanceWindowPrefix() { return absl::StrCat(kKeyPrefix, "maintenance_windows/"); }
+
 std::string MaintenanceWindowKey(absl::string_view cluster, absl::string_view window) {
-  return absl::StrCat(kKeyPrefix, "maintenance_windows/", cluster, "/", window);
+  return absl::StrCat(MaintenanceWindowPrefix(), cluster, "/", window);
 }
 
 std::string RequestKey(absl::string_view kind, absl::string_view scope,

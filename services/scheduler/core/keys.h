@@ -27,6 +27,7 @@ std::string ClusterKey(absl::string_view cluster);
 std::string QueueKey(absl::string_view queue_id);
 std::string QueueUsageKey(absl::string_view queue_id);
 std::string CapacityOrderKey(absl::string_view order_id);
+std::string MaintenanceWindowPrefix();
 std::string MaintenanceWindowKey(absl::string_view cluster, absl::string_view window);
 // `kind` is `jobs`, `queues`, `capacity_orders` or `maintenance_windows`; `scope` the project, the
 // Cluster of a window, or `-`.

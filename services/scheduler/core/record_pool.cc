@@ -129,7 +129,7 @@ absl::string_view IdentityName(const SharedBytes& identity) {
 
 std::shared_ptr<RecordPool> RecordPool::Fork() const {
   auto fork = std::make_shared<RecordPool>();
-  fork->codec_.LearnFrom(codec_);
+  fork->LearnFrom(*this);
   return fork;
 }
 

@@ -79,6 +79,8 @@ class RecordPool {
   // An empty pool that unpacks what was packed here until now, for any thread: what one learns from
   // here on the other does not know.
   std::shared_ptr<RecordPool> Fork() const;
+  // A fork that has packed no spec itself unpacks from here on what `other` packed until now.
+  void LearnFrom(const RecordPool& other) { codec_.LearnFrom(other.codec_); }
   void Unpack(const PackedSpec& packed, rec::JobSpecRecord* record) const;
   void Unpack(const PackedState& packed, rec::JobStateRecord* record) const;
   // Of one that has no gang that is live.

@@ -42,32 +42,39 @@ constexpr absl::Duration kFollowed = absl::Milliseconds(500);
 constexpr char kUidPrefix[] = "simulated.";
 constexpr char kNodePrefix[] = "simulated-";
 
+}  // namespace
+
 // One request on its way through a core of its own.
-class Simulation {
+class Simulation::Course {
  public:
-  Simulation(const CoreConfig& config, SimulatedState state,
-             const SimulatePlacementRequest& request, const std::string& submitter, const Now& now)
-      : request_(request), submitter_(submitter), now_(now) {
+  Course(const CoreConfig& config, SimulatedState state, const Now& now) : now_(now) {
     response_.mutable_others()->set_waiting(state.waiting);
     response_.mutable_others()->set_left_out(state.left_out);
     state.model.jobs.ForEachGlance([this](const JobGlance& job) {
       if (job.reason == "AWAITING_DATA") awaits_data_.insert(std::string(job.uid));
     });
     core_ = SchedulerCore::Suppose(config, std::move(state.model), now);
-  }
-
-  absl::StatusOr<SimulatePlacementResponse> Run() {
     // What happens anyway.
     Follow();
-    if (request_.node_changes_size() > 0) {
+  }
+
+  absl::StatusOr<SimulatePlacementResponse> Run(const SimulatePlacementRequest& request,
+                                                const std::string& submitter, const Now& now) {
+    request_ = &request;
+    submitter_ = &submitter;
+    if (now.boot > now_.boot) {
+      now_ = now;
+      Follow();
+    }
+    if (request.node_changes_size() > 0) {
       const absl::Status changed = ChangeNodes();
       if (!changed.ok()) return changed;
     }
     status::FieldErrors errors;
-    for (int i = 0; i < request_.jobs_size(); ++i) Submit(i, &errors);
+    for (int i = 0; i < request.jobs_size(); ++i) Submit(i, &errors);
     if (!errors.ok()) return errors.ToStatus();
     Follow();
-    for (int i = 0; i < request_.jobs_size(); ++i) TellOutcome(i);
+    for (int i = 0; i < request.jobs_size(); ++i) TellOutcome(i);
     return std::move(response_);
   }
 
@@ -165,8 +172,8 @@ class Simulation {
   absl::Status ChangeNodes() {
     SchedulerCore::SupposedNodes nodes;
     status::FieldErrors errors;
-    for (int i = 0; i < request_.node_changes_size(); ++i) {
-      const NodeChange& change = request_.node_changes(i);
+    for (int i = 0; i < request_->node_changes_size(); ++i) {
+      const NodeChange& change = request_->node_changes(i);
       const std::string field = absl::StrCat("node_changes[", i, "]");
       switch (change.change_case()) {
         case NodeChange::kAdd:
@@ -214,7 +221,8 @@ class Simulation {
       const absl::optional<JobGlance> job = model().jobs.Glance(uid);
       if (!job.has_value() || !job->live) continue;
       others.set_started(others.started() + 1);
-      if (ProjectOf(job->name) == request_.parent() && others.started_jobs_size() < kMaxJobsShown) {
+      if (ProjectOf(job->name) == request_->parent() &&
+          others.started_jobs_size() < kMaxJobsShown) {
         others.add_started_jobs(std::string(job->name));
       }
     }
@@ -230,10 +238,10 @@ class Simulation {
   void Submit(int index, status::FieldErrors* errors) {
     CreateJob create;
     create.call = static_cast<CallId>(index) + 1;
-    create.project = request_.parent();
+    create.project = request_->parent();
     create.uid = UidOf(index);
-    create.submitter = submitter_;
-    create.spec = request_.jobs(index);
+    create.submitter = *submitter_;
+    create.spec = request_->jobs(index);
     Apply(create);
     const auto refusal = refusals_.find(create.call);
     if (refusal == refusals_.end()) return;
@@ -322,7 +330,7 @@ class Simulation {
     for (const auto& victim : job.state.making_room()) {
       if (victim.shrinks()) outcome->set_shrinking_count(outcome->shrinking_count() + 1);
       const JobEntry* const other = model().FindJob(victim.job_uid());
-      if (other == nullptr || ProjectOf(other->spec.name()) != request_.parent()) continue;
+      if (other == nullptr || ProjectOf(other->spec.name()) != request_->parent()) continue;
       absl::string_view uid = victim.job_uid();
       const bool is_simulated = absl::ConsumePrefix(&uid, kUidPrefix);
       outcome->add_victims(is_simulated ? absl::StrCat("jobs[", uid, "]") : other->spec.name());
@@ -344,8 +352,8 @@ class Simulation {
     return *standings_;
   }
 
-  const SimulatePlacementRequest& request_;
-  const std::string& submitter_;
+  const SimulatePlacementRequest* request_ = nullptr;
+  const std::string* submitter_ = nullptr;
   Now now_;
   std::unique_ptr<SchedulerCore> core_;
   SimulatePlacementResponse response_;
@@ -357,15 +365,15 @@ class Simulation {
   absl::optional<std::vector<NodeStanding>> standings_;
 };
 
-}  // namespace
+Simulation::Simulation(const CoreConfig& config, SimulatedState state, const Now& now)
+    : course_(std::make_unique<Course>(config, std::move(state), now)) {}
 
-absl::StatusOr<SimulatePlacementResponse> SimulatePlacement(
-    const CoreConfig& config, SimulatedState state, const SimulatePlacementRequest& request,
-    const std::string& submitter, const Now& now, std::shared_ptr<const void>* remains) {
-  const auto simulation =
-      std::make_shared<Simulation>(config, std::move(state), request, submitter, now);
-  if (remains != nullptr) *remains = simulation;
-  return simulation->Run();
+Simulation::~Simulation() = default;
+
+absl::StatusOr<SimulatePlacementResponse> Simulation::Run(const SimulatePlacementRequest& request,
+                                                          const std::string& submitter,
+                                                          const Now& now) {
+  return course_->Run(request, submitter, now);
 }
 
 }  // namespace capstan::scheduler

@@ -109,8 +109,8 @@ class World {
     ValidateSimulatePlacement(harness_.config(), request, &errors);
     EXPECT_TRUE(errors.ok()) << errors.ToStatus();
     const Model& model = harness_.core().model();
-    auto response = SimulatePlacement(harness_.config(), StateForSimulation(model, request),
-                                      request, "person-1", harness_.now());
+    Simulation simulation(harness_.config(), StateForSimulation(model, request), harness_.now());
+    auto response = simulation.Run(request, "person-1", harness_.now());
     EXPECT_TRUE(response.ok()) << response.status();
     EXPECT_FALSE(response->cut_short());
     return *std::move(response);

@@ -122,31 +122,4 @@ void ValidateSimulatePlacement(const CoreConfig& config, const SimulatePlacement
   }
 }
 
-SimulatedState StateForSimulation(const Model& model, const SimulatePlacementRequest& request) {
-  SimulatedState state;
-  state.model = model.CopyFleet(model.jobs.pool()->Fork());
-  Model& copy = state.model;
-  model.jobs.ForEachLive(
-      [&](absl::string_view uid, const JobEntry&) { copy.jobs.Adopt(model.jobs, uid); });
-  // Those that room is made or kept for come first.
-  model.jobs.ForEachWaiting([&](absl::string_view uid) {
-    if (state.waiting == static_cast<int>(kMaxSimulatedWaiting)) return false;
-    ++state.waiting;
-    copy.jobs.Adopt(model.jobs, uid);
-    return true;
-  });
-  state.left_out = static_cast<int>(model.jobs.CountWaiting()) - state.waiting;
-  for (const JobSpec& spec : request.jobs()) {
-    for (const auto& dependency : spec.after()) {
-      const JobEntry* const job = model.FindJobByName(dependency.job());
-      if (job != nullptr && copy.jobs.count(job->uid()) == 0) {
-        copy.jobs.Adopt(model.jobs, job->uid());
-      }
-    }
-  }
-  // What is gone through is not looked at before the simulation does.
-  copy.jobs.Rest();
-  return state;
-}
-
 }  // namespace capstan::scheduler

@@ -61,9 +61,9 @@ class WhatIfTest : public ::testing::Test {
   }
   absl::StatusOr<SimulatePlacementResponse> Try() {
     const SimulatePlacementRequest request = WithDefaults(harness_.config(), request_);
-    return SimulatePlacement(harness_.config(),
-                             StateForSimulation(harness_.core().model(), request), request,
-                             "person-1", harness_.now());
+    Simulation simulation(harness_.config(), StateForSimulation(harness_.core().model(), request),
+                          harness_.now());
+    return simulation.Run(request, "person-1", harness_.now());
   }
   SimulatePlacementResponse Simulate() {
     auto response = Try();

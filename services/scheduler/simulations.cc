@@ -96,7 +96,7 @@ void Simulations::RunAtOnce(Asked asked) {
                  state = std::move(state), asked = std::move(asked)]() mutable {
     {
       Simulation simulation(config, std::move(*state), now);
-      absl::StatusOr<Response> response = simulation.Run(asked.request, asked.submitter, now);
+      absl::StatusOr<Response> response = simulation.Run(asked.request, asked.submitter);
       if (response.ok()) *response->mutable_state_time() = ToProto(now.wall);
       asked.done(std::move(response));
     }
@@ -108,9 +108,8 @@ void Simulations::RunAtOnce(Asked asked) {
 
 void Simulations::Run(Ready ready, Asked asked) {
   beside_->Post([this, alive = std::weak_ptr<char>(alive_), strand = strand_,
-                 now = strand_->clock().Read(), ready = std::move(ready),
-                 asked = std::move(asked)]() mutable {
-    absl::StatusOr<Response> response = ready.simulation->Run(asked.request, asked.submitter, now);
+                 ready = std::move(ready), asked = std::move(asked)]() mutable {
+    absl::StatusOr<Response> response = ready.simulation->Run(asked.request, asked.submitter);
     if (response.ok()) *response->mutable_state_time() = ToProto(ready.copied.wall);
     asked.done(std::move(response));
     // After the answer: it takes its time.

@@ -215,15 +215,18 @@ void SchedulerCore::Round() {
   if ((!RoundDue() && !GrowthDue()) || now_.boot < round_at_) return;
   ++rounds_;
   const bool asks_all = room_changed_;
-  RoundWork work;
-  BeginRound(&work);
-  FindPlacesForReturned(&work);
-  PlaceMadeRoomFor(&work);
-  KeepReservation(&work);
-  TryInOrder(&work);
+  std::shared_ptr<RoundWork> work = std::move(foreseen_);
+  if (work == nullptr) {
+    work = std::make_shared<RoundWork>();
+    BeginRound(work.get());
+  }
+  FindPlacesForReturned(work.get());
+  PlaceMadeRoomFor(work.get());
+  KeepReservation(work.get());
+  TryInOrder(work.get());
   const bool asked_all = asks_all && !room_changed_;
-  PlaceReturned(/*may_have_more=*/asked_all, &work);
-  if (asked_all && GrowthDue()) GrowGangs(&work);
+  PlaceReturned(/*may_have_more=*/asked_all, work.get());
+  if (asked_all && GrowthDue()) GrowGangs(work.get());
   // One that was cut short goes on at once.
   round_at_ =
       RoundDue() ? BootTime::InfinitePast() : now_.boot + PauseAfterRound(model_.nodes.size());

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "services/scheduler/core/core_round.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/scheduler_core.h"
 #include "services/scheduler/core/tight_placer.h"
@@ -54,7 +55,18 @@ std::unique_ptr<SchedulerCore> SchedulerCore::Suppose(const CoreConfig& config, 
   return core;
 }
 
+void SchedulerCore::ForeseeRound(const Now& now) {
+  now_ = now;
+  queue_book_.SetNow(now);
+  foreseen_.reset();
+  // A Job that comes may be nominated to an order, or outrank one that returns to its place.
+  if (now.boot < round_at_ || !model_.capacity_orders.empty() || !returning_.empty()) return;
+  foreseen_ = std::make_shared<RoundWork>();
+  BeginRound(foreseen_.get());
+}
+
 void SchedulerCore::SupposeNodes(const SupposedNodes& nodes, const Now& now) {
+  foreseen_.reset();
   now_ = now;
   queue_book_.SetNow(now);
   for (const NodeId& id : nodes.cordoned) On(CordonNode{0, id.cluster, id.node, kOwner, kOwner});

@@ -65,6 +65,7 @@ SchedulerCore::SchedulerCore(const CoreConfig& config, Model model,
       leases_(config) {}
 
 Step SchedulerCore::Apply(const Event& event, Now now) {
+  if (now.boot != now_.boot || !std::holds_alternative<CreateJob>(event)) foreseen_.reset();
   now_ = now;
   queue_book_.SetNow(now);
   if (!leading_ && !std::holds_alternative<LeadershipGained>(event)) return {};

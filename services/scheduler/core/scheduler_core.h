@@ -71,6 +71,8 @@ class SchedulerCore {
   const NodeUsage& usage() const { return usage_; }
   // Rounds of placement so far.
   int64_t rounds() const { return rounds_; }
+  // None is before.
+  BootTime round_at() const { return round_at_; }
   size_t waiting_jobs() const {
     return queue_book_.waiting() + making_room_.size() + returning_.size();
   }
@@ -92,6 +94,9 @@ class SchedulerCore {
   };
   // To be followed by an event, which is what begins a round.
   void SupposeNodes(const SupposedNodes& nodes, const Now& now);
+  // Finds out what a round at `now` begins with, if it is one because a Job is submitted then: that
+  // is the same whatever the Job is. Of no use if anything else is the next event.
+  void ForeseeRound(const Now& now);
 
  private:
   struct Session {
@@ -423,6 +428,7 @@ class SchedulerCore {
   // The next round is not before.
   BootTime round_at_ = BootTime::InfinitePast();
   int64_t rounds_ = 0;
+  std::shared_ptr<RoundWork> foreseen_;
   bool drain_due_ = true;  // somebody may run whose Queue is drained
   // When the next maintenance window begins or is over; past: to be found out.
   absl::Time maintenance_at_ = absl::InfinitePast();

@@ -56,16 +56,17 @@ class Simulation::Course {
     core_ = SchedulerCore::Suppose(config, std::move(state.model), now);
     // What happens anyway.
     Follow();
+    // The first Job comes to a fleet at rest.
+    MoveTo(std::max(core_->round_at(), now_.boot));
+    core_->ForeseeRound(now_);
+    standings_ = StandingsOfNow();
   }
 
   absl::StatusOr<SimulatePlacementResponse> Run(const SimulatePlacementRequest& request,
-                                                const std::string& submitter, const Now& now) {
+                                                const std::string& submitter) {
     request_ = &request;
     submitter_ = &submitter;
-    if (now.boot > now_.boot) {
-      now_ = now;
-      Follow();
-    }
+    const int64_t rounds = core_->rounds();
     if (request.node_changes_size() > 0) {
       const absl::Status changed = ChangeNodes();
       if (!changed.ok()) return changed;
@@ -74,6 +75,11 @@ class Simulation::Course {
     for (int i = 0; i < request.jobs_size(); ++i) Submit(i, &errors);
     if (!errors.ok()) return errors.ToStatus();
     Follow();
+    // For one Job that found no room the fleet is as it was.
+    if (request.jobs_size() != 1 || request.node_changes_size() > 0 ||
+        core_->rounds() > rounds + 1) {
+      standings_.reset();
+    }
     for (int i = 0; i < request.jobs_size(); ++i) TellOutcome(i);
     return std::move(response_);
   }
@@ -272,7 +278,8 @@ class Simulation::Course {
       TellPlacement(*job, &outcome);
       return;
     }
-    const auto why = ExplainJob(model(), *job, StandingsNow(), now_.wall);
+    if (!standings_.has_value()) standings_ = StandingsOfNow();
+    const auto why = ExplainJob(model(), *job, *standings_, now_.wall);
     outcome.set_summary(why.summary());
     outcome.set_jobs_ahead(why.jobs_ahead());
     *outcome.mutable_constraints() = why.constraints();
@@ -343,13 +350,13 @@ class Simulation::Course {
     }
   }
 
-  const std::vector<NodeStanding>& StandingsNow() {
-    if (standings_.has_value()) return *standings_;
-    standings_ = Standings(model(), core_->usage(), /*draining=*/{}, /*unreported=*/{}, now_.wall);
-    std::erase_if(*standings_, [this](const NodeStanding& standing) {
+  std::vector<NodeStanding> StandingsOfNow() const {
+    std::vector<NodeStanding> standings =
+        Standings(model(), core_->usage(), /*draining=*/{}, /*unreported=*/{}, now_.wall);
+    std::erase_if(standings, [this](const NodeStanding& standing) {
       return removed_.count(standing.capacity.id) > 0;
     });
-    return *standings_;
+    return standings;
   }
 
   const SimulatePlacementRequest* request_ = nullptr;
@@ -371,9 +378,8 @@ Simulation::Simulation(const CoreConfig& config, SimulatedState state, const Now
 Simulation::~Simulation() = default;
 
 absl::StatusOr<SimulatePlacementResponse> Simulation::Run(const SimulatePlacementRequest& request,
-                                                          const std::string& submitter,
-                                                          const Now& now) {
-  return course_->Run(request, submitter, now);
+                                                          const std::string& submitter) {
+  return course_->Run(request, submitter);
 }
 
 }  // namespace capstan::scheduler

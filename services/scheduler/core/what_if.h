@@ -35,18 +35,18 @@ void ValidateSimulatePlacement(const CoreConfig& config,
 // Pure; of no core but its own. For any thread, one at a time.
 class Simulation {
  public:
-  // Has what happens anyway happen. That is most of the work, and knows nothing of a request.
+  // Has what happens anyway happen, at `now`, which is then the time of all that follows. That is
+  // most of the work, and knows nothing of a request.
   Simulation(const CoreConfig& config, SimulatedState state, const Now& now);
   // To take the core apart is a good part of the work too.
   ~Simulation();
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
 
-  // Once, and not before `now` of the constructor. INVALID_ARGUMENT with the fields that are wrong
-  // with what is stored.
+  // Once. INVALID_ARGUMENT with the fields that are wrong with what is stored.
   absl::StatusOr<capstan::scheduler::v1::SimulatePlacementResponse> Run(
-      const capstan::scheduler::v1::SimulatePlacementRequest& request, const std::string& submitter,
-      const Now& now);
+      const capstan::scheduler::v1::SimulatePlacementRequest& request,
+      const std::string& submitter);
 
  private:
   class Course;

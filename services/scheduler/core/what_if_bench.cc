@@ -78,7 +78,7 @@ absl::StatusOr<std::vector<Figure>> BenchSimulation(const Stopwatch& stopwatch, 
       Simulation simulation(config, std::move(state), now);
       const absl::Duration prepared = stopwatch();
       CAPSTAN_ASSIGN_OR_RETURN(const SimulatePlacementResponse response,
-                               simulation.Run(request, "person-1", now));
+                               simulation.Run(request, "person-1"));
       times.push_back(absl::ToDoubleMilliseconds(stopwatch() - prepared));
       preparing.push_back(absl::ToDoubleMilliseconds(prepared - copied));
       copying.push_back(absl::ToDoubleMilliseconds(copied - begin));

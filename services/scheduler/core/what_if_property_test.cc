@@ -110,7 +110,7 @@ class World {
     EXPECT_TRUE(errors.ok()) << errors.ToStatus();
     const Model& model = harness_.core().model();
     Simulation simulation(harness_.config(), StateForSimulation(model, request), harness_.now());
-    auto response = simulation.Run(request, "person-1", harness_.now());
+    auto response = simulation.Run(request, "person-1");
     EXPECT_TRUE(response.ok()) << response.status();
     EXPECT_FALSE(response->cut_short());
     return *std::move(response);

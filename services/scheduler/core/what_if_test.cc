@@ -63,7 +63,7 @@ class WhatIfTest : public ::testing::Test {
     const SimulatePlacementRequest request = WithDefaults(harness_.config(), request_);
     Simulation simulation(harness_.config(), StateForSimulation(harness_.core().model(), request),
                           harness_.now());
-    return simulation.Run(request, "person-1", harness_.now());
+    return simulation.Run(request, "person-1");
   }
   SimulatePlacementResponse Simulate() {
     auto response = Try();

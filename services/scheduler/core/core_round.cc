@@ -57,8 +57,14 @@ absl::Duration SchedulerCore::MinRuntime(const JobEntry& job) const {
 
 std::vector<HeldGang> SchedulerCore::HeldGangs(const RoundWork& work) const {
   std::vector<HeldGang> all;
-  for (const std::string& uid : live_) {
-    const JobEntry& job = *model_.FindJob(uid);
+  // All of these are in order of uid.
+  auto used = usage_.shares().begin();
+  auto started = started_at_.begin();
+  model_.jobs.ForEachLive([&](absl::string_view, const JobEntry& job) {
+    const std::string& uid = job.uid();
+    while (used != usage_.shares().end() && used->first < uid) ++used;
+    while (started != started_at_.end() && started->first < uid) ++started;
+    const bool has_started = started != started_at_.end() && started->first == uid;
     const JobSpec& spec = job.spec.spec();
     HeldGang gang;
     gang.uid = uid;
@@ -68,15 +74,17 @@ std::vector<HeldGang> SchedulerCore::HeldGangs(const RoundWork& work) const {
     const auto kept = work.kept.find(uid);
     std::map<int, Amounts> shares;
     if (kept != work.kept.end()) shares = kept->second;
-    for (const auto& [id, amounts] : usage_.SharesOf(uid)) {
-      const int at = work.PositionOf(id);
-      if (at < 0) continue;
-      any_silent = any_silent || work.standings[at].silent;
-      evicted_in = std::min(evicted_in, work.standings[at].evicts_in);
-      shares[at].Add(amounts);
+    if (used != usage_.shares().end() && used->first == uid) {
+      for (const auto& [id, share] : used->second) {
+        const int at = work.PositionOf(id);
+        if (at < 0) continue;
+        any_silent = any_silent || work.standings[at].silent;
+        evicted_in = std::min(evicted_in, work.standings[at].evicts_in);
+        shares[at].Add(share.amounts);
+      }
     }
     gang.shares.assign(shares.begin(), shares.end());
-    const absl::Duration ran = RanFor(job);
+    const absl::Duration ran = has_started ? now_.boot - started->second : absl::ZeroDuration();
     const absl::Duration grace = ToDuration(spec.stop_grace());
     const bool comes_back = IsGrowing(job) && kept != work.kept.end();
     gang.grace = grace;
@@ -107,7 +115,7 @@ std::vector<HeldGang> SchedulerCore::HeldGangs(const RoundWork& work) const {
     gang.unsaved =
         spec.has_checkpoint_period() ? std::min(ran, ToDuration(spec.checkpoint_period())) : ran;
     SplitHeld(job, std::move(gang), work, &all);
-  }
+  });
   return all;
 }
 
@@ -169,17 +177,17 @@ void SchedulerCore::SplitVictims(RoundWork* work) const {
 std::map<std::string, std::map<int, Amounts>> SchedulerCore::KeepForReturning(
     RoundWork* work) const {
   std::map<std::string, std::map<int, Amounts>> all;
-  for (const std::string& uid : live_) {
-    const JobEntry& job = *model_.FindJob(uid);
+  model_.jobs.ForEachLive([&](absl::string_view, const JobEntry& job) {
+    const std::string& uid = job.uid();
     const bool shrinking = IsShrinking(job);
-    if (!shrinking && !IsGrowing(job) && !ReturnsAtOnce(job)) continue;
+    if (!shrinking && !IsGrowing(job) && !ReturnsAtOnce(job)) return;
     const auto shares = usage_.SharesOf(uid);
     const bool any_silent = std::any_of(shares.begin(), shares.end(), [work](const auto& share) {
       const int at = work->PositionOf(share.first);
       return at < 0 || work->standings[at].silent;
     });
     // The end on a silent Node may be long in coming.
-    if (any_silent) continue;
+    if (any_silent) return;
     const auto keep = [&](const NodeId& node, int group, int count) {
       const int at = work->PositionOf(node);
       if (at < 0) return;
@@ -198,7 +206,7 @@ std::map<std::string, std::map<int, Amounts>> SchedulerCore::KeepForReturning(
     for (const auto& addition : job.gang->head.additions()) {
       keep({job.gang->head.cluster(), addition.node()}, addition.group(), addition.count());
     }
-  }
+  });
   return all;
 }
 

@@ -55,20 +55,34 @@ std::string NodesOf(int count, int total, absl::string_view one, absl::string_vi
                       count == 1 ? one : many);
 }
 
-// Amount of a resource in `amounts`.
-int64_t AmountOf(const Amounts& amounts, const std::string& resource) {
-  if (resource == "cpu") return amounts.cpu_millis;
-  if (resource == "memory") return amounts.memory_bytes;
-  auto it = amounts.accelerators.find(resource.substr(resource.find(':') + 1));
-  return it == amounts.accelerators.end() ? 0 : it->second;
-}
+// A resource that Tasks ask for; it is looked up in all Nodes.
+struct Resource {
+  std::string name;
+  // Of what; an accelerator if it is neither of the others.
+  bool is_cpu = false;
+  bool is_memory = false;
+  std::string accelerator;
 
-std::vector<std::string> ResourcesOf(const Amounts& each) {
-  std::vector<std::string> names = {"cpu", "memory"};
-  for (const auto& [name, count] : each.accelerators) {
-    names.push_back(absl::StrCat("accelerator:", name));
+  int64_t In(const Amounts& amounts) const {
+    if (is_cpu) return amounts.cpu_millis;
+    if (is_memory) return amounts.memory_bytes;
+    const auto it = amounts.accelerators.find(accelerator);
+    return it == amounts.accelerators.end() ? 0 : it->second;
   }
-  return names;
+};
+
+std::vector<Resource> ResourcesOf(const Amounts& each) {
+  std::vector<Resource> resources(2);
+  resources[0].name = "cpu";
+  resources[0].is_cpu = true;
+  resources[1].name = "memory";
+  resources[1].is_memory = true;
+  for (const auto& [name, count] : each.accelerators) {
+    Resource& resource = resources.emplace_back();
+    resource.name = absl::StrCat("accelerator:", name);
+    resource.accelerator = name;
+  }
+  return resources;
 }
 
 void AddCount(absl::string_view type, int count, int total, absl::string_view one,
@@ -87,12 +101,13 @@ void AddCount(absl::string_view type, int count, int total, absl::string_view on
 
 void AddResources(const PartialFit& fit, const std::string& task_count,
                   ExplainJobResponse* response) {
-  for (const std::string& resource : ResourcesOf(fit.next)) {
-    const int64_t asked = AmountOf(fit.next, resource);
+  for (const Resource& of : ResourcesOf(fit.next)) {
+    const std::string& resource = of.name;
+    const int64_t asked = of.In(fit.next);
     std::vector<std::pair<int64_t, const NodeId*>> lacking;
     int64_t most = 0;
     for (const Room& room : fit.left) {
-      const int64_t have = std::max<int64_t>(AmountOf(room.free, resource), 0);
+      const int64_t have = std::max<int64_t>(of.In(room.free), 0);
       most = std::max(most, have);
       if (have < asked) lacking.emplace_back(asked - have, &room.node->id);
     }
@@ -191,6 +206,9 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
   }
   // By domain, those that it may be on.
   std::map<std::string, std::vector<const NodeCapacity*>> domains;
+  // The last of them: Nodes come sorted by Cluster.
+  std::vector<const NodeCapacity*>* in_cluster = nullptr;
+  const std::string* cluster = nullptr;
   std::map<std::string, std::vector<NodeId>> out;
   for (const NodeStanding& standing : standings) {
     const NodeCapacity& capacity = standing.capacity;
@@ -210,6 +228,12 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
       out["maintenance"].push_back(capacity.id);
     } else if (!Admits(capacity, gang)) {
       out["isolation"].push_back(capacity.id);
+    } else if (gang.topology.required() == Topology::LEVEL_UNSPECIFIED) {
+      if (cluster == nullptr || *cluster != capacity.id.cluster) {
+        cluster = &capacity.id.cluster;
+        in_cluster = &domains[DomainOf(capacity, Topology::LEVEL_UNSPECIFIED)];
+      }
+      in_cluster->push_back(&capacity);
     } else if (std::string domain = DomainOf(capacity, gang.topology.required()); domain.empty()) {
       out["topology"].push_back(capacity.id);
     } else {

@@ -36,8 +36,9 @@ int64_t FitInto(const GangRequest::Group& group, size_t slice, const Rooms& room
   int64_t fit = 0;
   if (slice == group.slices.size()) {
     for (Room* room : rooms) {
+      if (fit == wanted) break;
       const int64_t here = room->free.Fits(group.each, wanted - fit);
-      if (take) room->free.Subtract(group.each, here);
+      if (take && here > 0) room->free.Subtract(group.each, here);
       fit += here;
     }
     return fit;
@@ -78,7 +79,8 @@ class Fitting {
       fit.group = static_cast<int>(g);
       fit.next = group.each;
       FindSlice(group, in, &fit);
-      for (Room* room : in) fit.left.push_back(*room);
+      fit.left.reserve(in.size());
+      for (Room* room : in) fit.left.push_back(std::move(*room));
       if (!outside.empty()) fit.outside[group.topology.required()] = std::move(outside);
       for (int s = group.section; s >= 0; s = gang_.sections[s].parent) {
         if (outside_[s].empty()) continue;

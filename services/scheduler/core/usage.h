@@ -51,15 +51,16 @@ class NodeUsage {
   const Entry& Get(const NodeId& node) const;
   // What the Job's live Tasks take, by Node.
   std::vector<std::pair<NodeId, Amounts>> SharesOf(const std::string& uid) const;
-  // Nodes on which the Job has live Tasks.
-  std::set<NodeId> NodesOf(const std::string& uid) const;
-
- private:
   struct Share {
     Amounts amounts;
     int task_count = 0;
   };
+  // The same of all Jobs that have live Tasks, by uid.
+  const std::map<std::string, std::map<NodeId, Share>>& shares() const { return shares_; }
+  // Nodes on which the Job has live Tasks.
+  std::set<NodeId> NodesOf(const std::string& uid) const;
 
+ private:
   std::map<NodeId, Entry> nodes_;
   std::map<std::string, std::map<NodeId, Share>> shares_;
 };

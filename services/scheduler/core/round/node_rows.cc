@@ -1,9 +1,22 @@
 #include "services/scheduler/core/round/node_rows.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
+#include <string>
 
 namespace capstan::scheduler::round {
+
+namespace {
+
+int Compare(const std::array<std::string, kLevels>& a, const std::array<std::string, kLevels>& b) {
+  for (size_t level = 0; level < a.size(); ++level) {
+    if (const int order = a[level].compare(b[level]); order != 0) return order;
+  }
+  return 0;
+}
+
+}  // namespace
 
 void NodeRows::Reset(const Snapshot& snapshot) {
   width_ = snapshot.dimensions;
@@ -12,11 +25,14 @@ void NodeRows::Reset(const Snapshot& snapshot) {
     if (snapshot.nodes[n].traits != nullptr) nodes_.push_back(static_cast<NodeIndex>(n));
   }
   // The index breaks ties only between nodes of one name, which no fleet should have.
-  std::sort(nodes_.begin(), nodes_.end(), [&snapshot](NodeIndex a, NodeIndex b) {
-    const auto& left = snapshot.nodes[a].traits->path;
-    const auto& right = snapshot.nodes[b].traits->path;
-    return left != right ? left < right : a < b;
-  });
+  const auto goes_before = [&snapshot](NodeIndex a, NodeIndex b) {
+    const int order = Compare(snapshot.nodes[a].traits->path, snapshot.nodes[b].traits->path);
+    return order != 0 ? order < 0 : a < b;
+  };
+  // Those of a fleet whose names follow where they stand are sorted already.
+  if (!std::is_sorted(nodes_.begin(), nodes_.end(), goes_before)) {
+    std::sort(nodes_.begin(), nodes_.end(), goes_before);
+  }
   const int count = size();
   positions_.assign(snapshot.nodes.size(), -1);
   traits_.resize(count);

@@ -26,7 +26,7 @@ namespace capstan::scheduler {
 // Answers what would happen if, from what is committed, on leaders and followers alike. Of a large
 // state the answer takes far less than what comes before it, copying the state and finding out what
 // happens anyway: so one such simulation is kept ready, and made anew while things change, for at
-// most a part of one core's time. An answer that rests on it
+// most a small part of one core's time. An answer that rests on it
 // - is of a state that was committed at most `max_age` ago, and says when;
 // - counts all changes of Nodes, Queues, maintenance windows and orders that this replica has seen,
 //   and all that the caller has done through it.
@@ -41,7 +41,7 @@ class Simulations final : private CommittedView::Listener {
     size_t jobs_per_piece = 500;
     // How often one is made anew, and no oftener than so many times what that takes.
     absl::Duration renew_every = absl::Seconds(1);
-    int pause_times_cost = 10;
+    int pause_times_cost = 20;
     absl::Duration max_age = absl::Seconds(5);
     // Requests at once; each has a state of its own.
     int max_requests = 4;

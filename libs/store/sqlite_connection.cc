@@ -159,6 +159,26 @@ absl::Status SqliteConnection::Execute(const std::string& sql) {
   return rc == SQLITE_OK ? absl::OkStatus() : SqliteError(db_, rc, sql);
 }
 
+void SqliteConnection::OnCommit(std::function<void(int pages)> told) {
+  on_commit_ = std::move(told);
+  // It takes the place of the automatic checkpoint, which is a hook as well.
+  sqlite3_wal_hook(
+      db_,
+      [](void* self, sqlite3*, const char*, int pages) {
+        static_cast<SqliteConnection*>(self)->on_commit_(pages);
+        return SQLITE_OK;
+      },
+      this);
+}
+
+absl::StatusOr<SqliteConnection::Checkpointed> SqliteConnection::Checkpoint() {
+  Checkpointed done;
+  const int rc = sqlite3_wal_checkpoint_v2(db_, nullptr, SQLITE_CHECKPOINT_PASSIVE, &done.in_log,
+                                           &done.copied);
+  if (rc != SQLITE_OK) return SqliteError(db_, rc, "checkpoint");
+  return done;
+}
+
 absl::StatusOr<int64_t> SqliteConnection::Number(const char* sql) {
   SqliteStatement query = Query(sql);
   if (query.Next()) return query.Int(0);

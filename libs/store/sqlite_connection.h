@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -63,6 +64,19 @@ class SqliteConnection {
   // The one number that `sql` yields, e.g. of a PRAGMA.
   absl::StatusOr<int64_t> Number(const char* sql);
 
+  // From here on nothing is checkpointed but by Checkpoint, on whatever connection. `told` learns
+  // after each commit of this one, on its thread, how many pages the write-ahead log holds.
+  void OnCommit(std::function<void(int pages)> told);
+  // Copies pages of the log into the file and syncs that, so that the log may begin anew: all that
+  // no reader's snapshot is in the way of, and that was committed when it began. Another connection
+  // may write meanwhile.
+  struct Checkpointed {
+    int in_log = 0;
+    // Of those, from the first on.
+    int copied = 0;
+  };
+  absl::StatusOr<Checkpointed> Checkpoint();
+
   sqlite3* raw() { return db_; }
 
  private:
@@ -70,6 +84,7 @@ class SqliteConnection {
 
   sqlite3* const db_;
   std::map<const char*, sqlite3_stmt*> statements_;
+  std::function<void(int pages)> on_commit_;
 };
 
 // Maps a result code: a full disk or quota to RESOURCE_EXHAUSTED/NO_SPACE, a damaged file to

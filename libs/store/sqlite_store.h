@@ -34,6 +34,10 @@ class SqliteStore final : public Store {
     // Calls waiting to be committed, or to be read, beyond which they get RESOURCE_EXHAUSTED with
     // STORE_OVERLOADED and take no effect.
     size_t max_waiting = 20000;
+    // Of 4 KiB each, in the write-ahead log: so many are copied into the file at a time, beside the
+    // writer. One that is written again before that is copied once; more make a longer burst on the
+    // disk that commits wait for.
+    int checkpoint_pages = 4096;
   };
 
   // Opens or makes the store; its folder must exist. Blocks for the file's recovery. `strand` must

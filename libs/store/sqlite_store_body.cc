@@ -1,6 +1,7 @@
 #include "libs/store/sqlite_store_body.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "libs/crash_point/crash_point.h"
 #include "libs/crash_point/points.h"
@@ -17,9 +18,6 @@ constexpr size_t kMaxGroup = 1024;
 constexpr size_t kWatchBatchBytes = 1 << 20;
 constexpr int64_t kCompactRows = 2000;
 constexpr absl::Duration kExpiryRetry = absl::Seconds(1);
-// In pages of 4 KiB, as many as the log keeps: a page that is written again meanwhile goes into the
-// file once.
-constexpr char kCheckpointAfter[] = "PRAGMA wal_autocheckpoint = 16384";
 // At most, in KiB: keys are spread over their indexes, which a writer reads before it changes them.
 constexpr char kWriterCache[] = "PRAGMA cache_size = -65536";
 constexpr char kReaderCache[] = "PRAGMA cache_size = -16384";
@@ -44,11 +42,12 @@ absl::Status SqliteStore::Body::Open(const std::string& path) {
   CAPSTAN_RETURN_IF_ERROR(writer_->Execute("PRAGMA journal_mode = WAL"));
   CAPSTAN_RETURN_IF_ERROR(writer_->Execute("PRAGMA synchronous = FULL"));
   CAPSTAN_RETURN_IF_ERROR(writer_->Execute("PRAGMA journal_size_limit = 67108864"));
-  CAPSTAN_RETURN_IF_ERROR(writer_->Execute(kCheckpointAfter));
   CAPSTAN_RETURN_IF_ERROR(writer_->Execute(kWriterCache));
   CAPSTAN_RETURN_IF_ERROR(write_tables_->Prepare(std::max<int64_t>(1, fresh)));
   CAPSTAN_ASSIGN_OR_RETURN(reader_, SqliteConnection::Open(path, false, false));
   CAPSTAN_RETURN_IF_ERROR(reader_->Execute(kReaderCache));
+  CAPSTAN_ASSIGN_OR_RETURN(checkpointer_, SqliteConnection::Open(path, true, false));
+  writer_->OnCommit([this](int pages) { Logged(pages); });
   read_tables_ = std::make_unique<SqliteTables>(reader_.get());
   CAPSTAN_ASSIGN_OR_RETURN(incarnation_, write_tables_->Meta("incarnation"));
   CAPSTAN_ASSIGN_OR_RETURN(revision_, write_tables_->Revision());
@@ -64,6 +63,7 @@ absl::Status SqliteStore::Body::Open(const std::string& path) {
 void SqliteStore::Body::Start() {
   write_thread_ = std::thread([this] { WriteLoop(); });
   read_thread_ = std::thread([this] { ReadLoop(); });
+  checkpoint_thread_ = std::thread([this] { CheckpointLoop(); });
 }
 
 void SqliteStore::Body::Close() {
@@ -74,8 +74,10 @@ void SqliteStore::Body::Close() {
   }
   write_thread_.join();
   read_thread_.join();
+  checkpoint_thread_.join();
   watches_.EndAll(ClosedError());
   reader_.reset();
+  checkpointer_.reset();
   writer_.reset();
   lock_.reset();
 }
@@ -150,9 +152,45 @@ void SqliteStore::Body::WriteLoop() {
       });
       return;
     }
+    FinishCheckpoint();
     if (!group.empty()) RunGroup(std::move(group));
     if (compact_seq_ != 0) CompactStep();
   }
+}
+
+void SqliteStore::Body::Logged(int pages) {
+  absl::MutexLock lock(&mutex_);
+  // It has begun anew.
+  if (pages < logged_pages_) copied_pages_ = 0;
+  logged_pages_ = pages;
+}
+
+void SqliteStore::Body::CheckpointLoop() {
+  while (true) {
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto is_due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return closing_ || logged_pages_ - copied_pages_ >= options_.checkpoint_pages;
+      };
+      mutex_.Await(absl::Condition(&is_due));
+      if (closing_) return;
+    }
+    const auto done = checkpointer_->Checkpoint();
+    absl::MutexLock lock(&mutex_);
+    // One that failed, or that a snapshot is in the way of, is tried again once there is as much
+    // more: what it was to copy is safe in the log.
+    copied_pages_ = logged_pages_;
+    checkpoint_ended_ = done.ok();
+  }
+}
+
+void SqliteStore::Body::FinishCheckpoint() {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!std::exchange(checkpoint_ended_, false)) return;
+  }
+  // An error is met again by the next one.
+  writer_->Checkpoint().status().IgnoreError();
 }
 
 bool SqliteStore::Body::OverQuota() {

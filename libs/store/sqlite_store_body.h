@@ -100,25 +100,39 @@ class SqliteStore::Body : public std::enable_shared_from_this<SqliteStore::Body>
 
   void WriteLoop();
   void ReadLoop();
+  void CheckpointLoop();
   // Commits the commands together, or one by one where they don't fit together.
   void RunGroup(std::deque<Command> group);
   absl::Status CommitTogether(std::deque<Command>& group);
   void CompactStep();
   bool OverQuota();
+  // The writer has committed; the log has so many pages.
+  void Logged(int pages);
+  // Copies what was committed during the last checkpoint, if there was one, while nobody writes: it
+  // is little, and then the log begins anew.
+  void FinishCheckpoint();
 
   void ArmExpiry() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Expire();
   void SubmitExpiry(LeaseId lease);
 
   std::unique_ptr<FileLock> lock_;
+  // The checkpoints' own, while they run.
+  std::unique_ptr<SqliteConnection> checkpointer_;
   std::thread write_thread_;
   std::thread read_thread_;
+  std::thread checkpoint_thread_;
 
   absl::Mutex mutex_;
   std::deque<Command> commands_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::pair<Reading, absl::AnyInvocable<void(absl::Status)>>> readings_
       ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  // Pages in the log, and how many of them were copied; a checkpoint has ended since the writer's
+  // last group.
+  int logged_pages_ ABSL_GUARDED_BY(mutex_) = 0;
+  int copied_pages_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool checkpoint_ended_ ABSL_GUARDED_BY(mutex_) = false;
   // Not OK once the file's state is in doubt.
   absl::Status failed_ ABSL_GUARDED_BY(mutex_);
   std::map<LeaseId, Lease> leases_ ABSL_GUARDED_BY(mutex_);

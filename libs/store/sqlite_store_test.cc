@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
@@ -340,6 +342,35 @@ TEST_F(SqliteStoreTest, TheCheckFindsWhatWasTamperedWith) {
   ASSERT_TRUE(CheckSqliteStore(path_).ok());
   Execute("DELETE FROM current");
   EXPECT_EQ(CheckSqliteStore(path_).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(SqliteStoreTest, TheLogBeginsAnewWhileItIsWritten) {
+  SqliteStore::Options options;
+  options.checkpoint_pages = 16;
+  options.keep_revisions = 100;
+  auto store = SqliteStore::Open(path_, &strand_, options);
+  ASSERT_TRUE(store.ok()) << store.status();
+  // In the log's header: how often it has begun anew (https://sqlite.org/fileformat2.html#walformat).
+  const auto begun = [this] {
+    std::ifstream log(path_ + "-wal", std::ios::binary);
+    unsigned char header[16] = {};
+    log.read(reinterpret_cast<char*>(header), sizeof(header));
+    return (header[12] << 24) | (header[13] << 16) | (header[14] << 8) | header[15];
+  };
+  ASSERT_TRUE(Txn(store->get(), {.then = {Put{"/first", "1"}}}).ok());
+  const int before = begun();
+  int written = 0;
+  for (; written < 20'000 && begun() < before + 5; ++written) {
+    const std::string key = absl::StrCat("/k", written % 50);
+    ASSERT_TRUE(Txn(store->get(), {.then = {Put{key, std::string(3000, 'x')}}}).ok());
+  }
+  EXPECT_GE(begun(), before + 5) << "after " << written << " transactions";
+  // What a process that dies now leaves is whole.
+  const std::string copy = path_ + ".copy";
+  std::filesystem::copy_file(path_ + "-wal", copy + "-wal");
+  std::filesystem::copy_file(path_, copy);
+  auto left = CheckSqliteStore(copy);
+  EXPECT_TRUE(left.ok()) << left.status();
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "nlohmann/json.hpp"
 
 namespace capstan::fleet_simulator {
 namespace {
@@ -108,13 +109,30 @@ std::string ComparisonJsonLines(const std::vector<PolicyOutcomes>& policies, int
   std::string lines;
   for (const PolicyOutcomes& policy : policies) {
     for (size_t i = 0; i < policy.outcomes.size(); ++i) {
+      const Outcome& outcome = policy.outcomes[i];
+      const auto add = [&](nlohmann::ordered_json what) {
+        nlohmann::ordered_json line = {{"policy", policy.policy},
+                                       {"seed", first_seed + static_cast<int>(i)}};
+        line.update(what);
+        // A queue's name may be any bytes of a trace.
+        absl::StrAppend(&lines, line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+                        "\n");
+      };
       for (const Measure& measure : Measures()) {
-        absl::StrAppendFormat(
-            &lines,
-            "{\"policy\":\"%s\",\"seed\":%d,\"measure\":\"%s\",\"unit\":\"%s\",\"value\":%.6g}\n",
-            policy.policy, first_seed + static_cast<int>(i), measure.name, measure.unit,
-            measure.of(policy.outcomes[i]));
+        add({{"measure", measure.name}, {"unit", measure.unit}, {"value", measure.of(outcome)}});
       }
+      const auto add_waits = [&](const char* of, const std::map<std::string, Waits>& all) {
+        for (const auto& [name, waits] : all) {
+          add({{of, name},
+               {"jobs", waits.jobs},
+               {"mean_wait_h", absl::ToDoubleHours(waits.mean)},
+               {"p50_wait_h", absl::ToDoubleHours(waits.p50)},
+               {"p90_wait_h", absl::ToDoubleHours(waits.p90)},
+               {"p99_wait_h", absl::ToDoubleHours(waits.p99)}});
+        }
+      };
+      add_waits("queue", outcome.by_queue);
+      add_waits("gpus", outcome.by_size);
     }
   }
   return lines;

@@ -36,7 +36,10 @@ std::string ComparisonTable(const std::vector<PolicyOutcomes>& policies);
 // Waiting times of the first seed, by queue and by size.
 std::string WaitTable(const PolicyOutcomes& policy);
 
-// One object for each policy, seed and measure: `{"policy":…,"seed":…,"measure":…,"value":…}`.
+// One object a line, for each policy, seed and measure:
+// `{"policy":…,"seed":…,"measure":…,"unit":…,"value":…}`, and for those Jobs that started of each
+// queue and of each size: `{"policy":…,"seed":…,"queue":…,"jobs":…,"mean_wait_h":…,"p50_wait_h":…}`
+// with p90 and p99, and `gpus` in the place of `queue`.
 std::string ComparisonJsonLines(const std::vector<PolicyOutcomes>& policies, int first_seed);
 
 }  // namespace capstan::fleet_simulator

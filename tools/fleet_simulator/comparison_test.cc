@@ -36,7 +36,22 @@ TEST(ComparisonTest, SaysWhichPolicyIsClearlyWorse) {
   EXPECT_THAT(table, HasSubstr("better)"));
   EXPECT_THAT(ComparisonJsonLines({all, off}, 7),
               HasSubstr("{\"policy\":\"off\",\"seed\":7,\"measure\":\"mean wait\",\"unit\":\"h\","
-                        "\"value\":1}"));
+                        "\"value\":1.0}"));
+}
+
+TEST(ComparisonTest, JsonHasTheWaitsOfEachQueueAndSize) {
+  Outcome outcome;
+  Waits& waits = outcome.by_queue["a \"b\"\xff"];
+  waits.jobs = 3;
+  waits.p50 = absl::Minutes(30);
+  waits.p99 = absl::Hours(2);
+  outcome.by_size["64+"].jobs = 1;
+  const std::string lines = ComparisonJsonLines({{"all", {outcome}}}, 1);
+  EXPECT_THAT(lines,
+              HasSubstr("{\"policy\":\"all\",\"seed\":1,\"queue\":\"a \\\"b\\\"\xEF\xBF\xBD\","
+                        "\"jobs\":3,\"mean_wait_h\":0.0,\"p50_wait_h\":0.5,"
+                        "\"p90_wait_h\":0.0,\"p99_wait_h\":2.0}\n"));
+  EXPECT_THAT(lines, HasSubstr("\"gpus\":\"64+\",\"jobs\":1,"));
 }
 
 TEST(ComparisonTest, PercentilesAreNearestRanks) {

@@ -9,10 +9,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
-#include "nlohmann/json.hpp"
+#include "google/protobuf/util/json_util.h"
+#include "google/protobuf/wrappers.pb.h"
+#include "libs/utf8/utf8.h"
 
 namespace capstan::fleet_simulator {
 namespace {
+
+// As a string of JSON; a trace's queue may have any name.
+std::string Quoted(const std::string& name) {
+  google::protobuf::StringValue value;
+  value.set_value(ToUtf8(name));
+  std::string json;
+  return google::protobuf::util::MessageToJsonString(value, &json).ok() ? json : "\"\"";
+}
 
 std::vector<double> ValuesOf(const PolicyOutcomes& policy, const Measure& measure) {
   std::vector<double> values;
@@ -110,25 +120,20 @@ std::string ComparisonJsonLines(const std::vector<PolicyOutcomes>& policies, int
   for (const PolicyOutcomes& policy : policies) {
     for (size_t i = 0; i < policy.outcomes.size(); ++i) {
       const Outcome& outcome = policy.outcomes[i];
-      const auto add = [&](nlohmann::ordered_json what) {
-        nlohmann::ordered_json line = {{"policy", policy.policy},
-                                       {"seed", first_seed + static_cast<int>(i)}};
-        line.update(what);
-        // A queue's name may be any bytes of a trace.
-        absl::StrAppend(&lines, line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
-                        "\n");
-      };
+      const std::string head = absl::StrFormat("{\"policy\":\"%s\",\"seed\":%d,", policy.policy,
+                                               first_seed + static_cast<int>(i));
       for (const Measure& measure : Measures()) {
-        add({{"measure", measure.name}, {"unit", measure.unit}, {"value", measure.of(outcome)}});
+        absl::StrAppendFormat(&lines, "%s\"measure\":\"%s\",\"unit\":\"%s\",\"value\":%.6g}\n",
+                              head, measure.name, measure.unit, measure.of(outcome));
       }
       const auto add_waits = [&](const char* of, const std::map<std::string, Waits>& all) {
         for (const auto& [name, waits] : all) {
-          add({{of, name},
-               {"jobs", waits.jobs},
-               {"mean_wait_h", absl::ToDoubleHours(waits.mean)},
-               {"p50_wait_h", absl::ToDoubleHours(waits.p50)},
-               {"p90_wait_h", absl::ToDoubleHours(waits.p90)},
-               {"p99_wait_h", absl::ToDoubleHours(waits.p99)}});
+          absl::StrAppendFormat(&lines,
+                                "%s\"%s\":%s,\"jobs\":%d,\"mean_wait_h\":%.6g,\"p50_wait_h\":%.6g,"
+                                "\"p90_wait_h\":%.6g,\"p99_wait_h\":%.6g}\n",
+                                head, of, Quoted(name), waits.jobs, absl::ToDoubleHours(waits.mean),
+                                absl::ToDoubleHours(waits.p50), absl::ToDoubleHours(waits.p90),
+                                absl::ToDoubleHours(waits.p99));
         }
       };
       add_waits("queue", outcome.by_queue);

@@ -25,9 +25,11 @@ void LoaderActor::OnCrash() {
   core_.reset();
 }
 
-void LoaderActor::Submit(data_loader::Step step, std::function<void()> stored) {
-  pipe_->Submit(std::move(step.puts), std::move(step.deletes),
-                [stored = std::move(stored)](int64_t) { stored(); });
+void LoaderActor::Submit(data_loader::Step step, std::function<void()> stored,
+                         std::function<void()> written) {
+  pipe_->Submit(
+      std::move(step.puts), std::move(step.deletes),
+      [stored = std::move(stored)](int64_t) { stored(); }, std::move(written));
 }
 
 void LoaderActor::OpenOutput(const pb::OpenOutputRequest& request,
@@ -71,15 +73,16 @@ void LoaderActor::CommitOutput(const pb::CommitOutputRequest& request,
           staged.directory = "/site/" + staged.folder;
           auto decided = core_->CommitOutput(staged, Read());
           if (!decided.ok()) return reply(decided.status());
-          const bool checkpoint = request.what_case() == pb::CommitOutputRequest::kCheckpointStep;
-          Submit(std::move(decided->step),
-                 [this, request, checkpoint, reply, response = decided->response] {
-                   if (checkpoint) {
-                     witness_->Committed(request.job_uid(), request.generation(),
-                                         request.checkpoint_step());
-                   }
-                   reply(response);
-                 });
+          std::function<void()> written;
+          if (request.what_case() == pb::CommitOutputRequest::kCheckpointStep) {
+            written = [witness = witness_, request] {
+              witness->Committed(request.job_uid(), request.generation(),
+                                 request.checkpoint_step());
+            };
+          }
+          Submit(
+              std::move(decided->step), [reply, response = decided->response] { reply(response); },
+              std::move(written));
         });
 }
 

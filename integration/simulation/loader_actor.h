@@ -37,7 +37,8 @@ class LoaderActor final : public Process {
   void OnAlarm() override {}
 
  private:
-  void Submit(data_loader::Step step, std::function<void()> stored);
+  void Submit(data_loader::Step step, std::function<void()> stored,
+              std::function<void()> written = nullptr);
 
   Witness* const witness_;
   const Mutants* const mutants_;

@@ -40,7 +40,9 @@ const Planted kPlanted[] = {
     {"ExecutorActsFirst",
      &Mutants::executor_acts_first,
      {"mCPU", "started twice", "two live generations"}},
-    {"LoaderActsFirst", &Mutants::loader_acts_first, {"begins after step"}},
+    {"LoaderActsFirst",
+     &Mutants::loader_acts_first,
+     {"acknowledged without being stored", "begins after step"}},
     {"CredentialsActsFirst",
      &Mutants::credentials_acts_first,
      {"is signed and not stored", "is published and not stored"}},
@@ -73,7 +75,7 @@ const Planted kPlanted[] = {
      {"the reader in charge did not ask"}},
     {"FailedCommitTakenAsDone",
      &Mutants::failed_commit_taken,
-     {"not stored", "without a stored START", "not in the Stream"}},
+     {"not stored", "without being stored", "without a stored START", "not in the Stream"}},
 };
 
 class MutantsTest : public ::testing::TestWithParam<Planted> {};

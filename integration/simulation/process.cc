@@ -103,15 +103,20 @@ void Disk::Apply(const std::vector<store::Put>& puts, const std::vector<store::D
 }
 
 void CommitPipe::Submit(std::vector<store::Put> puts, std::vector<store::Delete> deletes,
-                        std::function<void(int64_t)> after) {
+                        std::function<void(int64_t)> after, std::function<void()> written) {
   if (dead_) return;
   if (options_.act_first) {
     after(disk_->revision + 1);
     after = [](int64_t) {};
     if (dead_) return;
   }
-  queue_.push_back({std::move(puts), std::move(deletes), std::move(after)});
+  queue_.push_back({std::move(puts), std::move(deletes), std::move(after), std::move(written)});
   if (!busy_) Next();
+}
+
+void CommitPipe::Write(Disk* disk, const Commit& commit) {
+  disk->Apply(commit.puts, commit.deletes);
+  if (commit.written != nullptr) commit.written();
 }
 
 void CommitPipe::Next() {
@@ -158,7 +163,7 @@ void CommitPipe::Try() {
   }
   Commit commit = std::move(queue_.front());
   queue_.pop_front();
-  if (!disk_->full) disk_->Apply(commit.puts, commit.deletes);
+  if (!disk_->full) Write(disk_, commit);
   const std::weak_ptr<char> alive = alive_;
   commit.after(disk_->revision);
   if (!alive.expired() && !dead_ && process_->up() && process_->life() == life_) Next();
@@ -168,7 +173,7 @@ void CommitPipe::Crash() {
   dead_ = true;
   if (queue_.empty() || !process_->world().random().OneIn(2) || disk_->full) return;
   if (options_.latest == absl::ZeroDuration()) {
-    if (options_.compare()) disk_->Apply(queue_.front().puts, queue_.front().deletes);
+    if (options_.compare()) Write(disk_, queue_.front());
     return;
   }
   World* world = &process_->world();
@@ -182,7 +187,7 @@ void CommitPipe::Crash() {
 void CommitPipe::ArriveLate(World* world, Disk* disk, const Options& options, const Commit& commit,
                             int tries) {
   if (options.reachable()) {
-    if (options.compare() && !disk->full) disk->Apply(commit.puts, commit.deletes);
+    if (options.compare() && !disk->full) Write(disk, commit);
     return;
   }
   if (tries == 0) return;

@@ -120,8 +120,10 @@ class CommitPipe {
       : process_(process), disk_(disk), life_(process->life()), options_(std::move(options)) {}
 
   // `after` gets the revision of the commit, or of the one before if there is nothing to write.
+  // `written` is for those who look from outside the world: it runs when what there is to write is
+  // on disk, also if the life has ended by then and nothing in the world comes to know.
   void Submit(std::vector<store::Put> puts, std::vector<store::Delete> deletes,
-              std::function<void(int64_t revision)> after);
+              std::function<void(int64_t revision)> after, std::function<void()> written = nullptr);
   // The process was killed: the commit under way may or may not have taken effect.
   void Crash();
 
@@ -130,7 +132,9 @@ class CommitPipe {
     std::vector<store::Put> puts;
     std::vector<store::Delete> deletes;
     std::function<void(int64_t)> after;
+    std::function<void()> written;
   };
+  static void Write(Disk* disk, const Commit& commit);
   static void ArriveLate(World* world, Disk* disk, const Options& options, const Commit& commit,
                          int tries);
   void Next();

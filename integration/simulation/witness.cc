@@ -53,6 +53,10 @@ void Witness::Started(const TaskId& id, const std::string& machine, int64_t cpu_
   }
   if (gangs_.emplace(id.job_uid, id.generation).second) ++generations_;
   highest_started_[id.job_uid] = std::max(highest_started_[id.job_uid], id.generation);
+  // What counts is the data_loader's disk and not what a Task was told: if the data_loader is killed
+  // between its commit and its answer, the checkpoint is whole, and named by a record that the next
+  // life reads. Its writer, asking again, is told that it is there; the next generation, if the
+  // writer ends first, begins from it and not from an older one that happens to be acknowledged.
   const auto newest = newest_step_.find(id.job_uid);
   // Rank 0 may have committed already before a slower rank of its own generation starts.
   const bool own = std::any_of(durable_[id.job_uid].begin(), durable_[id.job_uid].end(),

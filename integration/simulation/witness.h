@@ -35,7 +35,7 @@ class Witness {
   // `finished`: its program had done all its steps and exited 0.
   void Ended(const session::TaskId& id, bool finished);
 
-  // A checkpoint is durable at the data_loader.
+  // A checkpoint is durable at the data_loader, whether or not anybody is told so.
   void Committed(const std::string& job_uid, int64_t generation, int64_t step);
   // A Task was told so.
   void CommitAcknowledged(const std::string& job_uid, int64_t generation, int64_t step);

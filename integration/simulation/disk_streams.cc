@@ -119,13 +119,19 @@ void DiskStreams::Retain(int64_t most) {
   std::vector<store::Delete> dropped;
   for (int64_t offset = first_; offset < first; ++offset) {
     dropped.push_back({.key = RecordKey(offset), .end = ""});
-    records_.erase(offset);
   }
-  process_->world().Fault("retention");
-  process_->world().Log(process_->name(), absl::StrCat("keeps what is from ", first));
-  first_ = first;
+  // As the log does: until it is on disk that they are dropped, the records are there for all who
+  // ask. Who was told that they are gone could find them again after a crash.
   pipe_.Submit({{.key = kFirstKey, .value = absl::StrCat(first)}}, std::move(dropped),
-               [this](int64_t) { stored_(); });
+               [this, first](int64_t) {
+                 process_->world().Fault("retention");
+                 process_->world().Log(process_->name(),
+                                       absl::StrCat("keeps what is from ", first));
+                 // If this takes long, it is decided again meanwhile, alike.
+                 first_ = first;
+                 records_.erase(records_.begin(), records_.lower_bound(first));
+                 stored_();
+               });
 }
 
 void DiskStreams::FindExtent(

@@ -5,7 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "libs/random/random.h"
+#include "libs/random/timed_uuid.h"
 #include "libs/status/status_macros.h"
 #include "services/scheduler/core/bench_fleet.h"
 #include "services/scheduler/core/usage.h"
@@ -15,7 +17,11 @@ namespace {
 
 constexpr size_t kRecordsAtOnce = 800;
 
-std::string UidOf(int number) { return Random(static_cast<uint64_t>(number) + 1).Uuid4(); }
+// As of Jobs that were submitted one a millisecond.
+std::string UidOf(int number) {
+  Random random(static_cast<uint64_t>(number) + 1);
+  return TimedUuid4(&random, absl::FromUnixSeconds(1'600'000'000) + absl::Milliseconds(number));
+}
 
 // Writes what it is given, many records in one transaction.
 class Writer {

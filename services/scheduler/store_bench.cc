@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/notification.h"
 #include "libs/random/random.h"
+#include "libs/random/timed_uuid.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "libs/store/leadership.h"
@@ -143,7 +144,7 @@ class StoreBench {
   std::shared_ptr<const CreateJob> NewJob(const CoreConfig& config) {
     auto create = std::make_shared<CreateJob>();
     create->project = kProject;
-    create->uid = random_.Uuid4();
+    create->uid = TimedUuid4(&random_, SystemClock().Read().wall);
     create->job_id = absl::StrCat("new-", ++created_);
     create->submitter = kPerson;
     create->spec = NextSpec(config);

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "libs/random/timed_uuid.h"
 #include "libs/resource/id.h"
 #include "libs/resource/name.h"
 #include "libs/rpc/finish.h"
@@ -167,7 +168,7 @@ grpc::ServerUnaryReactor* JobService::CreateJob(grpc::CallbackServerContext* con
         ApplyDefaults(r.parent(), config_, &event.spec);
         deps_.strand->Post(
             [this, event = std::move(event), response, finish = std::move(finish)]() mutable {
-              event.uid = deps_.random->Uuid4();
+              event.uid = TimedUuid4(deps_.random, deps_.strand->clock().Read().wall);
               const std::string caller = event.submitter;
               deps_.engine->Call(std::move(event),
                                  Tell(caller, rpc::RespondWith(response, std::move(finish))));

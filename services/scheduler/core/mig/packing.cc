@@ -17,7 +17,9 @@ Packing::Packing(const StateTable* table, DemandMix demand)
   }
   const int profiles = static_cast<int>(table_->model().profiles.size());
   for (int s = 0; s < table_->size(); ++s) {
-    for (int p = 0; p < profiles; ++p) best_.push_back(BestOf(static_cast<State>(s), p));
+    for (int p = 0; p < profiles; ++p) {
+      best_.push_back(BestOf(static_cast<State>(s), p, ~uint32_t{0}));
+    }
   }
 }
 
@@ -30,11 +32,11 @@ int64_t Packing::WorthOf(State state) const {
   return worth;
 }
 
-Packing::Placed Packing::BestOf(State state, int profile) const {
+Packing::Placed Packing::BestOf(State state, int profile, uint32_t allowed) const {
   Placed best;
   int most_futures = 0;
   for (size_t i = 0; i < table_->positions().size(); ++i) {
-    if (table_->positions()[i].profile != profile) continue;
+    if (table_->positions()[i].profile != profile || (allowed >> i & 1) == 0) continue;
     const absl::optional<State> next = table_->Add(state, static_cast<int>(i));
     if (!next.has_value()) continue;
     const int64_t loss = worth_[state] - worth_[*next];
@@ -58,6 +60,21 @@ absl::optional<Choice> Packing::Choose(absl::Span<const State> gpus, int profile
   std::pair<int64_t, int> least;
   for (size_t g = 0; g < gpus.size(); ++g) {
     const Placed& here = best_[Cell(gpus[g], profile)];
+    if (here.position < 0) continue;
+    const std::pair<int64_t, int> takes(here.loss, free_[gpus[g]]);
+    if (chosen.has_value() && least <= takes) continue;
+    chosen = Choice{g, here.position};
+    least = takes;
+  }
+  return chosen;
+}
+
+absl::optional<Choice> Packing::Choose(absl::Span<const State> gpus,
+                                       absl::Span<const uint32_t> allowed, int profile) const {
+  absl::optional<Choice> chosen;
+  std::pair<int64_t, int> least;
+  for (size_t g = 0; g < gpus.size(); ++g) {
+    const Placed here = BestOf(gpus[g], profile, allowed[g]);
     if (here.position < 0) continue;
     const std::pair<int64_t, int> takes(here.loss, free_[gpus[g]]);
     if (chosen.has_value() && least <= takes) continue;

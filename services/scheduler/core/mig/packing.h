@@ -60,6 +60,10 @@ class Packing {
   // Over GPUs of this model, each with the state that its busy instances make; absent if none can
   // take it. O(GPUs).
   absl::optional<Choice> Choose(absl::Span<const State> gpus, int profile) const;
+  // The same where on each GPU only some positions (by bit) may be taken, for as long as others are
+  // kept for somebody. O(GPUs · positions).
+  absl::optional<Choice> Choose(absl::Span<const State> gpus, absl::Span<const uint32_t> allowed,
+                                int profile) const;
 
  private:
   struct Placed {
@@ -73,7 +77,7 @@ class Packing {
            static_cast<size_t>(profile);
   }
   int64_t WorthOf(State state) const;
-  Placed BestOf(State state, int profile) const;
+  Placed BestOf(State state, int profile, uint32_t allowed) const;
 
   const StateTable* table_;
   DemandMix demand_;

@@ -54,7 +54,7 @@ void SchedulerCore::ChooseDataCluster(JobEntry* job) {
     for (const auto& [id, node] : model_.nodes) {
       NodeCapacity& capacity = nodes.emplace_back();
       capacity.id = id;
-      capacity.free = Amounts::From(node.observation().allocatable());
+      capacity.free = AllocatableOf(node.observation());
       capacity.eligible = true;
     }
     const absl::optional<GangPlacement> fits =

@@ -100,6 +100,7 @@ void SchedulerCore::GrowGangs(RoundWork* work) {
       addition.set_group(one.group);
       addition.set_node(work->nodes[one.node].id.node);
       addition.set_count(one.count);
+      if (one.mig.has_value()) *addition.mutable_mig() = PlaceOf(*one.mig);
     }
     StopGang(job, Stop::REASON_GROWN);
     // The next one is asked with what this one takes.
@@ -124,6 +125,7 @@ std::vector<MoreTasks> SchedulerCore::FindGrowth(const JobEntry& job, RoundWork*
     const int at = job.gang->ended(rank) ? -1 : work->PositionOf(job.gang->node(rank));
     if (at < 0 || !Admits(work->nodes[at], request)) return {};
     has.nodes.push_back(at);
+    if (AsksForMig(job.spec.spec())) has.mig.push_back(SpotOf(job, rank));
   }
   for (int group = 0; group < job.spec.spec().task_groups_size(); ++group) {
     has.sizes.push_back(SizeOf(job, group));

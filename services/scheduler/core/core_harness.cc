@@ -1,6 +1,7 @@
 #include "services/scheduler/core/core_harness.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,9 @@
 #include "services/scheduler/core/arrays.h"
 #include "services/scheduler/core/dependencies.h"
 #include "services/scheduler/core/disruptions.h"
+#include "services/scheduler/core/mig/layouts.h"
+#include "services/scheduler/core/mig/profiles.h"
+#include "services/scheduler/core/mig/state_table.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/placer.h"
 #include "services/scheduler/core/validate.h"
@@ -25,6 +29,12 @@ using capstan::type::v1::TaskKey;
 using capstan::type::v1::TaskObservation;
 
 namespace {
+
+// Numbers alone: which instances there are CheckMig looks at.
+Amounts WithoutMig(Amounts amounts) {
+  amounts.mig = {};
+  return amounts;
+}
 
 std::string TextOf(const TaskKey& key) {
   return absl::StrCat(key.job_uid(), "/", key.generation(), "/", key.group(), "-", key.index());
@@ -143,14 +153,49 @@ void CoreHarness::Check(bool rebuild) {
       if (job.gang->ended(static_cast<int>(rank))) continue;
       const int group = GroupOf(job, static_cast<int>(rank)).first;
       used[job.gang->node(static_cast<int>(rank))].Add(
-          Amounts::From(job.spec.spec().task_groups(group).resources()));
+          WithoutMig(Amounts::From(job.spec.spec().task_groups(group).resources())));
     }
   }
   for (const auto& [id, amounts] : used) {
     auto node = core_->model().nodes.find(id);
     ASSERT_TRUE(node != core_->model().nodes.end());
-    ASSERT_GE(Amounts::From(node->second.observation().allocatable()).Fits(amounts, 1), 1)
+    ASSERT_GE(AllocatableOf(node->second.observation()).Fits(amounts, 1), 1)
         << id.Name() << " is over-committed";
+  }
+  CheckMig();
+}
+
+// By what is stored and reported alone, and the table of states.
+void CoreHarness::CheckMig() const {
+  // By Node, number and model of the GPU.
+  std::map<std::tuple<NodeId, int, std::string>, std::vector<mig::Position>> gpus;
+  for (const auto& [uid, job] : core_->model().jobs) {
+    if (!job.live()) continue;
+    for (size_t rank = 0; rank < job.gang->nodes.size(); ++rank) {
+      const auto [group, index] = GroupOf(job, static_cast<int>(rank));
+      const auto& resources = job.spec.spec().task_groups(group).resources();
+      const auto instance = MigInstanceOf(job, static_cast<int>(rank));
+      ASSERT_EQ(instance.has_value(), resources.has_mig()) << uid << " rank " << rank;
+      if (!instance.has_value() || job.gang->ended(static_cast<int>(rank))) continue;
+      ASSERT_EQ(instance->profile(), resources.mig().profile()) << uid;
+      const auto model = mig::FindDeviceModel(instance->model());
+      ASSERT_TRUE(model.ok() && instance->model() == resources.mig().model()) << uid;
+      gpus[{job.gang->node(static_cast<int>(rank)), instance->gpu(), instance->model()}].push_back(
+          {*mig::ParseProfile(*model, instance->profile()), instance->start()});
+    }
+  }
+  for (const auto& [where, positions] : gpus) {
+    const auto& [id, number, model] = where;
+    const auto& node = core_->model().nodes.at(id);
+    const auto& reported = node.observation().mig_gpus();
+    const bool is_there =
+        std::any_of(reported.begin(), reported.end(), [&, gpu = number, of = model](const auto& r) {
+          return r.index() == gpu && r.model() == of;
+        });
+    ASSERT_TRUE(is_there) << id.Name() << " has no such GPU: " << number;
+    const mig::StateTable& table = mig::Layouts::Of(mig::ModelIndex(model)).table();
+    const auto state = table.FromPositions(positions);
+    ASSERT_TRUE(state.ok()) << id.Name() << " GPU " << number << ": " << state.status();
   }
 }
 
@@ -371,6 +416,13 @@ NodeObservation FakeExecutor::NodeReport(int index) const {
   node.mutable_allocatable()->set_cpu_millis(cpu_millis_);
   node.mutable_allocatable()->set_memory_bytes(int64_t{1} << 30);
   node.set_host(absl::StrCat("10.0.0.", index));
+  if (const auto gpus = mig_gpus_.find(node.node()); gpus != mig_gpus_.end()) {
+    for (const std::string& model : gpus->second) {
+      capstan::type::v1::MigGpu& gpu = *node.add_mig_gpus();
+      gpu.set_index(node.mig_gpus_size() - 1);
+      gpu.set_model(model);
+    }
+  }
   if (const auto labels = labels_.find(node.node()); labels != labels_.end()) {
     node.mutable_labels()->insert(labels->second.begin(), labels->second.end());
   }

@@ -21,7 +21,8 @@ class FakeExecutor;
 
 // For tests: a core, a store that is a map, and a clock that is a number. After every step it
 // checks what must always hold: the core's durable state is exactly what the store holds, a core
-// rebuilt from the store has the same state, no Node is given more than it has, what must be in one
+// rebuilt from the store has the same state, no Node is given more than it has and no GPU instances
+// that cannot stand together, what must be in one
 // domain is, nobody is where a maintenance window does not let it be, or is disrupted for another
 // more often than its Queue says.
 class CoreHarness {
@@ -89,6 +90,9 @@ class CoreHarness {
   void CheckNominees() const;
   // Whether its generation has as many Tasks as are recorded, and no fewer or more than it may.
   void CheckSizes(const JobEntry& job) const;
+  // Whether every live Task that asks for a MIG instance has one of what it asks for on a GPU of its
+  // Node, nobody else has any, and each GPU's instances can stand together.
+  void CheckMig() const;
   // Whether the Job's Tasks stand to each other as its topology and those of its groups want it.
   void CheckTopology(const JobEntry& job) const;
   // Whether the window concerns the Node.
@@ -153,6 +157,10 @@ class FakeExecutor {
   void set_labels(int index, std::map<std::string, std::string> labels) {
     labels_[NodeName(index)] = std::move(labels);
   }
+  // Likewise, its GPUs in MIG mode: models by number.
+  void set_mig_gpus(int index, std::vector<std::string> models) {
+    mig_gpus_[NodeName(index)] = std::move(models);
+  }
   // Hello and full report.
   void Connect();
   void Disconnect();
@@ -193,6 +201,7 @@ class FakeExecutor {
   std::map<int64_t, BootTime> renewals_sent_;
   std::map<std::string, bool> silent_;  // withheld until acknowledged: false once heard again
   std::map<std::string, std::map<std::string, std::string>> labels_;  // by Node
+  std::map<std::string, std::vector<std::string>> mig_gpus_;          // by Node
   Tasks tasks_;
   static SessionId next_session_;
 };

@@ -33,7 +33,11 @@ void AddTo(const std::vector<MoreTasks>& more, GangPlacement* placement) {
   for (const MoreTasks& one : more) {
     const int end =
         std::accumulate(placement->sizes.begin(), placement->sizes.begin() + one.group + 1, 0);
+    if (one.mig.has_value()) placement->mig.resize(placement->nodes.size());
     placement->nodes.insert(placement->nodes.begin() + end, one.count, one.node);
+    if (!placement->mig.empty() || one.mig.has_value()) {
+      placement->mig.insert(placement->mig.begin() + end, one.count, one.mig);
+    }
     placement->sizes[one.group] += one.count;
   }
 }
@@ -84,10 +88,9 @@ void SchedulerCore::KeepForReturned(RoundWork* work) {
     // What Nodes of its have left beside what was kept of them here.
     std::map<int, Amounts> kept;
     // How many of the group's Tasks the Node still has room for.
-    const auto keep = [&](const NodeId& node, int group, int count) {
+    const auto keep = [&](const NodeId& node, const Amounts& each, int count) {
       const int at = work->PositionOf(node);
       if (at < 0 || !Admits(work->standings[at].capacity, request)) return std::make_pair(at, 0);
-      const Amounts& each = request.groups[group].each;
       Amounts free = work->standings[at].capacity.free;
       free.Subtract(kept[at]);
       count = static_cast<int>(free.Fits(each, count));
@@ -97,14 +100,16 @@ void SchedulerCore::KeepForReturned(RoundWork* work) {
     Returned returned;
     returned.uid = job->uid();
     for (int rank = 0; rank < static_cast<int>(job->gang->tasks.size()); ++rank) {
-      const auto [at, count] = keep(job->gang->node(rank), GroupOf(*job, rank).first, 1);
+      const auto [at, count] = keep(job->gang->node(rank), AmountsOf(*job, rank), 1);
       returned.places.push_back(count == 1 ? at : -1);
     }
     bool any_lost = !returned.is_whole();
     for (const auto& addition : job->gang->head.additions()) {
-      const auto [at, count] =
-          keep({job->gang->head.cluster(), addition.node()}, addition.group(), addition.count());
-      if (count > 0) returned.additions.push_back({addition.group(), at, count});
+      const auto [at, count] = keep({job->gang->head.cluster(), addition.node()},
+                                    AmountsOf(*job, addition), addition.count());
+      if (count > 0) {
+        returned.additions.push_back({addition.group(), at, count, SpotOf(*job, addition)});
+      }
       any_lost = any_lost || count < addition.count();
     }
     // Which Task is in which slice goes by rank, and those in between cannot be told from others:
@@ -150,6 +155,7 @@ absl::optional<GangPlacement> SchedulerCore::FindPlaceAgain(const JobEntry& job,
   for (size_t rank = 0; rank < returned.places.size(); ++rank) {
     if (returned.places[rank] < 0) continue;
     has.nodes.push_back(returned.places[rank]);
+    if (AsksForMig(spec)) has.mig.push_back(SpotOf(job, static_cast<int>(rank)));
     ++has.sizes[GroupOf(job, static_cast<int>(rank)).first];
   }
   const auto with = [&](const std::vector<MoreTasks>& missing) {

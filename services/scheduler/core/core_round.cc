@@ -131,10 +131,7 @@ void SchedulerCore::SplitHeld(const JobEntry& job, HeldGang gang, const RoundWor
   for (int rank = 0; rank < tasks; ++rank) {
     if (job.gang->ended(rank) || !IsSpare(job, rank)) continue;
     const int at = work.PositionOf(job.gang->node(rank));
-    const int group = GroupOf(job, rank).first;
-    if (at >= 0) {
-      spares[at].Add(Amounts::From(job.spec.spec().task_groups(group).resources()));
-    }
+    if (at >= 0) spares[at].Add(AmountsOf(job, rank));
   }
   HeldGang spare = gang;
   spare.is_spare = true;
@@ -188,10 +185,9 @@ std::map<std::string, std::map<int, Amounts>> SchedulerCore::KeepForReturning(
     });
     // The end on a silent Node may be long in coming.
     if (any_silent) return;
-    const auto keep = [&](const NodeId& node, int group, int count) {
+    const auto keep = [&](const NodeId& node, const Amounts& each, int count) {
       const int at = work->PositionOf(node);
       if (at < 0) return;
-      const Amounts each = Amounts::From(job.spec.spec().task_groups(group).resources());
       // One that had done its work long before: others may be there by now.
       Amounts& free = work->standings[at].capacity.free;
       const int64_t fits = free.Fits(each, count);
@@ -201,10 +197,10 @@ std::map<std::string, std::map<int, Amounts>> SchedulerCore::KeepForReturning(
     };
     for (int rank = 0; rank < static_cast<int>(job.gang->tasks.size()); ++rank) {
       if (!job.gang->ended(rank) || (shrinking && IsSpare(job, rank))) continue;
-      keep(job.gang->node(rank), GroupOf(job, rank).first, 1);
+      keep(job.gang->node(rank), AmountsOf(job, rank), 1);
     }
     for (const auto& addition : job.gang->head.additions()) {
-      keep({job.gang->head.cluster(), addition.node()}, addition.group(), addition.count());
+      keep({job.gang->head.cluster(), addition.node()}, AmountsOf(job, addition), addition.count());
     }
   });
   return all;
@@ -257,9 +253,7 @@ void SchedulerCore::BeginRound(RoundWork* work) {
     }
     while (heard != all_heard->end() && *heard < id) ++heard;
     if (heard == all_heard->end() || *heard != id) unreported.insert(unreported.end(), id);
-    for (const auto& [name, count] : node.observation().allocatable().accelerators()) {
-      accelerators.insert(name);
-    }
+    AddAccelerators(node.observation(), &accelerators);
   }
   if (queues_changed_ || accelerators != queue_book_.accelerators()) {
     queue_book_.SetTree(model_.queues, accelerators);
@@ -299,7 +293,7 @@ void SchedulerCore::ReviseHopeless(const RoundWork& work) {
   auto node = model_.nodes.begin();
   for (const NodeStanding& standing : work.standings) {
     const rec::NodeRecord& record = (node++)->second;
-    if (standing.capacity.eligible) fleet.Add(Amounts::From(record.observation().allocatable()));
+    if (standing.capacity.eligible) fleet.Add(AllocatableOf(record.observation()));
   }
   if (fleet == hopeless_fleet_) return;
   hopeless_.clear();
@@ -397,7 +391,9 @@ void SchedulerCore::PlaceIn(JobEntry* job, const GangRequest& request,
   for (size_t rank = 0; rank < placement.nodes.size(); ++rank) {
     const int at = placement.nodes[rank];
     const int group = GroupOf(*job, static_cast<int>(rank)).first;
-    work->nodes[at].free.Subtract(request.groups[group].each);
+    const Amounts& each = request.groups[group].each;
+    work->nodes[at].free.Subtract(each.mig.empty() ? each
+                                                   : WithInstance(each, placement.mig[rank]));
     if (work->standings[at].unisolated) work->nodes[at].only_submitter = request.submitter;
     work->standings[at].capacity = work->nodes[at];
   }
@@ -412,6 +408,10 @@ void SchedulerCore::Place(JobEntry* job, const std::vector<NodeCapacity>& nodes,
   DirtyJob& dirty = Touch(*job);
   if (job->gang) dirty.dropped_generation = job->gang->head.generation();
   BeginGeneration(nodes[placement.nodes.front()].id.cluster, std::move(ids), placement.sizes, job);
+  for (const absl::optional<MigSpot>& spot : placement.mig) {
+    rec::MigPlace& place = job->gang->mig.emplace_back();
+    if (spot.has_value()) place = PlaceOf(*spot);
+  }
   dirty.placements = true;
   dirty.gang = true;
   dirty.task_chunks.clear();

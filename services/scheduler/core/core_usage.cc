@@ -36,9 +36,7 @@ void SchedulerCore::RestoreUsage() {
   queue_book_.Restore(model_.queue_usage);
   std::set<std::string> accelerators;
   for (const auto& [id, node] : model_.nodes) {
-    for (const auto& [name, count] : node.observation().allocatable().accelerators()) {
-      accelerators.insert(name);
-    }
+    AddAccelerators(node.observation(), &accelerators);
   }
   queue_book_.SetTree(model_.queues, accelerators);
   queues_changed_ = false;

@@ -33,6 +33,9 @@ std::string ShapeKey(const JobSpec& spec, const TaskGroup& group) {
   for (const auto& [name, count] : accelerators) {
     if (count != 0) absl::StrAppend(&key, ",", name, "=", count);
   }
+  if (resources.has_mig()) {
+    absl::StrAppend(&key, ",#", resources.mig().model(), "#", resources.mig().profile());
+  }
   for (const auto& slice : group.slices()) {
     absl::StrAppend(&key, "/", slice.level(), "x", slice.size());
   }

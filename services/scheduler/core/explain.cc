@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -15,6 +16,9 @@
 #include "services/scheduler/core/disruptions.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/maintenance.h"
+#include "services/scheduler/core/mig/layouts.h"
+#include "services/scheduler/core/mig/profiles.h"
+#include "services/scheduler/core/mig_amounts.h"
 #include "services/scheduler/core/partial_fit.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/retry.h"
@@ -78,6 +82,8 @@ std::vector<Resource> ResourcesOf(const Amounts& each) {
   resources[1].name = "memory";
   resources[1].is_memory = true;
   for (const auto& [name, count] : each.accelerators) {
+    // Whether there is a place says more than how many memory slices are free.
+    if (each.mig.ask().has_value() && absl::StartsWith(name, "mig/")) continue;
     Resource& resource = resources.emplace_back();
     resource.name = absl::StrCat("accelerator:", name);
     resource.accelerator = name;
@@ -96,6 +102,51 @@ void AddCount(absl::string_view type, int count, int total, absl::string_view on
   for (const NodeId& id : which) {
     if (constraint.node_fits_size() == kMaxNodeFits) break;
     constraint.add_node_fits()->set_node(id.Name());
+  }
+}
+
+// Of Nodes without a GPU on which the instance that the next Task asks for could stand.
+void AddMig(const PartialFit& fit, ExplainJobResponse* response) {
+  const absl::optional<mig::Ask> ask = fit.next.mig.ask();
+  if (!ask.has_value()) return;
+  const int total = static_cast<int>(fit.left.size());
+  std::vector<std::pair<int64_t, const NodeId*>> lacking;
+  int with_gpus = 0;
+  for (const Room& room : fit.left) {
+    const std::vector<MigGpuState> gpus = room.free.mig.Gpus();
+    with_gpus += std::any_of(gpus.begin(), gpus.end(),
+                             [&ask](const MigGpuState& gpu) { return gpu.model == ask->model; })
+                     ? 1
+                     : 0;
+    if (room.free.mig.Fits(fit.next.mig, 1) > 0) continue;
+    const auto free = room.free.accelerators.find(MigResourceName(ask->model));
+    lacking.emplace_back(free == room.free.accelerators.end() ? 0 : free->second, &room.node->id);
+  }
+  if (lacking.empty()) return;
+  std::stable_sort(lacking.begin(), lacking.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  const mig::DeviceModel& model = mig::DeviceModels()[ask->model];
+  const mig::Profile& profile = model.profiles[ask->profile];
+  ExplainJobResponse::Constraint& constraint = *response->add_constraints();
+  constraint.set_type("mig");
+  constraint.set_nodes(static_cast<int>(lacking.size()));
+  constraint.set_requested(profile.memory_slices);
+  constraint.set_available(lacking.front().first);
+  const int with_room = total - static_cast<int>(lacking.size());
+  std::string message = absl::StrCat(
+      NodesOf(static_cast<int>(lacking.size()), total, "has", "have"), " no place for a ",
+      profile.name, " instance: ", with_gpus, with_gpus == 1 ? " has" : " have",
+      " GPUs in MIG mode of model ", model.name);
+  if (with_gpus > 0) {
+    absl::StrAppend(&message, ", ", with_room == 0 ? "none" : absl::StrCat(with_room),
+                    " of these with room for it in one piece");
+  }
+  constraint.set_message(std::move(message));
+  for (const auto& [free, id] : lacking) {
+    if (constraint.node_fits_size() == kMaxNodeFits) break;
+    ExplainJobResponse::NodeFit& node = *constraint.add_node_fits();
+    node.set_node(id->Name());
+    node.set_available(free);
   }
 }
 
@@ -135,6 +186,7 @@ void AddResources(const PartialFit& fit, const std::string& task_count,
       node.set_available(asked - lack->first);
     }
   }
+  AddMig(fit, response);
   // What most Nodes lack decides most; among equals the order stays.
   std::multimap<int, ExplainJobResponse::Constraint> by_nodes;
   for (const auto& constraint : response->constraints()) {
@@ -431,7 +483,7 @@ std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
     NodeStanding standing;
     const NodeUsage::Entry& used = usage.Get(id);
     standing.capacity.id = id;
-    standing.capacity.free = Amounts::From(node.observation().allocatable());
+    standing.capacity.free = AllocatableOf(node.observation());
     standing.capacity.free.Subtract(used.allocated);
     standing.silent = node.state() != Node::STATE_ACTIVE || unreported.count(id) > 0;
     standing.cordoned = node.cordons_size() > 0;

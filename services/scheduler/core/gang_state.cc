@@ -264,6 +264,9 @@ DesiredTask DesiredOf(const JobEntry& job, int rank, const RendezvousTable& tabl
   *desired.mutable_key() = KeyOf(job, rank);
   desired.set_node(gang.nodes[rank]);
   FillLaunch(job, GroupOf(job, rank).first, /*is_master=*/rank == 0, desired.mutable_launch());
+  if (const auto instance = MigInstanceOf(job, rank); instance.has_value()) {
+    *desired.mutable_launch()->mutable_mig_instance() = *instance;
+  }
   switch (gang.head.phase()) {
     case GangHeadRecord::PHASE_PREPARING:
       desired.set_phase(DesiredTask::PHASE_PREPARE);

@@ -40,6 +40,9 @@ struct Gang {
   std::vector<std::string> nodes;
   // By rank.
   std::vector<rec::TaskRecord> tasks;
+  // By rank, where its MIG instance is; of a Task that asks for none it says nothing. Empty if none
+  // of the gang does.
+  std::vector<rec::MigPlace> mig = {};
 
   NodeId node(int rank) const { return {head.cluster(), nodes[rank]}; }
   bool live() const { return head.phase() != rec::GangHeadRecord::PHASE_ENDED; }

@@ -95,6 +95,23 @@ std::pair<int, int> GroupOf(const JobEntry& job, int rank) {
   return {group, rank};
 }
 
+bool AsksForMig(const JobSpec& spec) {
+  return std::any_of(spec.task_groups().begin(), spec.task_groups().end(),
+                     [](const TaskGroup& group) { return group.resources().has_mig(); });
+}
+
+absl::optional<capstan::type::v1::MigInstance> MigInstanceOf(const JobEntry& job, int rank) {
+  if (!job.gang.has_value() || job.gang->mig.empty()) return absl::nullopt;
+  const TaskGroup& group = job.spec.spec().task_groups(GroupOf(job, rank).first);
+  if (!group.resources().has_mig()) return absl::nullopt;
+  capstan::type::v1::MigInstance instance;
+  instance.set_gpu(job.gang->mig[rank].gpu());
+  instance.set_model(group.resources().mig().model());
+  instance.set_profile(group.resources().mig().profile());
+  instance.set_start(job.gang->mig[rank].start());
+  return instance;
+}
+
 std::string ProjectOf(absl::string_view name) {
   const std::vector<absl::string_view> parts = absl::StrSplit(name, '/');
   if (parts.size() < 2 || parts[0] != "projects" || parts[1].empty()) return "";
@@ -116,6 +133,7 @@ store::Put PutGangHead(const JobEntry& job) {
 std::vector<store::Put> PutPlacements(const JobEntry& job) {
   std::vector<store::Put> puts;
   const std::vector<std::string>& nodes = job.gang->nodes;
+  const std::vector<rec::MigPlace>& mig = job.gang->mig;
   for (size_t first = 0; first < nodes.size(); first += kPlacementsPerChunk) {
     rec::PlacementChunkRecord chunk;
     chunk.set_schema_version(1);
@@ -126,6 +144,7 @@ std::vector<store::Put> PutPlacements(const JobEntry& job) {
       auto [it, inserted] = index.emplace(nodes[rank], chunk.nodes_size());
       if (inserted) chunk.add_nodes(nodes[rank]);
       chunk.add_node_index(it->second);
+      if (!mig.empty() && MigInstanceOf(job, static_cast<int>(rank))) *chunk.add_mig() = mig[rank];
     }
     puts.push_back({PlacementKey(job.uid(), job.gang->head.generation(),
                                  static_cast<int>(first / kPlacementsPerChunk)),

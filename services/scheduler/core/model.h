@@ -67,6 +67,10 @@ int MinTaskCount(const capstan::scheduler::v1::JobSpec& spec);
 int MaxTaskCount(const capstan::scheduler::v1::JobSpec& spec);
 // Tasks of a group (by position) in the generation that the Job's gang is in, or was in last.
 int SizeOf(const JobEntry& job, int group);
+// Whether any of its Tasks asks for a MIG instance.
+bool AsksForMig(const capstan::scheduler::v1::JobSpec& spec);
+// The instance that a Task of that generation has; absent if it asks for none.
+absl::optional<capstan::type::v1::MigInstance> MigInstanceOf(const JobEntry& job, int rank);
 // Position in (TaskGroup order, index) in that generation; -1 if it has no such Task.
 int RankOf(const JobEntry& job, absl::string_view group, int index);
 // The TaskGroup (by position) and index of a rank of that generation.

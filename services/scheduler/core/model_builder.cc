@@ -70,6 +70,24 @@ bool HasSizesOf(const rec::GangHeadRecord& head, const capstan::scheduler::v1::J
   return count == head.task_count();
 }
 
+// Gives each rank that asks for one its instance, of those that the records have in order. Whether
+// there are so many.
+bool TakeMigPlaces(std::vector<rec::MigPlace> places, const capstan::scheduler::v1::JobSpec& spec,
+                   Gang* gang) {
+  if (!AsksForMig(spec)) return places.empty();
+  size_t next = 0;
+  for (int g = 0; g < spec.task_groups_size(); ++g) {
+    const int size = gang->head.group_sizes().empty() ? spec.task_groups(g).replicas()
+                                                      : gang->head.group_sizes(g);
+    for (int i = 0; i < size; ++i) {
+      const bool asks = spec.task_groups(g).resources().has_mig();
+      if (asks && next == places.size()) return false;
+      gang->mig.push_back(asks ? std::move(places[next++]) : rec::MigPlace());
+    }
+  }
+  return next == places.size();
+}
+
 // Whether what is added to the gang makes none of its groups larger than it may be.
 bool HasRoomForAdditions(const rec::GangHeadRecord& head,
                          const capstan::scheduler::v1::JobSpec& spec) {
@@ -200,6 +218,7 @@ absl::Status ModelBuilder::ResolveJob(const std::string& uid) {
   }
 
   Gang gang;
+  std::vector<rec::MigPlace> mig;
   gang.head = *raw.head;
   const int64_t generation = gang.head.generation();
   for (auto chunk = raw.placements.lower_bound({generation, 0});
@@ -213,6 +232,7 @@ absl::Status ModelBuilder::ResolveJob(const std::string& uid) {
       }
       gang.nodes.push_back(chunk->second.nodes(index));
     }
+    mig.insert(mig.end(), chunk->second.mig().begin(), chunk->second.mig().end());
   }
   for (auto chunk = raw.tasks.lower_bound({generation, 0});
        chunk != raw.tasks.end() && chunk->first.first == generation; ++chunk) {
@@ -225,7 +245,8 @@ absl::Status ModelBuilder::ResolveJob(const std::string& uid) {
   rec::JobSpecRecord spec;
   model_.jobs.pool()->Unpack(*raw.spec, &spec);
   if (gang.nodes.size() != count || gang.tasks.size() != count ||
-      !HasSizesOf(gang.head, spec.spec()) || !HasRoomForAdditions(gang.head, spec.spec())) {
+      !HasSizesOf(gang.head, spec.spec()) || !HasRoomForAdditions(gang.head, spec.spec()) ||
+      !TakeMigPlaces(std::move(mig), spec.spec(), &gang)) {
     return store::CorruptRecord(absl::StrCat("gang of job ", uid));
   }
   model_.jobs.Put(*raw.spec, *raw.state, std::move(gang));

@@ -29,6 +29,13 @@ std::map<std::string, Rooms> ByDomain(const Rooms& rooms, Topology::Level level,
   return domains;
 }
 
+// Takes room for so many Tasks, which fit.
+void TakeRoom(const Amounts& each, int64_t count, Amounts* free) {
+  const auto ask = each.mig.ask();
+  if (!ask.has_value()) return free->Subtract(each, count);
+  for (int64_t i = 0; i < count; ++i) free->Subtract(WithInstance(each, free->mig.Choose(*ask)));
+}
+
 // Up to so many Tasks of the group, from that slice on in whole ones: how many there is room for,
 // which is taken if `take`.
 int64_t FitInto(const GangRequest::Group& group, size_t slice, const Rooms& rooms, int64_t wanted,
@@ -38,7 +45,7 @@ int64_t FitInto(const GangRequest::Group& group, size_t slice, const Rooms& room
     for (Room* room : rooms) {
       if (fit == wanted) break;
       const int64_t here = room->free.Fits(group.each, wanted - fit);
-      if (take && here > 0) room->free.Subtract(group.each, here);
+      if (take && here > 0) TakeRoom(group.each, here, &room->free);
       fit += here;
     }
     return fit;

@@ -66,6 +66,8 @@ std::string GangRequest::Shape() const {
     for (const auto& [name, count] : group.each.accelerators) {
       absl::StrAppend(&shape, ",", name, "=", count);
     }
+    // The model's name is among those.
+    if (const auto ask = group.each.mig.ask(); ask) absl::StrAppend(&shape, "#", ask->profile);
     if (group.more > 0) absl::StrAppend(&shape, "+", group.more);
     for (const Slice& slice : group.slices)
       absl::StrAppend(&shape, "/", slice.level, "x", slice.size);

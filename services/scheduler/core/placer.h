@@ -14,6 +14,7 @@
 #include "absl/types/optional.h"
 #include "google/protobuf/map.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
+#include "services/scheduler/core/mig_amounts.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/usage.h"
 
@@ -148,6 +149,8 @@ struct GangPlacement {
   std::vector<int> nodes;
   // By group: how many Tasks it has.
   std::vector<int> sizes;
+  // By rank, of those that ask for one, the MIG instance; empty if none of the gang asks.
+  std::vector<absl::optional<MigSpot>> mig = {};
 };
 
 // More Tasks of a gang's group on a Node, by position.
@@ -155,6 +158,8 @@ struct MoreTasks {
   int group = 0;
   int node = 0;
   int count = 0;
+  // If the group asks for MIG instances that of the one Task.
+  absl::optional<MigSpot> mig = {};
 };
 
 // Whether the queues let a gang have so much beyond what it needs at least.

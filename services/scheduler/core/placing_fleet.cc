@@ -1,12 +1,14 @@
 #include "services/scheduler/core/placing_fleet.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "services/scheduler/core/group_tree.h"
+#include "services/scheduler/core/mig/profiles.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -33,6 +35,11 @@ PlacingFleet::PlacingFleet(const std::vector<NodeCapacity>& nodes,
                            const std::vector<HeldGang>& held) {
   InternAccelerators(nodes, held);
   for (const NodeCapacity& node : nodes) {
+    std::vector<std::pair<int, int>>& gpus = gpus_.emplace_back();
+    if (node.free.mig.empty()) continue;
+    for (const MigGpuState& gpu : node.free.mig.Gpus()) gpus.emplace_back(gpu.gpu, gpu.model);
+  }
+  for (const NodeCapacity& node : nodes) {
     if (node.closures.empty()) continue;
     if (std::find(calendars_.begin(), calendars_.end(), node.closures) == calendars_.end()) {
       calendars_.push_back(node.closures);
@@ -54,9 +61,28 @@ void PlacingFleet::InternAccelerators(const std::vector<NodeCapacity>& nodes,
       for (const auto& [name, count] : amounts.accelerators) accelerators.insert(name);
     }
   }
-  for (const std::string& name : accelerators) {
-    if (!fleet_.dimensions().Intern(name).ok()) break;
+  std::map<std::string, int> parts_of;
+  for (size_t m = 0; m < mig::DeviceModels().size(); ++m) {
+    parts_of[MigResourceName(static_cast<int>(m))] = mig::DeviceModels()[m].memory_slices;
   }
+  for (const std::string& name : accelerators) {
+    const auto parts = parts_of.find(name);
+    const int made_of = parts == parts_of.end() ? 1 : parts->second;
+    if (!fleet_.dimensions().Intern(name, made_of).ok()) break;
+  }
+}
+
+round::InstancePlace PlacingFleet::PlaceOf(int node, const MigSpot& spot) const {
+  const auto found =
+      std::find(gpus_[node].begin(), gpus_[node].end(), std::make_pair(spot.gpu, spot.model));
+  if (found == gpus_[node].end()) return {};
+  return {static_cast<int16_t>(found - gpus_[node].begin()), static_cast<int16_t>(spot.position)};
+}
+
+absl::optional<MigSpot> PlacingFleet::SpotOf(const round::TaskRun& run) const {
+  if (!run.instance.is_one()) return absl::nullopt;
+  const auto& [gpu, model] = gpus_[run.node][run.instance.gpu];
+  return MigSpot{gpu, model, run.instance.position};
 }
 
 GangRequest PlacingFleet::WithDelay(GangRequest gang) const {
@@ -122,6 +148,10 @@ round::NodeTraits PlacingFleet::TraitsOf(const NodeCapacity& node,
     const int dimension = fleet_.dimensions().Find(name);
     if (dimension >= 0) traits.allocatable[dimension] = count;
   }
+  if (allocatable.mig.empty()) return traits;
+  for (const MigGpuState& gpu : allocatable.mig.Gpus()) {
+    traits.gpus.push_back({gpu.model, gpu.instances});
+  }
   return traits;
 }
 
@@ -174,7 +204,7 @@ absl::optional<round::ShapeId> PlacingFleet::ShapeOf(const GangRequest& gang,
     }
   }
   round::GangShape shape = TreeOf(gang, sizes, [&](const GangRequest::Group& group) {
-    return fleet_.InternClass(constraints, RequestOf(group.each));
+    return fleet_.InternClass(constraints, RequestOf(group.each), group.each.mig.ask());
   });
   const auto id = fleet_.InternShape(std::move(shape));
   if (!id.ok()) return absl::nullopt;
@@ -182,6 +212,11 @@ absl::optional<round::ShapeId> PlacingFleet::ShapeOf(const GangRequest& gang,
 }
 
 round::ClassId PlacingFleet::ClassOfShare(const Amounts& share) {
+  if (!share.mig.empty()) {
+    Amounts numbers = share;
+    numbers.mig = {};
+    return ClassOfShare(numbers);
+  }
   if (!last_share_.has_value() || last_share_->first != share) {
     last_share_.emplace(share, fleet_.InternClass({}, RequestOf(share)));
   }
@@ -190,23 +225,32 @@ round::ClassId PlacingFleet::ClassOfShare(const Amounts& share) {
 
 absl::optional<round::ShapeId> PlacingFleet::ShapeOfHeld(
     const std::vector<std::pair<int, Amounts>>& shares, std::vector<round::TaskRun>* runs) {
-  std::vector<std::pair<round::ClassId, std::vector<int>>> groups;
-  for (const auto& [node, amounts] : shares) {
-    const round::ClassId id = ClassOfShare(amounts);
+  using Part = std::pair<int, round::InstancePlace>;
+  std::vector<std::pair<round::ClassId, std::vector<Part>>> groups;
+  const auto add = [&groups](round::ClassId id, const Part& part) {
     const auto same = std::find_if(groups.begin(), groups.end(),
                                    [id](const auto& group) { return group.first == id; });
     if (same == groups.end()) {
-      groups.push_back({id, {node}});
+      groups.push_back({id, {part}});
     } else {
-      same->second.push_back(node);
+      same->second.push_back(part);
+    }
+  };
+  for (const auto& [node, amounts] : shares) {
+    add(ClassOfShare(amounts), {node, {}});
+    if (amounts.mig.empty()) continue;
+    // Each instance as a Task of its own that takes nothing else.
+    for (const MigSpot& spot : amounts.mig.Instances()) {
+      const round::InstancePlace place = PlaceOf(node, spot);
+      if (place.is_one()) add(fleet_.InternClass({}, {}), {node, place});
     }
   }
   if (groups.empty()) return absl::nullopt;
   const bool is_one = groups.size() == 1;
   for (size_t g = 0; g < groups.size(); ++g) {
-    for (const int node : groups[g].second) {
-      runs->push_back(
-          {static_cast<round::NodeIndex>(node), static_cast<int32_t>(is_one ? g : g + 1), 1});
+    for (const auto& [node, place] : groups[g].second) {
+      runs->push_back({static_cast<round::NodeIndex>(node),
+                       static_cast<int32_t>(is_one ? g : g + 1), 1, place});
     }
   }
   const auto kind = std::make_pair(groups[0].first, groups[0].second.size());
@@ -216,11 +260,11 @@ absl::optional<round::ShapeId> PlacingFleet::ShapeOfHeld(
   }
   round::GangShape shape;
   if (!is_one) shape.groups.emplace_back();
-  for (const auto& [id, nodes] : groups) {
+  for (const auto& [id, parts] : groups) {
     round::GangShape::Group leaf;
     leaf.parent = is_one ? -1 : 0;
     leaf.task_class = id;
-    leaf.min = leaf.max = static_cast<int>(nodes.size());
+    leaf.min = leaf.max = static_cast<int>(parts.size());
     shape.groups.push_back(leaf);
   }
   const auto id = fleet_.InternShape(std::move(shape));

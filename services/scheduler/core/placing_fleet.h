@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "services/scheduler/core/mig_amounts.h"
 #include "services/scheduler/core/placer.h"
 #include "services/scheduler/core/round/fleet.h"
 #include "services/scheduler/core/usage.h"
@@ -38,6 +39,9 @@ class PlacingFleet {
   void TakeForOne(round::NodeIndex node, const std::string& submitter);
   // Without what no Node of the fleet has.
   round::Request RequestOf(const Amounts& amounts) const;
+  // The instance in the engine's words, none if the Node has no such GPU; and back.
+  round::InstancePlace PlaceOf(int node, const MigSpot& spot) const;
+  absl::optional<MigSpot> SpotOf(const round::TaskRun& run) const;
 
   // With its least of each group, beginning now; absl::nullopt if it asks for what no Node has.
   absl::optional<round::ShapeId> ShapeOf(const GangRequest& gang);
@@ -66,6 +70,8 @@ class PlacingFleet {
   // Of a share that was held. Most are as the one before.
   round::ClassId ClassOfShare(const Amounts& share);
 
+  // By Node, its GPUs in MIG mode: number and model.
+  std::vector<std::vector<std::pair<int, int>>> gpus_;
   absl::optional<std::pair<Amounts, round::ClassId>> last_share_;
   // Of gangs that hold equal shares of so many Nodes.
   std::map<std::pair<round::ClassId, size_t>, round::ShapeId> held_shapes_;

@@ -17,6 +17,9 @@
 #include "services/scheduler/core/core_harness.h"
 #include "services/scheduler/core/demand_class.h"
 #include "services/scheduler/core/events.h"
+#include "services/scheduler/core/mig/layouts.h"
+#include "services/scheduler/core/mig/profiles.h"
+#include "services/scheduler/core/mig/state_table.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/placer.h"
 #include "services/scheduler/core/scheduler_core.h"
@@ -35,6 +38,7 @@ class RandomWorld {
       : random_(seed),
         with_windows_(seed % 2 == 1),
         calm_(seed % 8 == 6),
+        with_mig_(seed % 4 == 3 || seed % 16 == 6),
         harness_(Config(seed), [this, observer = std::move(observer)](const auto&... said) {
           SawStep(said...);
           if (observer) observer(said...);
@@ -43,6 +47,11 @@ class RandomWorld {
       executors_.push_back(std::make_unique<FakeExecutor>(cluster, kNodes, 4000, &harness_));
       // Two Nodes of the first rack, one of the second.
       for (int node = 0; node < kNodes; ++node) SetLabels(executors_.back().get(), node, "");
+      if (with_mig_) {
+        executors_.back()->set_mig_gpus(0, {"H100-80GB", "H100-80GB"});
+        executors_.back()->set_mig_gpus(1, {"H100-80GB", "H100-80GB"});
+        executors_.back()->set_mig_gpus(2, {"A30-24GB", "H100-80GB"});
+      }
       executors_.back()->Connect();
     }
     if (seed % 8 != 2) return;
@@ -68,6 +77,9 @@ class RandomWorld {
   int grouped() const { return grouped_; }
   int sliced() const { return sliced_; }
   int sectioned() const { return sectioned_; }
+  // Generations with MIG instances, and the most Jobs seen at once on one GPU.
+  int with_instances() const { return with_instances_; }
+  int most_on_a_gpu() const { return most_on_a_gpu_; }
   int dependent() const { return dependent_; }
   int singletons() const { return singletons_; }
   int arrays() const { return arrays_; }
@@ -160,6 +172,7 @@ class RandomWorld {
     }
     if (random_.OneIn(4)) Slice(&spec);
     if (random_.OneIn(4)) PutInSections(&spec);
+    if (with_mig_ && !random_.OneIn(4)) AskForMig(&spec);
     // Of those that are there; what has ended otherwise is refused.
     for (int64_t n = random_.OneIn(3) && jobs_ > 0 ? random_.Between(1, 2) : 0; n > 0; --n) {
       using capstan::scheduler::v1::JobDependency;
@@ -202,6 +215,21 @@ class RandomWorld {
     inner.set_level(Topology::LEVEL_NODE);
     inner.set_size(workers.slices_size() > 1 && random_.OneIn(2) ? 1 : 2);
     ++sliced_;
+  }
+
+  // For what an empty Cluster has: a Node of two GPUs holds two of the largest, and four in all.
+  void AskForMig(JobSpec* spec) {
+    static constexpr const char* kSmall[] = {"1g.10gb", "1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb"};
+    static constexpr const char* kOnePerGpu[] = {"1g.10gb+me", "4g.40gb", "7g.80gb"};
+    auto& workers = *spec->mutable_task_groups(0);
+    auto& slice = *workers.mutable_resources()->mutable_mig();
+    slice.set_model("H100-80GB");
+    const bool is_small = random_.OneIn(2);
+    slice.set_profile(is_small ? kSmall[random_.Below(5)] : kOnePerGpu[random_.Below(3)]);
+    if (!is_small || spec->task_groups_size() < 2 || random_.OneIn(2)) return;
+    auto& server = *spec->mutable_task_groups(1)->mutable_resources()->mutable_mig();
+    server.set_model("H100-80GB");
+    server.set_profile(kSmall[random_.Below(3)]);
   }
 
   // All in one, and the workers four deep.
@@ -432,6 +460,7 @@ class RandomWorld {
 
   void Check() {
     CheckKept();
+    CheckInstances();
     for (const std::string& uid : acknowledged_) {
       ASSERT_TRUE(harness_.core().model().FindJob(uid) != nullptr) << uid << " is lost";
     }
@@ -448,8 +477,37 @@ class RandomWorld {
       if (job.state.generation() > seen_[uid]) {
         seen_[uid] = job.state.generation();
         ++generations_;
+        if (job.gang.has_value() && !job.gang->mig.empty()) ++with_instances_;
         if (job.gang.has_value()) SawSize(uid, static_cast<int>(job.gang->nodes.size()), job);
       }
+    }
+  }
+
+  // What agents were told to make for Tasks that run: on no GPU may two overlap.
+  void CheckInstances() {
+    std::map<std::string, std::vector<mig::Position>> gpus;
+    std::map<std::string, std::set<std::string>> jobs;
+    std::map<std::string, int> models;
+    for (const auto& executor : executors_) {
+      for (const auto& [key, task] : executor->tasks()) {
+        const auto& launch = task.desired.launch();
+        if (!task.alive(harness_.now().boot) || !launch.resources().has_mig()) continue;
+        ASSERT_TRUE(launch.has_mig_instance()) << key;
+        const auto& instance = launch.mig_instance();
+        ASSERT_EQ(instance.profile(), launch.resources().mig().profile()) << key;
+        const std::string gpu = absl::StrCat(executor.get() == executors_[0].get(),
+                                             task.desired.node(), "/", instance.gpu());
+        const int model = mig::ModelIndex(instance.model());
+        gpus[gpu].push_back(
+            {*mig::ParseProfile(mig::DeviceModels()[model], instance.profile()), instance.start()});
+        jobs[gpu].insert(task.desired.key().job_uid());
+        models[gpu] = model;
+      }
+    }
+    for (const auto& [gpu, positions] : gpus) {
+      const auto state = mig::Layouts::Of(models[gpu]).table().FromPositions(positions);
+      ASSERT_TRUE(state.ok()) << gpu << ": " << state.status();
+      most_on_a_gpu_ = std::max(most_on_a_gpu_, static_cast<int>(jobs[gpu].size()));
     }
   }
 
@@ -537,6 +595,8 @@ class RandomWorld {
   const bool with_windows_;
   // Few Jobs come, and what starts runs for a while: there is room to grow into.
   const bool calm_;
+  // Nodes have GPUs in MIG mode, and many Jobs ask for a part of one.
+  const bool with_mig_;
   CoreHarness harness_;
   std::vector<std::unique_ptr<FakeExecutor>> executors_;
   std::set<std::string> acknowledged_;
@@ -548,6 +608,8 @@ class RandomWorld {
   int grouped_ = 0;
   int sliced_ = 0;
   int sectioned_ = 0;
+  int with_instances_ = 0;
+  int most_on_a_gpu_ = 0;
   int dependent_ = 0;
   int singletons_ = 0;
   int arrays_ = 0;

@@ -8,6 +8,10 @@
 #include "libs/session/lower_side.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/arrays.h"
+#include "services/scheduler/core/mig/layouts.h"
+#include "services/scheduler/core/mig/profiles.h"
+#include "services/scheduler/core/mig/state_table.h"
+#include "services/scheduler/core/mig_amounts.h"
 #include "services/scheduler/core/quota/resources.h"
 #include "services/scheduler/core/quota/usage_history.h"
 
@@ -128,12 +132,40 @@ Job RenderJob(const JobEntry& entry) {
   return job;
 }
 
+namespace {
+
+void ShowMigGpus(const capstan::type::v1::NodeObservation& observation, const Amounts& allocated,
+                 Node* node) {
+  for (const MigGpuState& gpu : AllocatableOf(observation).mig.Gpus()) {
+    const mig::DeviceModel& model = mig::DeviceModels()[gpu.model];
+    v1::NodeMigGpu& shown = *node->add_mig_gpus();
+    shown.mutable_gpu()->set_index(gpu.gpu);
+    shown.mutable_gpu()->set_model(model.name);
+    std::vector<mig::Position> positions;
+    for (const MigSpot& spot : allocated.mig.Instances()) {
+      if (spot.gpu != gpu.gpu || spot.model != gpu.model) continue;
+      positions.push_back(mig::Layouts::Of(gpu.model).table().positions()[spot.position]);
+    }
+    std::sort(positions.begin(), positions.end(),
+              [](const mig::Position& a, const mig::Position& b) { return a.start < b.start; });
+    for (const mig::Position& position : positions) {
+      capstan::type::v1::MigInstance& instance = *shown.add_instances();
+      instance.set_gpu(gpu.gpu);
+      instance.set_model(model.name);
+      instance.set_profile(model.profiles[position.profile].name);
+      instance.set_start(position.start);
+    }
+  }
+}
+
+}  // namespace
+
 Node RenderNode(const NodeId& id, const rec::NodeRecord& record, const NodeUsage::Entry& usage,
                 const std::vector<const v1::MaintenanceWindow*>& windows) {
   Node node;
   node.set_name(id.Name());
   node.set_state(record.state());
-  *node.mutable_allocatable() = record.observation().allocatable();
+  *node.mutable_allocatable() = AllocatableOf(record.observation()).ToResources();
   *node.mutable_allocated() = usage.allocated.ToResources();
   *node.mutable_cordons() = record.cordons();
   *node.mutable_labels() = record.observation().labels();
@@ -145,6 +177,7 @@ Node RenderNode(const NodeId& id, const rec::NodeRecord& record, const NodeUsage
   node.set_preflight_message(record.observation().preflight_message());
   node.set_disk_free_bytes(record.observation().disk_free_bytes());
   node.set_disk_total_bytes(record.observation().disk_total_bytes());
+  ShowMigGpus(record.observation(), usage.allocated, &node);
   for (const v1::MaintenanceWindow* window : windows) {
     v1::Maintenance& maintenance = *node.add_maintenance();
     maintenance.set_maintenance_window(window->name());

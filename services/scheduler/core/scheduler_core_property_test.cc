@@ -1,4 +1,5 @@
 // Random sequences of events against a core: random_world.h.
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -29,6 +30,8 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   int orders_used = 0;
   int grown = 0;
   int evicted = 0;
+  int with_instances = 0;
+  int most_on_a_gpu = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     RandomWorld world(seed);
@@ -50,6 +53,8 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
     orders_used += world.orders_used();
     grown += world.grown();
     evicted += world.evicted();
+    with_instances += world.with_instances();
+    most_on_a_gpu = std::max(most_on_a_gpu, world.most_on_a_gpu());
     for (const auto& [fault, count] : world.faults()) faults[fault] += count;
     if (HasFailure()) return;
   }
@@ -71,6 +76,8 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   EXPECT_GT(orders_used, 5);
   EXPECT_GT(grown, 1);
   EXPECT_GT(evicted, 3);
+  EXPECT_GT(with_instances, 60);
+  EXPECT_GE(most_on_a_gpu, 2);
   EXPECT_GT(faults["crash"], 20);
   EXPECT_GT(faults["disconnect"], 20);
   EXPECT_GT(faults["silent node"], 20);

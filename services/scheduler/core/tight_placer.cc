@@ -7,12 +7,15 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "services/scheduler/core/group_tree.h"
+#include "services/scheduler/core/mig_amounts.h"
 #include "services/scheduler/core/placing_fleet.h"
 #include "services/scheduler/core/round/backfill.h"
 #include "services/scheduler/core/round/fleet.h"
 #include "services/scheduler/core/round/gang_placer.h"
+#include "services/scheduler/core/round/node_rows.h"
 #include "services/scheduler/core/round/preemption.h"
 #include "services/scheduler/core/round/workspace.h"
+#include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -104,8 +107,11 @@ class TightRound final : public PlacingRound {
     for (const TaskRun& run : *runs) {
       placement.nodes.insert(placement.nodes.end(), static_cast<size_t>(run.count),
                              static_cast<int>(run.node));
+      if (run.instance.is_one()) placement.mig.resize(placement.nodes.size());
+      if (run.instance.is_one()) placement.mig.back() = placing_fleet_.SpotOf(run);
       if (unisolated_[run.node]) TakeForOne(run.node, gang.submitter);
     }
+    if (!placement.mig.empty()) placement.mig.resize(placement.nodes.size());
     return placement;
   }
 
@@ -150,7 +156,8 @@ class TightRound final : public PlacingRound {
         for (const TaskRun& run : placer.Grow(shape, runs, plane, limit)) {
           runs.push_back(run);
           added_runs.push_back(run);
-          added.push_back({static_cast<int>(g), static_cast<int>(run.node), run.count});
+          added.push_back({static_cast<int>(g), static_cast<int>(run.node), run.count,
+                           placing_fleet_.SpotOf(run)});
           more.Add(each, run.count);
           wanted -= run.count;
           count += run.count;
@@ -352,7 +359,7 @@ class TightRound final : public PlacingRound {
   bool HoldMore(const GangRequest& gang, const std::vector<MoreTasks>& added) {
     std::map<int, Amounts> shares;
     for (const MoreTasks& one : added) {
-      shares[one.node].Add(gang.groups[one.group].each, one.count);
+      shares[one.node].Add(WithInstance(gang.groups[one.group].each, one.mig), one.count);
     }
     HeldGang held;
     held.shares.assign(shares.begin(), shares.end());
@@ -448,7 +455,10 @@ class TightRound final : public PlacingRound {
       const auto bound = bounds_.find(run.node);
       if (bound == bounds_.end()) continue;
       const round::ClassId id = shape.groups[run.group].task_class;
-      round::AddTo(bound->second, workspace_.task_class(id).request, -int64_t{run.count});
+      round::AddTo(bound->second.left, workspace_.task_class(id).request, -int64_t{run.count});
+      if (run.instance.is_one()) {
+        bound->second.gpus[run.instance.gpu].Add(run.instance.position);
+      }
     }
   }
 
@@ -471,7 +481,7 @@ class TightRound final : public PlacingRound {
   // Of all that holds a place.
   std::vector<round::Departure> departures_;
   absl::optional<round::Reservation> reservation_;
-  absl::flat_hash_map<round::NodeIndex, round::ResourceVector> bounds_;
+  absl::flat_hash_map<round::NodeIndex, round::NodeBound> bounds_;
 };
 
 }  // namespace

@@ -1,8 +1,20 @@
 #include "services/scheduler/core/usage.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/scheduler/core/mig/layouts.h"
+#include "services/scheduler/core/mig/profiles.h"
 
 namespace capstan::scheduler {
+namespace {
+
+// GPUs of a Node beyond these count as not there.
+constexpr int kMaxMigGpus = 64;
+
+}  // namespace
 
 Amounts Amounts::From(const capstan::type::v1::Resources& resources) {
   Amounts amounts;
@@ -10,6 +22,16 @@ Amounts Amounts::From(const capstan::type::v1::Resources& resources) {
   amounts.memory_bytes = resources.memory_bytes();
   for (const auto& [name, count] : resources.accelerators()) {
     if (count != 0) amounts.accelerators[name] = count;
+  }
+  if (!resources.has_mig()) return amounts;
+  if (const absl::optional<mig::Ask> ask = AskOf(resources.mig()); ask.has_value()) {
+    const mig::Profile& profile = mig::DeviceModels()[ask->model].profiles[ask->profile];
+    amounts.accelerators[MigResourceName(ask->model)] = profile.memory_slices;
+    amounts.mig.AddAsk(*ask);
+  } else {
+    // Of a version that knows more: no Node has it.
+    amounts.accelerators[absl::StrCat("mig/", resources.mig().model(), "/",
+                                      resources.mig().profile())] = 1;
   }
   return amounts;
 }
@@ -19,6 +41,12 @@ capstan::type::v1::Resources Amounts::ToResources() const {
   resources.set_cpu_millis(cpu_millis);
   resources.set_memory_bytes(memory_bytes);
   for (const auto& [name, count] : accelerators) (*resources.mutable_accelerators())[name] = count;
+  if (const absl::optional<mig::Ask> ask = mig.ask(); ask.has_value()) {
+    const mig::DeviceModel& model = mig::DeviceModels()[ask->model];
+    resources.mutable_mig()->set_model(model.name);
+    resources.mutable_mig()->set_profile(model.profiles[ask->profile].name);
+    resources.mutable_accelerators()->erase(MigResourceName(ask->model));
+  }
   return resources;
 }
 
@@ -30,6 +58,68 @@ void Amounts::Add(const Amounts& other, int64_t times) {
     mine += times * count;
     if (mine == 0) accelerators.erase(name);
   }
+  mig.Add(other.mig, times);
+}
+
+Amounts AllocatableOf(const capstan::type::v1::NodeObservation& observation) {
+  Amounts amounts = Amounts::From(observation.allocatable());
+  std::set<int> seen;
+  for (const capstan::type::v1::MigGpu& gpu : observation.mig_gpus()) {
+    const int model = mig::ModelIndex(gpu.model());
+    if (model < 0 || gpu.index() < 0 || gpu.index() >= kMaxMigGpus) continue;
+    if (!seen.insert(gpu.index()).second) continue;
+    amounts.accelerators[MigResourceName(model)] += mig::DeviceModels()[model].memory_slices;
+    amounts.mig.AddGpu(gpu.index(), model);
+  }
+  return amounts;
+}
+
+void AddAccelerators(const capstan::type::v1::NodeObservation& observation,
+                     std::set<std::string>* names) {
+  for (const auto& [name, count] : observation.allocatable().accelerators()) names->insert(name);
+  if (observation.mig_gpus().empty()) return;
+  for (const auto& [name, count] : AllocatableOf(observation).accelerators) names->insert(name);
+}
+
+Amounts WithInstance(Amounts each, const absl::optional<MigSpot>& spot) {
+  if (!spot.has_value()) return each;
+  each.mig = {};
+  each.mig.AddInstance(*spot);
+  return each;
+}
+
+rec::MigPlace PlaceOf(const MigSpot& spot) {
+  rec::MigPlace place;
+  place.set_gpu(spot.gpu);
+  place.set_start(StartOf(spot));
+  return place;
+}
+
+absl::optional<MigSpot> SpotOf(const JobEntry& job, int rank) {
+  const auto instance = MigInstanceOf(job, rank);
+  return instance.has_value() ? SpotOf(*instance) : absl::nullopt;
+}
+
+absl::optional<MigSpot> SpotOf(const JobEntry& job, const rec::GangHeadRecord::Addition& addition) {
+  const auto& resources = job.spec.spec().task_groups(addition.group()).resources();
+  if (!resources.has_mig() || !addition.has_mig()) return absl::nullopt;
+  capstan::type::v1::MigInstance instance;
+  instance.set_gpu(addition.mig().gpu());
+  instance.set_model(resources.mig().model());
+  instance.set_profile(resources.mig().profile());
+  instance.set_start(addition.mig().start());
+  return SpotOf(instance);
+}
+
+Amounts AmountsOf(const JobEntry& job, int rank) {
+  const int group = GroupOf(job, rank).first;
+  return WithInstance(Amounts::From(job.spec.spec().task_groups(group).resources()),
+                      SpotOf(job, rank));
+}
+
+Amounts AmountsOf(const JobEntry& job, const rec::GangHeadRecord::Addition& addition) {
+  return WithInstance(Amounts::From(job.spec.spec().task_groups(addition.group()).resources()),
+                      SpotOf(job, addition));
 }
 
 int64_t Amounts::Fits(const Amounts& each, int64_t limit) const {
@@ -42,7 +132,7 @@ int64_t Amounts::Fits(const Amounts& each, int64_t limit) const {
     auto it = accelerators.find(name);
     bound(it == accelerators.end() ? 0 : it->second, need);
   }
-  return limit;
+  return mig.Fits(each.mig, limit);
 }
 
 bool Amounts::AnyBelowZero() const {
@@ -73,7 +163,11 @@ void NodeUsage::Update(const std::string& uid, const JobEntry* job) {
       for (int i = 0; i < size; ++i, ++rank) {
         if (gang.ended(rank)) continue;
         Share& share = shares[gang.node(rank)];
-        share.amounts.Add(each);
+        if (each.mig.empty()) {
+          share.amounts.Add(each);
+        } else {
+          share.amounts.Add(WithInstance(each, SpotOf(*job, rank)));
+        }
         ++share.task_count;
       }
     }

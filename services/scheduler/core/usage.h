@@ -10,6 +10,7 @@
 
 #include "proto/capstan/type/v1/task.pb.h"
 #include "services/scheduler/core/accelerator_counts.h"
+#include "services/scheduler/core/mig_amounts.h"
 #include "services/scheduler/core/model.h"
 
 namespace capstan::scheduler {
@@ -18,9 +19,13 @@ namespace capstan::scheduler {
 struct Amounts {
   int64_t cpu_millis = 0;
   int64_t memory_bytes = 0;
-  AcceleratorCounts accelerators;  // no zero entries
+  // No zero entries. Of GPUs in MIG mode memory slices, by MigResourceName.
+  AcceleratorCounts accelerators;
+  // Beside those slices: which, of what.
+  MigAmounts mig = {};
 
   static Amounts From(const capstan::type::v1::Resources& resources);
+  // What one Task asks for as it does; else without what is no number.
   capstan::type::v1::Resources ToResources() const;
 
   void Add(const Amounts& other, int64_t times = 1);
@@ -33,6 +38,24 @@ struct Amounts {
 
   friend bool operator==(const Amounts&, const Amounts&) = default;
 };
+
+// What can be placed on a Node in all, its GPUs in MIG mode among it.
+Amounts AllocatableOf(const capstan::type::v1::NodeObservation& observation);
+// The names of accelerators in that.
+void AddAccelerators(const capstan::type::v1::NodeObservation& observation,
+                     std::set<std::string>* names);
+// What the Task takes in the generation that its gang is in, or was in last: an instance instead of
+// what it asks for.
+Amounts AmountsOf(const JobEntry& job, int rank);
+// What each Task takes that is added to the gang.
+Amounts AmountsOf(const JobEntry& job, const rec::GangHeadRecord::Addition& addition);
+// As a record has it.
+rec::MigPlace PlaceOf(const MigSpot& spot);
+// The instance of a rank, or of what is added to the gang.
+absl::optional<MigSpot> SpotOf(const JobEntry& job, int rank);
+absl::optional<MigSpot> SpotOf(const JobEntry& job, const rec::GangHeadRecord::Addition& addition);
+// What a Task takes that asks for `each` and has that instance, if any.
+Amounts WithInstance(Amounts each, const absl::optional<MigSpot>& spot);
 
 // What live Tasks take of each Node: a Task counts from its placement until its end is stored.
 // Kept from the gangs alone, so that it cannot drift from them. For one thread.

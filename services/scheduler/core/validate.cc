@@ -3,14 +3,18 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "libs/resource/id.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/mig/profiles.h"
+#include "services/scheduler/core/mig_amounts.h"
 #include "services/scheduler/core/quota/rate.h"
 
 namespace capstan::scheduler {
@@ -55,6 +59,17 @@ bool IsCleanPath(absl::string_view path) {
   return !HasNul(path);
 }
 
+// Of names that stand for memory slices.
+constexpr absl::string_view kMigPrefix = "mig/";
+
+std::vector<std::string> MigResourceNames() {
+  std::vector<std::string> names;
+  for (size_t m = 0; m < mig::DeviceModels().size(); ++m) {
+    names.push_back(MigResourceName(static_cast<int>(m)));
+  }
+  return names;
+}
+
 bool IsAcceleratorName(absl::string_view name) {
   if (name.empty() || name.size() > 128) return false;
   return std::all_of(name.begin(), name.end(), [](char c) {
@@ -76,6 +91,22 @@ void CheckDuration(absl::string_view path, absl::Duration value, absl::Duration 
                                  absl::FormatDuration(low), " to ", absl::FormatDuration(high)));
 }
 
+void CheckMig(absl::string_view path, const Resources& resources, status::FieldErrors* errors) {
+  const auto model = mig::FindDeviceModel(resources.mig().model());
+  if (!model.ok()) {
+    errors->Add(absl::StrCat(path, ".model"), model.status().message());
+  } else if (const auto profile = mig::ParseProfile(*model, resources.mig().profile());
+             !profile.ok()) {
+    errors->Add(absl::StrCat(path, ".profile"), profile.status().message());
+  }
+  if (resources.accelerators().empty()) return;
+  // CUDA shows a program either whole devices or one instance.
+  std::set<std::string> names;
+  for (const auto& [name, count] : resources.accelerators()) names.insert(name);
+  errors->Add(path, absl::StrCat("is set beside whole devices (", absl::StrJoin(names, ", "),
+                                 "); expected one MIG instance or `accelerators`, not both"));
+}
+
 void CheckResources(absl::string_view path, const Resources& resources,
                     status::FieldErrors* errors) {
   CheckRange(absl::StrCat(path, ".cpu_millis"), resources.cpu_millis(), 1, kMaxCpuMillis, errors);
@@ -87,8 +118,14 @@ void CheckResources(absl::string_view path, const Resources& resources,
     if (!IsAcceleratorName(name)) {
       errors->Add(field, "expected a device name of [a-z0-9._/-], such as nvidia.com/h100");
     }
+    if (absl::StartsWith(name, kMigPrefix)) {
+      errors->Add(field,
+                  "memory slices come with a MIG instance; expected `mig` with its model "
+                  "and profile instead");
+    }
     CheckRange(field, count, 1, kMaxAccelerators, errors);
   }
+  if (resources.has_mig()) CheckMig(absl::StrCat(path, ".mig"), resources, errors);
 }
 
 void CheckArgv(absl::string_view path, const TaskGroup& group, bool bundle,
@@ -326,6 +363,14 @@ void ApplyDefaults(absl::string_view project, const CoreConfig& config, JobSpec*
       dependency.set_condition(JobDependency::CONDITION_SUCCEEDED);
     }
   }
+  for (TaskGroup& group : *spec->mutable_task_groups()) {
+    if (!group.resources().has_mig()) continue;
+    // Kubernetes has another name for the same profile.
+    capstan::type::v1::MigSlice& slice = *group.mutable_resources()->mutable_mig();
+    if (const auto ask = AskOf(slice); ask.has_value()) {
+      slice.set_profile(mig::DeviceModels()[ask->model].profiles[ask->profile].name);
+    }
+  }
   capstan::scheduler::v1::RetryPolicy& retry = *spec->mutable_retry();
   if (!retry.has_max_restarts()) retry.set_max_restarts(3);
   if (!retry.has_initial_back_off()) *retry.mutable_initial_back_off() = ToProto(absl::Seconds(1));
@@ -463,6 +508,13 @@ void ValidateQueue(absl::string_view queue_id, const capstan::scheduler::v1::Que
                                      "nvidia.com/h100"));
     } else if (!resources.insert(name).second) {
       errors->Add(path, absl::StrCat("`", name, "` has a quota already"));
+    } else if (const std::vector<std::string> known = MigResourceNames();
+               absl::StartsWith(name, kMigPrefix) &&
+               std::find(known.begin(), known.end(), name) == known.end()) {
+      errors->Add(path, absl::StrCat("is `", name,
+                                     "`; expected, for memory slices of GPUs in MIG "
+                                     "mode, one of ",
+                                     absl::StrJoin(known, ", ")));
     }
   }
   for (int i = 0; i < queue.projects_size(); ++i) {

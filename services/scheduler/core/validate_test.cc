@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
@@ -69,6 +70,71 @@ TEST(ValidateTest, AGroupsLevelLiesWithinTheJobs) {
       const bool good = inner == Topology::LEVEL_UNSPECIFIED || inner > outer;
       EXPECT_EQ(Wrong(spec).empty(), good) << outer << " " << inner;
     }
+  }
+}
+
+capstan::type::v1::Resources& ResourcesOf(JobSpec* spec) {
+  return *spec->mutable_task_groups(0)->mutable_resources();
+}
+
+std::vector<status::FieldViolation> WrongMig(const std::string& model, const std::string& profile,
+                                             const std::string& beside = "") {
+  JobSpec spec = Good();
+  ResourcesOf(&spec).mutable_mig()->set_model(model);
+  ResourcesOf(&spec).mutable_mig()->set_profile(profile);
+  if (!beside.empty()) (*ResourcesOf(&spec).mutable_accelerators())[beside] = 1;
+  return Wrong(spec);
+}
+
+TEST(ValidateTest, AMigProfileIsOneOfItsModel) {
+  EXPECT_TRUE(WrongMig("H100-80GB", "1g.10gb").empty());
+  EXPECT_TRUE(WrongMig("A30-24GB", "2g.12gb+me").empty());
+  EXPECT_TRUE(WrongMig("H100-80GB", "nvidia.com/mig-3g.40gb").empty());
+  const std::string mig = "job.spec.task_groups[0].resources.mig";
+  auto wrong = WrongMig("H100-80GB", "1g.5gb");
+  ASSERT_EQ(wrong.size(), 1u);
+  EXPECT_EQ(wrong[0].field, mig + ".profile");
+  EXPECT_EQ(wrong[0].description,
+            "MIG profile: found \"1g.5gb\", a profile of A100-40GB; expected one of H100-80GB: "
+            "1g.10gb, 1g.10gb+me, 1g.20gb, 2g.20gb, 3g.40gb, 4g.40gb, 7g.80gb, or "
+            "nvidia.com/mig-<profile>");
+  wrong = WrongMig("H100", "1g.10gb");
+  ASSERT_EQ(wrong.size(), 1u);
+  EXPECT_EQ(wrong[0].field, mig + ".model");
+  EXPECT_TRUE(absl::StrContains(wrong[0].description, "found \"H100\"; expected one of A30-24GB"))
+      << wrong[0].description;
+  EXPECT_EQ(WrongMig("", "").size(), 1u);
+  EXPECT_EQ(WrongMig("H100-80GB", "").size(), 1u);
+}
+
+TEST(ValidateTest, AnInstanceIsInsteadOfWholeDevices) {
+  auto wrong = WrongMig("H100-80GB", "1g.10gb", "nvidia.com/h100");
+  ASSERT_EQ(wrong.size(), 1u);
+  EXPECT_EQ(wrong[0].field, "job.spec.task_groups[0].resources.mig");
+  EXPECT_EQ(wrong[0].description,
+            "is set beside whole devices (nvidia.com/h100); expected one MIG instance or "
+            "`accelerators`, not both");
+  // Nor are memory slices asked for by number.
+  JobSpec spec = Good();
+  (*ResourcesOf(&spec).mutable_accelerators())["mig/h100-80gb"] = 1;
+  wrong = Wrong(spec);
+  ASSERT_EQ(wrong.size(), 1u);
+  EXPECT_EQ(wrong[0].field, "job.spec.task_groups[0].resources.accelerators[mig/h100-80gb]");
+}
+
+TEST(ValidateTest, AQuotaOfMemorySlicesNamesAModel) {
+  for (const bool known : {true, false}) {
+    capstan::scheduler::v1::Queue queue;
+    queue.add_quotas()->set_resource(known ? "mig/h100-80gb" : "mig/h100");
+    status::FieldErrors errors;
+    ValidateQueue("q", queue, &errors);
+    ASSERT_EQ(errors.violations().empty(), known);
+    if (known) continue;
+    EXPECT_EQ(errors.violations()[0].field, "queue.quotas[0].resource");
+    EXPECT_TRUE(absl::StrContains(errors.violations()[0].description,
+                                  "is `mig/h100`; expected, for memory slices of GPUs in MIG mode, "
+                                  "one of mig/a30-24gb, "))
+        << errors.violations()[0].description;
   }
 }
 

@@ -141,6 +141,7 @@ class Simulation::Course {
       cluster = like.cluster;
       const NodeObservation& given = model().nodes.at(like).observation();
       *observation.mutable_allocatable() = given.allocatable();
+      *observation.mutable_mig_gpus() = given.mig_gpus();
       *observation.mutable_labels() = given.labels();
       for (int limitation : given.limitations()) {
         if (limitation == NodeObservation::LIMITATION_UNISOLATED) {

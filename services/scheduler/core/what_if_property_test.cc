@@ -39,12 +39,14 @@ constexpr size_t kMaxNodesShown = 100;
 
 class World {
  public:
-  World(uint64_t seed, int nodes) : nodes_(nodes), random_(seed), harness_(Config(seed)) {
+  World(uint64_t seed, int nodes)
+      : nodes_(nodes), with_mig_(seed % 4 == 3), random_(seed), harness_(Config(seed)) {
     for (const char* cluster : {"east", "west"}) {
       executors_.push_back(std::make_unique<FakeExecutor>(cluster, nodes, 4000, &harness_));
       for (int node = 0; node < nodes; ++node) {
         executors_.back()->set_labels(node, {{"topology.kubernetes.io/zone", "z"},
                                              {"capstan.dev/rack", absl::StrCat("r", node / 2)}});
+        if (with_mig_) executors_.back()->set_mig_gpus(node, {"H100-80GB"});
       }
       executors_.back()->Connect();
     }
@@ -245,6 +247,12 @@ class World {
       spec.mutable_task_groups(0)->set_replicas(static_cast<int>(random->Between(1, 2)));
       spec.mutable_topology()->set_required(Topology::LEVEL_RACK);
     }
+    if (with_mig_ && random->OneIn(2)) {
+      static constexpr const char* kProfiles[] = {"1g.10gb", "2g.20gb", "3g.40gb", "7g.80gb"};
+      auto& mig = *spec.mutable_task_groups(0)->mutable_resources()->mutable_mig();
+      mig.set_model("H100-80GB");
+      mig.set_profile(kProfiles[random->Below(4)]);
+    }
     return spec;
   }
 
@@ -287,6 +295,8 @@ class World {
   }
 
   const int nodes_;
+  // Each Node has a GPU in MIG mode, and half of the Jobs ask for a part of one.
+  const bool with_mig_;
   Random random_;
   CoreHarness harness_;
   std::vector<std::unique_ptr<FakeExecutor>> executors_;

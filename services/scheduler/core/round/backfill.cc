@@ -17,9 +17,11 @@ void Move(Workspace& workspace, const std::vector<Departure>& departures, size_t
 void Bound(Workspace& workspace, size_t mark, Reservation& reservation) {
   const NodeRows& rows = workspace.rows();
   for (const TaskRun& run : reservation.runs) {
-    ResourceVector left{};
-    std::copy_n(rows.free(rows.position(run.node)), rows.width(), left.begin());
-    reservation.bounds.emplace_back(run.node, left);
+    const int position = rows.position(run.node);
+    NodeBound bound;
+    std::copy_n(rows.free(position), rows.width(), bound.left.begin());
+    bound.gpus = rows.gpus(position);
+    reservation.bounds.emplace_back(run.node, std::move(bound));
   }
   workspace.UndoTo(mark);
   for (const auto& [node, left] : reservation.bounds) {

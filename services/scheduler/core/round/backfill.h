@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "services/scheduler/core/round/gang_placer.h"
+#include "services/scheduler/core/round/node_rows.h"
 #include "services/scheduler/core/round/workspace.h"
 
 namespace capstan::scheduler::round {
@@ -21,7 +22,7 @@ struct Reservation {
   bool assumed = false;
   std::vector<TaskRun> runs;
   // What Plane::kBeyondReservation is bounded to on its nodes.
-  std::vector<std::pair<NodeIndex, ResourceVector>> bounds;
+  std::vector<std::pair<NodeIndex, NodeBound>> bounds;
 };
 
 // What a gang that holds a place leaves, and when.

@@ -6,10 +6,10 @@
 
 namespace capstan::scheduler::round {
 
-ClassIndex::ClassIndex(const NodeRows* rows, Request request,
+ClassIndex::ClassIndex(const NodeRows* rows, TaskClass task_class,
                        std::shared_ptr<const Standings> standings, Plane plane)
-    : rows_(rows), request_(std::move(request)), standings_(std::move(standings)), plane_(plane) {
-  for (const Quantity& quantity : request_) {
+    : rows_(rows), class_(std::move(task_class)), standings_(std::move(standings)), plane_(plane) {
+  for (const Quantity& quantity : class_.request) {
     inverse_.push_back(1.0 / static_cast<double>(quantity.amount));
   }
   fits_.resize(rows_->size());
@@ -54,9 +54,10 @@ void ClassIndex::Sync() {
 int ClassIndex::FitOf(int position) const {
   if ((*standings_)[position] != Standing::kAdmitted) return 0;
   int64_t fit = kMaxFit;
-  for (size_t i = 0; i < request_.size(); ++i) {
-    const int64_t amount = request_[i].amount;
-    const int64_t available = rows_->available(position, request_[i].dimension, plane_);
+  const Request& request = class_.request;
+  for (size_t i = 0; i < request.size(); ++i) {
+    const int64_t amount = request[i].amount;
+    const int64_t available = rows_->available(position, request[i].dimension, plane_);
     if (available < amount) return 0;
     const double estimate = static_cast<double>(available) * inverse_[i];
     if (estimate > static_cast<double>(fit) + 1) continue;
@@ -66,6 +67,7 @@ int ClassIndex::FitOf(int position) const {
     if ((quotient + 1) * amount <= available) ++quotient;
     fit = std::min(fit, quotient);
   }
+  if (class_.ask.has_value()) fit = std::min(fit, rows_->Room(position, *class_.ask, plane_));
   return static_cast<int>(fit);
 }
 

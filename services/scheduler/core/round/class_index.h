@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "services/scheduler/core/round/fleet.h"
 #include "services/scheduler/core/round/node_rows.h"
 
 namespace capstan::scheduler::round {
@@ -27,7 +28,7 @@ class ClassIndex {
   static constexpr int kMaxFit = 65535;
 
   // `rows` outlives this.
-  ClassIndex(const NodeRows* rows, Request request, std::shared_ptr<const Standings> standings,
+  ClassIndex(const NodeRows* rows, TaskClass task_class, std::shared_ptr<const Standings> standings,
              Plane plane);
 
   // To be called before anything below whenever rows may have changed. O(nodes changed since).
@@ -44,7 +45,7 @@ class ClassIndex {
   // The position with the largest fit, likewise; -1 if every fit is 0.
   int Roomiest(Range range, int origin) const;
 
-  const Request& request() const { return request_; }
+  const Request& request() const { return class_.request; }
 
  private:
   static constexpr int kBlock = 32;
@@ -62,7 +63,7 @@ class ClassIndex {
   int RoomiestIn(Range range) const;
 
   const NodeRows* rows_;
-  Request request_;
+  TaskClass class_;
   // 1 / amount.
   std::vector<double> inverse_;
   std::shared_ptr<const Standings> standings_;

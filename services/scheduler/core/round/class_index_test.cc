@@ -64,8 +64,8 @@ TEST(ClassIndexTest, AnswersAsAScanOfAllNodesDoesWhateverChanged) {
       const Plane plane = random.OneIn(2) ? Plane::kNow : Plane::kBeyondReservation;
       workspace.Take(position, id, random.Between(-2, 3), plane);
       if (random.OneIn(10)) {
-        ResourceVector bound{};
-        for (int64_t& amount : bound) amount = static_cast<int64_t>(random.Below(5000));
+        NodeBound bound;
+        for (int64_t& amount : bound.left) amount = static_cast<int64_t>(random.Below(5000));
         workspace.SetBound(static_cast<int>(random.Below(nodes)), bound);
       }
       const ClassId asked = classes[random.Below(classes.size())];

@@ -9,8 +9,10 @@
 namespace capstan::scheduler::round {
 namespace {
 
-std::string ClassKey(ConstraintsId constraints, const Request& request) {
+std::string ClassKey(ConstraintsId constraints, const Request& request,
+                     const absl::optional<mig::Ask>& ask) {
   std::string key = absl::StrCat(constraints);
+  if (ask.has_value()) absl::StrAppend(&key, "m", ask->model, ".", ask->profile);
   for (const Quantity& quantity : request) {
     absl::StrAppend(&key, ";", int{quantity.dimension}, "=", quantity.amount);
   }
@@ -133,6 +135,8 @@ NodeIndex Fleet::AddNode(NodeTraits traits) {
   }
   NodeSlot& slot = nodes_.Mutable(node);
   slot.free = traits.allocatable;
+  slot.gpus.clear();
+  for (const MigGpu& gpu : traits.gpus) slot.gpus.push_back(gpu.standing);
   slot.traits = std::make_shared<const NodeTraits>(std::move(traits));
   slot.schedulable = true;
   node_set_.reset();
@@ -164,13 +168,15 @@ absl::Status Fleet::RemoveNode(NodeIndex node) {
   return absl::OkStatus();
 }
 
-ClassId Fleet::InternClass(const Constraints& constraints, Request request) {
+ClassId Fleet::InternClass(const Constraints& constraints, Request request,
+                           absl::optional<mig::Ask> ask) {
   const auto [found, is_new] =
       constraints_ids_.try_emplace(constraints.Key(), static_cast<uint32_t>(constraints_.size()));
   if (is_new) constraints_.PushBack(constraints);
-  TaskClass task_class{found->second, Normalise(std::move(request))};
-  const auto [known, new_class] = class_ids_.try_emplace(
-      ClassKey(task_class.constraints, task_class.request), static_cast<uint32_t>(classes_.size()));
+  TaskClass task_class{found->second, Normalise(std::move(request)), ask};
+  const auto [known, new_class] =
+      class_ids_.try_emplace(ClassKey(task_class.constraints, task_class.request, ask),
+                             static_cast<uint32_t>(classes_.size()));
   if (new_class) classes_.PushBack(std::move(task_class));
   return known->second;
 }
@@ -232,8 +238,15 @@ void Fleet::RemoveGang(GangIndex gang) {
 
 void Fleet::Charge(const GangShape& shape, const std::vector<TaskRun>& runs, int64_t sign) {
   for (const TaskRun& run : runs) {
-    AddTo(nodes_.Mutable(run.node).free, classes_[shape.groups[run.group].task_class].request,
-          sign * run.count);
+    NodeSlot& slot = nodes_.Mutable(run.node);
+    AddTo(slot.free, classes_[shape.groups[run.group].task_class].request, sign * run.count);
+    if (!run.instance.is_one()) continue;
+    mig::Instances& instances = slot.gpus[run.instance.gpu];
+    if (sign < 0) {
+      instances.Add(run.instance.position);
+    } else {
+      instances.Remove(run.instance.position);
+    }
   }
 }
 
@@ -245,6 +258,11 @@ absl::Status Fleet::CheckWhole(const GangShape& shape, const std::vector<TaskRun
         run.group >= static_cast<int>(shape.groups.size()) || !shape.is_leaf(run.group) ||
         run.count <= 0) {
       return absl::FailedPreconditionError("not runs of this gang on nodes that are there");
+    }
+    const bool is_on_gpu = run.instance.gpu < static_cast<int>(nodes_[run.node].gpus.size());
+    if (run.instance.is_one() ? run.count != 1 || !is_on_gpu
+                              : classes_[shape.groups[run.group].task_class].ask.has_value()) {
+      return absl::FailedPreconditionError("not MIG instances that the node could have");
     }
     last_group = run.group;
     counts[run.group] += run.count;
@@ -259,12 +277,26 @@ absl::Status Fleet::CheckWhole(const GangShape& shape, const std::vector<TaskRun
   return absl::OkStatus();
 }
 
+namespace {
+
+// Whether nothing else stands in the way of what stands there.
+bool CanStand(const NodeSlot& slot, const InstancePlace& place) {
+  const mig::Instances& instances = slot.gpus[place.gpu];
+  const uint32_t bit = uint32_t{1} << place.position;
+  if ((instances.twice & bit) != 0) return false;
+  const mig::Layouts& layouts = mig::Layouts::Of(slot.traits->gpus[place.gpu].model);
+  return (layouts.Addable(instances.once & ~bit) & bit) != 0;
+}
+
+}  // namespace
+
 bool Fleet::NoneOvercommitted(const GangShape& shape, const std::vector<TaskRun>& runs) const {
   for (const TaskRun& run : runs) {
     const ResourceVector& free = nodes_[run.node].free;
     for (const Quantity& quantity : classes_[shape.groups[run.group].task_class].request) {
       if (free[quantity.dimension] < 0) return false;
     }
+    if (run.instance.is_one() && !CanStand(nodes_[run.node], run.instance)) return false;
   }
   return true;
 }
@@ -365,6 +397,9 @@ std::shared_ptr<const Snapshot> Fleet::Freeze() {
   if (node_set_ == nullptr) node_set_ = std::make_shared<const int>(0);
   snapshot->node_set = node_set_;
   snapshot->dimensions = dimensions_.size();
+  for (int d = 0; d < dimensions_.size(); ++d) {
+    snapshot->parts[d] = dimensions_.parts(static_cast<Dimension>(d));
+  }
   snapshot->nodes = nodes_.Freeze();
   snapshot->constraints = constraints_.Freeze();
   snapshot->classes = classes_.Freeze();

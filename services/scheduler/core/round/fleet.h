@@ -3,6 +3,7 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_FLEET_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_FLEET_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "services/scheduler/core/mig/layouts.h"
 #include "services/scheduler/core/round/cow_array.h"
 #include "services/scheduler/core/round/resources.h"
 #include "services/scheduler/core/round/traits.h"
@@ -34,6 +36,8 @@ struct NodeSlot {
   // Allocatable less what gangs hold that run or are nominated: below 0 where a nominated gang
   // waits for its victims to end, or where a node has shrunk.
   ResourceVector free{};
+  // By GPU in MIG mode: what stands there, or is to. Twice where a nominated gang waits for it.
+  std::vector<mig::Instances> gpus;
   // False for a node that takes nothing new: cordoned, silent, draining.
   bool schedulable = false;
 };
@@ -43,6 +47,9 @@ struct TaskClass {
   ConstraintsId constraints = 0;
   // Normalised.
   Request request;
+  // Each has an instance of its own of this profile; what that is of the GPU's memory slices is in
+  // `request` too.
+  absl::optional<mig::Ask> ask;
 };
 
 // Of a leaf: each run of `size` consecutive ranks, from its first one on, lies in one domain of
@@ -96,12 +103,25 @@ struct GangShape {
   const std::vector<Slice>& slices_of(const Need& need) const { return groups[need.leaf].slices; }
 };
 
+// A MIG instance of a node.
+struct InstancePlace {
+  // In NodeTraits::gpus; -1 if there is none.
+  int16_t gpu = -1;
+  // In StateTable::positions() of the GPU's model.
+  int16_t position = 0;
+
+  bool is_one() const { return gpu >= 0; }
+  friend bool operator==(const InstancePlace&, const InstancePlace&) = default;
+};
+
 // Consecutive ranks of a leaf on one node. A gang's runs are sorted by group, and within one by
 // rank.
 struct TaskRun {
   NodeIndex node = 0;
   int32_t group = 0;
   int32_t count = 0;
+  // If it holds one: `count` is 1 then.
+  InstancePlace instance = {};
 
   friend bool operator==(const TaskRun&, const TaskRun&) = default;
 };
@@ -142,6 +162,8 @@ struct Snapshot {
   // Another object whenever the set of nodes, a node's traits or its being schedulable may differ.
   std::shared_ptr<const int> node_set;
   int dimensions = 0;
+  // By dimension: see Dimensions::parts.
+  std::array<int, kMaxDimensions> parts{};
   CowView<NodeSlot> nodes;
   CowView<Constraints> constraints;
   CowView<TaskClass> classes;
@@ -166,14 +188,15 @@ class Fleet {
   const Dimensions& dimensions() const { return dimensions_; }
 
   NodeIndex AddNode(NodeTraits traits);
-  // Traits, allocatable among them, may differ from what they were in anything.
+  // Traits, allocatable among them, may differ from what they were in anything but the GPUs.
   void ReplaceNode(NodeIndex node, NodeTraits traits);
   void SetSchedulable(NodeIndex node, bool schedulable);
   // FAILED_PRECONDITION while a gang holds a place on it.
   absl::Status RemoveNode(NodeIndex node);
 
   // Equal arguments have equal ids, for good.
-  ClassId InternClass(const Constraints& constraints, Request request);
+  ClassId InternClass(const Constraints& constraints, Request request,
+                      absl::optional<mig::Ask> ask = absl::nullopt);
   // INVALID_ARGUMENT if the groups are no tree in preorder, or min and max are no range.
   absl::StatusOr<ShapeId> InternShape(GangShape shape);
 
@@ -208,7 +231,7 @@ class Fleet {
   // Adds `sign` times what the runs take to the free amounts of their nodes.
   void Charge(const GangShape& shape, const std::vector<TaskRun>& runs, int64_t sign);
   absl::Status CheckWhole(const GangShape& shape, const std::vector<TaskRun>& runs) const;
-  // Whether no node of the runs is below 0 in what they take.
+  // Whether no node of the runs is below 0 in what they take, and their instances can stand.
   bool NoneOvercommitted(const GangShape& shape, const std::vector<TaskRun>& runs) const;
   absl::Status ChargeIfRoom(const GangShape& shape, const std::vector<TaskRun>& runs);
   void Hold(GangIndex gang, GangState state, std::vector<TaskRun> runs);

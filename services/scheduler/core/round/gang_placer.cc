@@ -55,7 +55,8 @@ std::vector<TaskRun> GangPlacer::TakeRuns() {
   std::vector<TaskRun> runs;
   runs.reserve(taken_.size());
   for (const Taken& taken : taken_) {
-    runs.push_back({workspace_->rows().node(taken.position), taken.group, taken.count});
+    runs.push_back(
+        {workspace_->rows().node(taken.position), taken.group, taken.count, taken.instance});
   }
   taken_.clear();
   return runs;
@@ -257,8 +258,15 @@ int64_t GangPlacer::FillBySteps(int leaf, absl::Span<const Step> steps, Range ra
 }
 
 void GangPlacer::TakeRun(int leaf, int position, int64_t count) {
-  workspace_->Take(position, shape_->groups[leaf].task_class, count, plane_);
-  taken_.push_back({position, leaf, static_cast<int>(count)});
+  const ClassId id = shape_->groups[leaf].task_class;
+  if (workspace_->task_class(id).ask.has_value()) {
+    for (int64_t i = 0; i < count; ++i) {
+      taken_.push_back({position, leaf, 1, workspace_->TakeInstance(position, id, plane_)});
+    }
+    return;
+  }
+  workspace_->Take(position, id, count, plane_);
+  taken_.push_back({position, leaf, static_cast<int>(count), {}});
 }
 
 void GangPlacer::UndoTo(Mark mark) {

@@ -44,6 +44,7 @@ class GangPlacer {
     int position;
     int group;
     int count;
+    InstancePlace instance;
   };
   struct Mark {
     size_t journal;

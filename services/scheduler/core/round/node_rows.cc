@@ -34,6 +34,10 @@ void NodeRows::Reset(const Snapshot& snapshot) {
     std::sort(nodes_.begin(), nodes_.end(), goes_before);
   }
   const int count = size();
+  const bool any_gpus = std::any_of(nodes_.begin(), nodes_.end(), [&snapshot](NodeIndex n) {
+    return !snapshot.nodes[n].gpus.empty();
+  });
+  gpus_.assign(any_gpus ? static_cast<size_t>(count) : 0, {});
   positions_.assign(snapshot.nodes.size(), -1);
   traits_.resize(count);
   schedulable_.resize(count);
@@ -44,6 +48,7 @@ void NodeRows::Reset(const Snapshot& snapshot) {
     traits_[p] = slot.traits;
     schedulable_[p] = slot.schedulable ? 1 : 0;
     std::copy_n(slot.free.begin(), width_, free_.begin() + static_cast<size_t>(p) * width_);
+    if (any_gpus) gpus_[p] = slot.gpus;
   }
   bound_of_.assign(count, -1);
   bounds_.clear();
@@ -82,7 +87,40 @@ void NodeRows::FindDomains() {
 int64_t NodeRows::available(int position, Dimension dimension, Plane plane) const {
   const int64_t free = free_[static_cast<size_t>(position) * width_ + dimension];
   if (plane == Plane::kNow || bound_of_[position] < 0) return free;
-  return std::min(free, bounds_[bound_of_[position]][dimension]);
+  return std::min(free, bounds_[bound_of_[position]].left[dimension]);
+}
+
+const std::vector<mig::Instances>& NodeRows::gpus(int position) const {
+  static const auto& none = *new std::vector<mig::Instances>();
+  return gpus_.empty() ? none : gpus_[position];
+}
+
+uint32_t NodeRows::Addable(int position, size_t gpu, Plane plane) const {
+  const mig::Layouts& layouts = mig::Layouts::Of(traits_[position]->gpus[gpu].model);
+  const uint32_t addable = layouts.Addable(gpus_[position][gpu].once);
+  if (plane == Plane::kNow || bound_of_[position] < 0) return addable;
+  return addable & layouts.Addable(bounds_[bound_of_[position]].gpus[gpu].once);
+}
+
+int64_t NodeRows::Room(int position, const mig::Ask& ask, Plane plane) const {
+  int64_t room = 0;
+  for (size_t g = 0; g < gpus(position).size(); ++g) {
+    if (traits_[position]->gpus[g].model != ask.model) continue;
+    room += mig::Layouts::Of(ask.model).Room(Addable(position, g, plane), ask.profile);
+  }
+  return room;
+}
+
+absl::optional<InstancePlace> NodeRows::Choose(int position, const mig::Ask& ask,
+                                               Plane plane) const {
+  std::vector<mig::Candidate> candidates;
+  for (size_t g = 0; g < gpus(position).size(); ++g) {
+    candidates.push_back(
+        {traits_[position]->gpus[g].model, gpus_[position][g].once, Addable(position, g, plane)});
+  }
+  const absl::optional<mig::Choice> choice = mig::ChooseInstance(candidates, ask);
+  if (!choice.has_value()) return absl::nullopt;
+  return InstancePlace{static_cast<int16_t>(choice->gpu), static_cast<int16_t>(choice->position)};
 }
 
 void NodeRows::Touch(int position) {
@@ -104,15 +142,28 @@ void NodeRows::Add(int position, const Request& request, int64_t times) {
   Touch(position);
 }
 
-bool NodeRows::Assign(int position, const ResourceVector& free) {
+void NodeRows::SetInstance(int position, const InstancePlace& place, bool stands) {
+  mig::Instances& instances = gpus_[position][place.gpu];
+  if (stands) {
+    instances.Add(place.position);
+  } else {
+    instances.Remove(place.position);
+  }
+  Touch(position);
+}
+
+bool NodeRows::Assign(int position, const NodeSlot& slot) {
   int64_t* const row = free_.data() + static_cast<size_t>(position) * width_;
-  if (std::equal(row, row + width_, free.begin())) return false;
-  std::copy_n(free.begin(), width_, row);
+  if (std::equal(row, row + width_, slot.free.begin()) && slot.gpus == gpus(position)) {
+    return false;
+  }
+  std::copy_n(slot.free.begin(), width_, row);
+  if (!gpus_.empty()) gpus_[position] = slot.gpus;
   Touch(position);
   return true;
 }
 
-void NodeRows::SetBound(int position, const ResourceVector& bound) {
+void NodeRows::SetBound(int position, const NodeBound& bound) {
   if (bound_of_[position] < 0) {
     bound_of_[position] = static_cast<int>(bounds_.size());
     bounds_.emplace_back();
@@ -124,7 +175,18 @@ void NodeRows::SetBound(int position, const ResourceVector& bound) {
 
 void NodeRows::AddToBound(int position, const Request& request, int64_t times) {
   if (bound_of_[position] < 0) return;
-  AddTo(bounds_[bound_of_[position]], request, times);
+  AddTo(bounds_[bound_of_[position]].left, request, times);
+  Touch(position);
+}
+
+void NodeRows::SetInstanceInBound(int position, const InstancePlace& place, bool stands) {
+  if (bound_of_[position] < 0) return;
+  mig::Instances& instances = bounds_[bound_of_[position]].gpus[place.gpu];
+  if (stands) {
+    instances.Add(place.position);
+  } else {
+    instances.Remove(place.position);
+  }
   Touch(position);
 }
 

@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "absl/types/optional.h"
+#include "services/scheduler/core/mig/layouts.h"
 #include "services/scheduler/core/round/fleet.h"
 
 namespace capstan::scheduler::round {
@@ -25,6 +27,13 @@ enum class Plane : uint8_t {
   kNow,
   // Of that, what a gang may hold past the start of the one that room is reserved for.
   kBeyondReservation,
+};
+
+// What a gang that stays past a reservation's start may take of a node.
+struct NodeBound {
+  ResourceVector left{};
+  // By GPU in MIG mode: what stands there then.
+  std::vector<mig::Instances> gpus;
 };
 
 // Free amounts of the nodes as a dense table that a round works on. A node's *position* is its rank
@@ -47,15 +56,24 @@ class NodeRows {
     return free_.data() + static_cast<size_t>(position) * width_;
   }
   int64_t available(int position, Dimension dimension, Plane plane) const;
+  // By GPU in MIG mode: what stands there.
+  const std::vector<mig::Instances>& gpus(int position) const;
+  // How many instances of the profile fit. O(GPUs).
+  int64_t Room(int position, const mig::Ask& ask, Plane plane) const;
+  // Where the next one goes: see mig::ChooseInstance.
+  absl::optional<InstancePlace> Choose(int position, const mig::Ask& ask, Plane plane) const;
 
   // Adds `times` of the request to what is free.
   void Add(int position, const Request& request, int64_t times);
-  // True if what is free had to be changed.
-  bool Assign(int position, const ResourceVector& free);
+  // An instance stands there from now on, or no more.
+  void SetInstance(int position, const InstancePlace& place, bool stands);
+  // Takes over what is free. True if that had to be changed.
+  bool Assign(int position, const NodeSlot& slot);
 
   // Bounds what kBeyondReservation may take of a node, free or not.
-  void SetBound(int position, const ResourceVector& bound);
+  void SetBound(int position, const NodeBound& bound);
   void AddToBound(int position, const Request& request, int64_t times);
+  void SetInstanceInBound(int position, const InstancePlace& place, bool stands);
   void ClearBounds();
 
   // Raised by every change; `changed(p)` is its value at the last change of p.
@@ -73,6 +91,8 @@ class NodeRows {
 
  private:
   void FindDomains();
+  // Where an instance may be added to the GPU.
+  uint32_t Addable(int position, size_t gpu, Plane plane) const;
   void Touch(int position);
 
   int width_ = 0;
@@ -81,9 +101,11 @@ class NodeRows {
   std::vector<std::shared_ptr<const NodeTraits>> traits_;
   std::vector<uint8_t> schedulable_;
   std::vector<int64_t> free_;
+  // By position; empty if no node has any.
+  std::vector<std::vector<mig::Instances>> gpus_;
   // By position: index into bounds_, or -1.
   std::vector<int> bound_of_;
-  std::vector<ResourceVector> bounds_;
+  std::vector<NodeBound> bounds_;
   std::vector<int> bounded_;
   std::array<std::vector<Range>, kLevels> domains_;
   std::array<std::vector<int>, kLevels> domain_of_;

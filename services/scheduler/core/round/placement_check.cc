@@ -8,6 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/status/status_macros.h"
+#include "services/scheduler/core/mig/layouts.h"
+#include "services/scheduler/core/mig/state_table.h"
 
 namespace capstan::scheduler::round {
 namespace {
@@ -22,7 +24,17 @@ bool IsWithin(const GangShape& shape, int group, int ancestor) {
 }
 
 FreeLedger::FreeLedger(const Snapshot& snapshot) : snapshot_(snapshot) {
-  for (size_t n = 0; n < snapshot.nodes.size(); ++n) free_.push_back(snapshot.nodes[n].free);
+  for (size_t n = 0; n < snapshot.nodes.size(); ++n) {
+    free_.push_back(snapshot.nodes[n].free);
+    std::vector<std::vector<int>>& gpus = instances_.emplace_back();
+    for (const mig::Instances& instances : snapshot.nodes[n].gpus) {
+      std::vector<int>& positions = gpus.emplace_back();
+      for (int p = 0; p < 32; ++p) {
+        if ((instances.once >> p & 1) != 0) positions.push_back(p);
+        if ((instances.twice >> p & 1) != 0) positions.push_back(p);
+      }
+    }
+  }
 }
 
 absl::Status FreeLedger::CheckCounts(const GangShape& shape, absl::Span<const TaskRun> runs) const {
@@ -114,10 +126,37 @@ absl::Status FreeLedger::CheckTopology(const GangShape& shape,
   return absl::OkStatus();
 }
 
+absl::Status FreeLedger::CheckGpu(NodeIndex node, size_t gpu) const {
+  const mig::StateTable& table =
+      mig::Layouts::Of(snapshot_.nodes[node].traits->gpus[gpu].model).table();
+  std::vector<mig::Position> positions;
+  for (int p : instances_[node][gpu]) positions.push_back(table.positions()[p]);
+  return table.FromPositions(positions).status();
+}
+
 absl::Status FreeLedger::TakeRoom(const GangShape& shape, absl::Span<const TaskRun> runs) {
   for (const TaskRun& run : runs) {
     AddTo(free_[run.node], snapshot_.classes[shape.groups[run.group].task_class].request,
           -int64_t{run.count});
+    if (run.instance.is_one()) {
+      instances_[run.node][run.instance.gpu].push_back(run.instance.position);
+    }
+  }
+  for (const TaskRun& run : runs) {
+    const absl::optional<mig::Ask>& ask = snapshot_.classes[shape.groups[run.group].task_class].ask;
+    absl::Status good = absl::OkStatus();
+    if (ask.has_value()) {
+      const auto& gpus = snapshot_.nodes[run.node].traits->gpus;
+      const bool is_asked =
+          run.instance.is_one() && run.count == 1 && gpus[run.instance.gpu].model == ask->model &&
+          mig::Layouts::Of(ask->model).table().positions()[run.instance.position].profile ==
+              ask->profile;
+      if (!is_asked) good = Broken(absl::StrCat("not what was asked of node ", run.node));
+    }
+    if (good.ok() && run.instance.is_one()) good = CheckGpu(run.node, run.instance.gpu);
+    if (good.ok()) continue;
+    Release(shape, runs);
+    return good;
   }
   for (const TaskRun& run : runs) {
     for (const Quantity& q : snapshot_.classes[shape.groups[run.group].task_class].request) {
@@ -150,6 +189,9 @@ void FreeLedger::Release(const GangShape& shape, absl::Span<const TaskRun> runs)
   for (const TaskRun& run : runs) {
     AddTo(free_[run.node], snapshot_.classes[shape.groups[run.group].task_class].request,
           run.count);
+    if (!run.instance.is_one()) continue;
+    std::vector<int>& positions = instances_[run.node][run.instance.gpu];
+    positions.erase(std::find(positions.begin(), positions.end(), run.instance.position));
   }
 }
 

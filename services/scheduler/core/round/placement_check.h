@@ -18,8 +18,8 @@ class FreeLedger {
   explicit FreeLedger(const Snapshot& snapshot);
 
   // FAILED_PRECONDITION naming the first rule that the runs break: whole, on nodes that admit them,
-  // each group and each slice in one domain of its level, within what is free. Otherwise takes what
-  // they take.
+  // each group and each slice in one domain of its level, within what is free, with MIG instances
+  // that are asked for and can stand together. Otherwise takes what they take.
   absl::Status Place(const GangShape& shape, absl::Span<const TaskRun> runs);
   // Adds to what a gang of this shape already has.
   absl::Status Grow(const GangShape& shape, absl::Span<const TaskRun> has,
@@ -38,8 +38,13 @@ class FreeLedger {
   std::string DomainOf(NodeIndex node, int level) const;
   absl::Status TakeRoom(const GangShape& shape, absl::Span<const TaskRun> runs);
 
+  // Whether what stands on the GPU could, if it was made one after the other.
+  absl::Status CheckGpu(NodeIndex node, size_t gpu) const;
+
   const Snapshot& snapshot_;
   std::vector<ResourceVector> free_;
+  // By node and GPU in MIG mode: positions at which instances stand, each as often as it is held.
+  std::vector<std::vector<std::vector<int>>> instances_;
 };
 
 // Whether `group` is `ancestor` or lies below it.

@@ -386,7 +386,9 @@ int64_t LostWork(const Snapshot& snapshot, GangIndex gang, absl::Time now) {
     int64_t accelerators = 0;
     for (const Quantity& q : snapshot.classes[shape.groups[run.group].task_class].request) {
       if (q.dimension == kCpuMillis) cores = q.amount;
-      if (q.dimension > kMemoryBytes) accelerators += std::min(q.amount, kMostWeight) * 1000;
+      if (q.dimension > kMemoryBytes) {
+        accelerators += std::min(q.amount, kMostWeight) * 1000 / snapshot.parts[q.dimension];
+      }
     }
     const int64_t weight =
         std::clamp<int64_t>(accelerators > 0 ? accelerators : cores, 1, kMostWeight);

@@ -7,14 +7,14 @@
 
 namespace capstan::scheduler::round {
 
-Dimensions::Dimensions() : names_{"cpu", "memory"} {}
+Dimensions::Dimensions() : names_{"cpu", "memory"}, parts_{1, 1} {}
 
 int Dimensions::Find(absl::string_view name) const {
   const auto found = std::find(names_.begin(), names_.end(), name);
   return found == names_.end() ? -1 : static_cast<int>(found - names_.begin());
 }
 
-absl::StatusOr<Dimension> Dimensions::Intern(absl::string_view name) {
+absl::StatusOr<Dimension> Dimensions::Intern(absl::string_view name, int parts) {
   const int found = Find(name);
   if (found >= 0) return static_cast<Dimension>(found);
   if (size() == kMaxDimensions) {
@@ -23,6 +23,7 @@ absl::StatusOr<Dimension> Dimensions::Intern(absl::string_view name) {
                                                      kMaxDimensions, " that a fleet may have"));
   }
   names_.emplace_back(name);
+  parts_.push_back(parts);
   return static_cast<Dimension>(names_.size() - 1);
 }
 

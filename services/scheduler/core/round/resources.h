@@ -29,14 +29,17 @@ class Dimensions {
   Dimensions();
 
   // The dimension of that name, new if need be. RESOURCE_EXHAUSTED beyond kMaxDimensions.
-  absl::StatusOr<Dimension> Intern(absl::string_view name);
+  // `parts` of it make one device: 1, unless it counts slices.
+  absl::StatusOr<Dimension> Intern(absl::string_view name, int parts = 1);
   // -1 if there is none of that name.
   int Find(absl::string_view name) const;
   const std::string& name(Dimension dimension) const { return names_[dimension]; }
+  int parts(Dimension dimension) const { return parts_[dimension]; }
   int size() const { return static_cast<int>(names_.size()); }
 
  private:
   std::vector<std::string> names_;
+  std::vector<int> parts_;
 };
 
 // An amount of each dimension.

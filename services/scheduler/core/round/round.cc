@@ -143,7 +143,7 @@ bool Round::TryPreempt(GangIndex gang, Plane plane) {
   // place is nobody's in this round.
   for (const TaskRun& run : preemption->runs) {
     workspace_.Take(workspace_.rows().position(run.node), shape.groups[run.group].task_class,
-                    run.count, plane);
+                    run.count, plane, run.instance);
   }
   input_.budgets.Charge(entry.queue, shape.demand, 1);
   for (GangIndex victim : preemption->victims) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "services/scheduler/core/mig/layouts.h"
 #include "services/scheduler/core/round/resources.h"
 
 namespace capstan::scheduler::round {
@@ -60,6 +61,14 @@ struct Constraints {
   std::string Key() const;
 };
 
+// A GPU in MIG mode.
+struct MigGpu {
+  // In mig::DeviceModels().
+  int model = 0;
+  // Instances that no gang of the fleet holds, and that stay.
+  mig::Instances standing;
+};
+
 struct NodeTraits {
   // By level: names within the level before. The cluster and the host have one; a node with an
   // empty name elsewhere is in no domain of that level.
@@ -68,6 +77,8 @@ struct NodeTraits {
   std::vector<Taint> taints;
   // What tasks may take in all.
   ResourceVector allocatable{};
+  // A node's stay what they are for as long as it is there.
+  std::vector<MigGpu> gpus;
 };
 
 enum class Admission : uint8_t { kAdmitted, kSelector, kTaint };

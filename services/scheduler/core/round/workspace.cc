@@ -17,13 +17,13 @@ void Workspace::Load(std::shared_ptr<const Snapshot> snapshot) {
     return;
   }
   for (const Entry& entry : journal_) {
-    rows_.Assign(entry.position, snapshot_->nodes[rows_.node(entry.position)].free);
+    rows_.Assign(entry.position, snapshot_->nodes[rows_.node(entry.position)]);
   }
   journal_.clear();
   snapshot_->nodes.VisitChanges(old->nodes, [this](size_t first, size_t last) {
     for (size_t n = first; n < last; ++n) {
       const int position = rows_.position(static_cast<NodeIndex>(n));
-      if (position >= 0) rows_.Assign(position, snapshot_->nodes[n].free);
+      if (position >= 0) rows_.Assign(position, snapshot_->nodes[n]);
     }
   });
 }
@@ -58,8 +58,8 @@ const ClassIndex& Workspace::Index(ClassId id, Plane plane) {
   std::unique_ptr<ClassIndex>& index = indexes[id];
   if (index == nullptr) {
     const TaskClass& task_class = snapshot_->classes[id];
-    index = std::make_unique<ClassIndex>(&rows_, task_class.request,
-                                         StandingsOf(task_class.constraints), plane);
+    index = std::make_unique<ClassIndex>(&rows_, task_class, StandingsOf(task_class.constraints),
+                                         plane);
   } else {
     index->Sync();
   }
@@ -69,27 +69,35 @@ const ClassIndex& Workspace::Index(ClassId id, Plane plane) {
 void Workspace::Apply(const Entry& entry, int64_t sign) {
   const Request& request = snapshot_->classes[entry.id].request;
   rows_.Add(entry.position, request, -sign * entry.count);
+  const bool stands = sign * entry.count > 0;
+  if (entry.instance.is_one()) rows_.SetInstance(entry.position, entry.instance, stands);
   if (entry.plane == Plane::kBeyondReservation) {
     rows_.AddToBound(entry.position, request, -sign * entry.count);
+    if (entry.instance.is_one()) rows_.SetInstanceInBound(entry.position, entry.instance, stands);
   }
 }
 
-void Workspace::Take(int position, ClassId id, int64_t count, Plane plane) {
-  journal_.push_back({position, id, count, plane});
+void Workspace::Take(int position, ClassId id, int64_t count, Plane plane, InstancePlace instance) {
+  journal_.push_back({position, id, count, plane, instance});
   Apply(journal_.back(), 1);
+}
+
+InstancePlace Workspace::TakeInstance(int position, ClassId id, Plane plane) {
+  const InstancePlace place = *rows_.Choose(position, *snapshot_->classes[id].ask, plane);
+  Take(position, id, 1, plane, place);
+  return place;
 }
 
 void Workspace::Give(const GangShape& shape, absl::Span<const TaskRun> runs, int sign) {
   for (const TaskRun& run : runs) {
     const int position = rows_.position(run.node);
     if (position < 0) continue;
-    Take(position, shape.groups[run.group].task_class, -int64_t{sign} * run.count, Plane::kNow);
+    Take(position, shape.groups[run.group].task_class, -int64_t{sign} * run.count, Plane::kNow,
+         run.instance);
   }
 }
 
-void Workspace::SetBound(int position, const ResourceVector& bound) {
-  rows_.SetBound(position, bound);
-}
+void Workspace::SetBound(int position, const NodeBound& bound) { rows_.SetBound(position, bound); }
 
 void Workspace::UndoTo(size_t mark) {
   while (journal_.size() > mark) {

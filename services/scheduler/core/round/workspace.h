@@ -31,12 +31,14 @@ class Workspace {
   const Standings& StandingsUnder(ConstraintsId id) { return *StandingsOf(id); }
 
   // Takes room for `count` tasks; gives it, if `count` is below 0. With kBeyondReservation it also
-  // counts against the bounds.
-  void Take(int position, ClassId id, int64_t count, Plane plane);
+  // counts against the bounds. `instance`: what the one task has or had, if it has one.
+  void Take(int position, ClassId id, int64_t count, Plane plane, InstancePlace instance = {});
+  // Takes room for one task of a class that has instances, where it fits, and says which it gets.
+  InstancePlace TakeInstance(int position, ClassId id, Plane plane);
   // Gives (`sign` 1) or takes (-1) what a gang's runs hold.
   void Give(const GangShape& shape, absl::Span<const TaskRun> runs, int sign);
   // Bounds kBeyondReservation until the next Load. Not in the journal.
-  void SetBound(int position, const ResourceVector& bound);
+  void SetBound(int position, const NodeBound& bound);
 
   size_t Mark() const { return journal_.size(); }
   // Takes back all since the mark.
@@ -48,6 +50,7 @@ class Workspace {
     ClassId id;
     int64_t count;
     Plane plane;
+    InstancePlace instance;
   };
 
   const std::shared_ptr<const Standings>& StandingsOf(ConstraintsId id);

@@ -88,6 +88,9 @@ std::string DescribeResources(const type::v1::Resources& resources) {
   const std::map<std::string, int64_t> sorted(resources.accelerators().begin(),
                                               resources.accelerators().end());
   for (const auto& [name, count] : sorted) add(name, absl::StrCat(count));
+  if (resources.has_mig()) {
+    add("MIG", absl::StrCat(resources.mig().profile(), " of ", resources.mig().model()));
+  }
   return out;
 }
 

@@ -55,6 +55,17 @@ TEST(JobTextTest, SaysOfOneThatMayGrowWhen) {
       absl::StrContains(DescribeJob(job, absl::UnixEpoch(), Terminal()), "Grows after:  10m"));
 }
 
+TEST(JobTextTest, ShowsTheMigProfileThatTasksAskFor) {
+  Job job = Elastic(Job::STATE_RUNNING, 6);
+  auto& resources = *job.mutable_spec()->mutable_task_groups(0)->mutable_resources();
+  resources.set_cpu_millis(2000);
+  resources.mutable_mig()->set_model("H100-80GB");
+  resources.mutable_mig()->set_profile("1g.10gb");
+  const std::string text = DescribeJob(job, absl::UnixEpoch(), Terminal());
+  EXPECT_TRUE(absl::StrContains(text, "worker: 6 of 4..8 x cpu 2, MIG 1g.10gb of H100-80GB"))
+      << text;
+}
+
 TEST(JobTextTest, ShowsTheTreeOfAJob) {
   Job job = Elastic(Job::STATE_QUEUED, 0);
   scheduler::v1::JobSpec& spec = *job.mutable_spec();

@@ -16,6 +16,7 @@
 #include "tools/capstan/cli/maintenance_text.h"
 #include "tools/capstan/cli/names.h"
 #include "tools/capstan/cli/node_follow.h"
+#include "tools/capstan/cli/node_text.h"
 #include "tools/capstan/cli/printer.h"
 
 namespace capstan::cli {
@@ -74,15 +75,6 @@ std::string Limitations(const Node& node) {
   return absl::StrJoin(names, ",");
 }
 
-std::string Accelerators(const Node& node) {
-  std::vector<std::string> parts;
-  for (const auto& [name, count] : std::map<std::string, int64_t>(
-           node.allocatable().accelerators().begin(), node.allocatable().accelerators().end())) {
-    parts.push_back(absl::StrCat(name, "=", count));
-  }
-  return absl::StrJoin(parts, ",");
-}
-
 std::string CordonOwners(const Node& node) {
   return absl::StrJoin(node.cordons(), ",", [](std::string* out, const scheduler::v1::Cordon& c) {
     absl::StrAppend(out, c.owner());
@@ -110,7 +102,7 @@ std::vector<Column<Node>> NodeColumns(absl::Time now) {
          return Share(HumanBytes(node.allocated().memory_bytes()),
                       HumanBytes(node.allocatable().memory_bytes()));
        }},
-      {"ACCELERATORS", Accelerators},
+      {"ACCELERATORS", AcceleratorsText},
       {"LIMITATIONS",
        [](const Node& node) { return TextTable::Cell(Limitations(node), Colour::kYellow); }},
       {"HEARD", [now](const Node& node) { return HumanAge(ToTime(node.observe_time()), now); }},
@@ -151,6 +143,7 @@ std::string DescribeNode(const Node& node, absl::Time now, const Terminal& termi
   add("Tasks:        ", absl::StrCat(node.task_count()));
   add("Allocatable:  ", DescribeResources(node.allocatable()));
   add("Allocated:    ", DescribeResources(node.allocated()));
+  for (const auto& gpu : node.mig_gpus()) add("MIG GPU:      ", MigGpuText(gpu));
   if (node.disk_total_bytes() > 0) {
     add("Disk free:    ", absl::StrCat(HumanBytes(node.disk_free_bytes()), " of ",
                                        HumanBytes(node.disk_total_bytes())));

@@ -58,6 +58,20 @@ TEST(SubmitFileTest, CompletesShortNames) {
   EXPECT_EQ(submission->bundle_folder, "");
 }
 
+TEST(SubmitFileTest, ATaskMayAskForAMigInstance) {
+  const auto submission = Parse(
+      "spec:\n  task_groups:\n    - resources: {cpu: 1, mig: {model: H100-80GB, profile: "
+      "1g.10gb+me}}\n");
+  ASSERT_TRUE(submission.ok()) << submission.status();
+  const auto& resources = submission->request.job().spec().task_groups(0).resources();
+  EXPECT_EQ(resources.mig().model(), "H100-80GB");
+  EXPECT_EQ(resources.mig().profile(), "1g.10gb+me");
+  EXPECT_THAT(std::string(Parse("spec:\n  task_groups:\n    - resources: {mig: {modle: H100}}\n")
+                              .status()
+                              .message()),
+              HasSubstr("modle"));
+}
+
 TEST(SubmitFileTest, TheFilesProjectWins) {
   EXPECT_EQ(Parse("project: mine\nspec: {}\n")->request.parent(), "projects/mine");
   EXPECT_EQ(Parse("project: projects/mine\nspec: {}\n")->request.parent(), "projects/mine");

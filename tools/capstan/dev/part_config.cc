@@ -208,6 +208,7 @@ class PartConfigs {
     *agent.mutable_shared_paths() = settings.shared_paths();
     if (settings.has_reserved()) *agent.mutable_reserved() = settings.reserved();
     *agent.mutable_accelerators() = settings.accelerators();
+    *agent.mutable_mig_gpus() = settings.mig_gpus();
     if (settings.has_data_cache()) *agent.mutable_data_cache() = settings.data_cache();
     if (settings.has_log_limit_bytes()) agent.set_log_limit_bytes(settings.log_limit_bytes());
     return agent;

@@ -163,6 +163,10 @@ void AgentActor::CarryOut(const node_agent::Effect& effect) {
     RenewLater(keep->order.id, next_kept_++, kRenewEvery);
   } else if (const auto* drop = std::get_if<DropIdentity>(&effect)) {
     if (!mutants_->agent_keeps_identities) kept_.erase(drop->id);
+  } else if (const auto* make = std::get_if<node_agent::MakeMigInstance>(&effect)) {
+    AnswerSoon(make->id, make->ticket, absl::OkStatus(), node_agent::MigDevice{"MIG-simulated"});
+  } else if (const auto* unmake = std::get_if<node_agent::RemoveMigInstance>(&effect)) {
+    AnswerSoon(unmake->id, unmake->ticket, absl::OkStatus());
   } else if (const auto* check = std::get_if<CheckPorts>(&effect)) {
     TakenPorts taken;
     const uint64_t one_in = machine_->program().port_taken_one_in;

@@ -27,6 +27,7 @@
 #include "services/node_agent/log_shipper.h"
 #include "services/node_agent/ports/data_access.h"
 #include "services/node_agent/ports/log_sink.h"
+#include "services/node_agent/ports/mig_devices.h"
 #include "services/node_agent/ports/node_probe.h"
 #include "services/node_agent/ports/port_probe.h"
 #include "services/node_agent/ports/task_identity.h"
@@ -60,6 +61,8 @@ class Engine {
     Workspace* workspace = nullptr;
     // May be null: then Tasks have no identity.
     TaskIdentity* identity = nullptr;
+    // May be null: then no Task that has a MIG instance is prepared.
+    MigDevices* mig = nullptr;
     PortProbe* ports = nullptr;
     TaskSockets* sockets = nullptr;
     // May be null: then Tasks have no Workload API.

@@ -90,6 +90,20 @@ void Engine::CarryOut(Effect effect) {
     }
     CrashPoint(crash::kAgentBeforeIssueIdentity);
     deps_.identity->Issue(*identity, directory(identity->id, identity->ticket));
+  } else if (auto* make = std::get_if<MakeMigInstance>(&effect)) {
+    if (deps_.mig == nullptr) {
+      return Answer(make->id, make->ticket,
+                    absl::UnimplementedError("the Node makes no MIG instances"));
+    }
+    deps_.mig->Make(*make, [this, alive, id = make->id,
+                            ticket = make->ticket](absl::StatusOr<std::string> name) {
+      if (alive.expired()) return;
+      if (!name.ok()) return Answer(id, ticket, name.status());
+      Answer(id, ticket, absl::OkStatus(), MigDevice{*std::move(name)});
+    });
+  } else if (auto* unmake = std::get_if<RemoveMigInstance>(&effect)) {
+    if (deps_.mig == nullptr) return Answer(unmake->id, unmake->ticket, absl::OkStatus());
+    deps_.mig->Remove(unmake->instance, Answering(unmake->id, unmake->ticket));
   } else if (auto* check = std::get_if<CheckPorts>(&effect)) {
     absl::StatusOr<std::vector<int32_t>> taken = deps_.ports->Taken(check->ports);
     if (!taken.ok()) return Answer(check->id, check->ticket, taken.status());

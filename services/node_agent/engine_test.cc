@@ -133,6 +133,7 @@ class EngineTest : public testing::Test {
         data_(&strand_),
         workspace_(&strand_),
         identity_(&strand_),
+        mig_(&strand_),
         logs_(&strand_),
         probe_(&strand_, Node()),
         logger_("test", &clock_, &sink_) {
@@ -164,6 +165,7 @@ class EngineTest : public testing::Test {
                                                     .data = &data_,
                                                     .workspace = &workspace_,
                                                     .identity = &identity_,
+                                                    .mig = &mig_,
                                                     .ports = &ports_,
                                                     .sockets = sockets_.get(),
                                                     .logs = &logs_,
@@ -202,6 +204,7 @@ class EngineTest : public testing::Test {
   FakeDataAccess data_;
   FakeWorkspace workspace_;
   FakeTaskIdentity identity_;
+  FakeMigDevices mig_;
   FakePortProbe ports_;
   FakeLogSink logs_;
   FakeNodeProbe probe_;
@@ -227,6 +230,33 @@ TEST_F(EngineTest, RunsATaskFromPrepareToItsCommittedEnd) {
   EXPECT_EQ(executor_.gone.count(kA), 1u);
   EXPECT_TRUE(machine_.Places().empty());
   EXPECT_EQ(workspace_.discarded, (std::vector<std::string>{"/site/job/1/w-0"}));
+}
+
+TEST_F(EngineTest, MakesTheMigInstanceOfATaskAndRemovesItBeforeItTellsOfTheEnd) {
+  DesiredTask order = Want(DesiredTask::PHASE_PREPARE);
+  auto& instance = *order.mutable_launch()->mutable_mig_instance();
+  instance.set_gpu(1);
+  instance.set_profile("3g.40gb");
+  instance.set_start(4);
+  executor_.Order(order);
+  strand_.RunReady();
+  ASSERT_EQ(executor_.Last(kA).state(), TaskObservation::STATE_PREPARED);
+  EXPECT_EQ(mig_.made["1/4"], "MIG-1/4/3g.40gb");
+  // An agent that comes back makes it no second time.
+  CrashAgent();
+  StartAgent();
+  strand_.Advance(absl::Seconds(1));
+  EXPECT_EQ(mig_.makes, 1);
+  mig_.failure = absl::UnavailableError("the driver is busy");
+  order.set_phase(DesiredTask::PHASE_STOP);
+  order.mutable_stop()->mutable_grace()->set_seconds(5);
+  executor_.Order(order);
+  strand_.Advance(absl::Seconds(10));
+  EXPECT_NE(executor_.Last(kA).state(), TaskObservation::STATE_ENDED);
+  mig_.failure = absl::OkStatus();
+  strand_.Advance(absl::Minutes(2));
+  EXPECT_EQ(executor_.Last(kA).state(), TaskObservation::STATE_ENDED);
+  EXPECT_TRUE(mig_.made.empty());
 }
 
 TEST_F(EngineTest, CrashedAgentAdoptsWhatRunsAndStartsNothingAgain) {

@@ -6,6 +6,7 @@
 #include <climits>
 #include <cstdlib>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -64,6 +65,16 @@ absl::Status CheckConfig(const config::v1::NodeAgentConfig& config) {
     process::CheckExistingFolder(absl::StrCat("shared_paths[", i, "]"), config.shared_paths(i),
                                  &errors);
   }
+  std::set<int> gpus;
+  for (int i = 0; i < config.mig_gpus_size(); ++i) {
+    const auto& gpu = config.mig_gpus(i);
+    const std::string field = absl::StrCat("mig_gpus[", i, "]");
+    if (gpu.model().empty()) errors.Add(field + ".model", "is missing; expected e.g. H100-80GB");
+    if (gpu.index() < 0 || !gpus.insert(gpu.index()).second) {
+      errors.Add(field + ".index",
+                 absl::StrCat("is ", gpu.index(), "; expected a GPU's number from 0, each once"));
+    }
+  }
   if (config.first_port() != 0 || config.last_port() != 0) {
     if (config.first_port() < 1024 || config.last_port() > 65535 ||
         config.first_port() > config.last_port()) {
@@ -119,6 +130,7 @@ absl::Status Run(const config::v1::NodeAgentConfig& config, const process::Start
     settings.reserved_memory_bytes = config.reserved().memory_bytes();
   }
   settings.accelerators.insert(config.accelerators().begin(), config.accelerators().end());
+  settings.mig_gpus.assign(config.mig_gpus().begin(), config.mig_gpus().end());
   settings.labels.insert(config.labels().begin(), config.labels().end());
   const config::v1::DataCache& cache = config.data_cache();
   settings.data_cache.shared_site = !cache.has_shared_site() || cache.shared_site();

@@ -20,6 +20,7 @@
 #include "services/node_agent/adapters/bind_port_probe.h"
 #include "services/node_agent/adapters/cached_data_access.h"
 #include "services/node_agent/adapters/credentials_task_tokens.h"
+#include "services/node_agent/adapters/declared_mig_devices.h"
 #include "services/node_agent/adapters/grant_book.h"
 #include "services/node_agent/adapters/isolation_probe.h"
 #include "services/node_agent/adapters/loader_data_access.h"
@@ -71,6 +72,7 @@ struct Server::Parts {
   std::unique_ptr<TaskIdentity> identity;
   std::unique_ptr<TaskTokens> tokens;
   std::unique_ptr<WorkloadServer> workloads;
+  std::unique_ptr<MigDevices> mig;
   BindPortProbe ports;
   std::unique_ptr<TaskSockets> sockets;
   std::unique_ptr<LogSink> logs;
@@ -172,12 +174,14 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
     }
   }
   parts.sockets = MakeBeastTaskSockets(deps.strand);
+  parts.mig = MakeDeclaredMigDevices(config.mig_gpus, deps.strand);
   parts.logs = MakeTelemetryLogSink(deps.telemetry, deps.strand, &parts.grants);
   parts.probe = MakeMachineProbe({.node = config.node,
                                   .host = config.host,
                                   .data_folder = config.data_folder,
                                   .labels = config.labels,
                                   .accelerators = config.accelerators,
+                                  .mig_gpus = config.mig_gpus,
                                   .limitations = probed.limitations,
                                   .reserved_cpu_millis = config.reserved_cpu_millis,
                                   .reserved_memory_bytes = config.reserved_memory_bytes},
@@ -213,6 +217,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
             .data = parts.data.get(),
             .workspace = parts.workspace.get(),
             .identity = parts.identity.get(),
+            .mig = parts.mig.get(),
             .ports = &parts.ports,
             .sockets = parts.sockets.get(),
             .workloads = parts.workloads.get(),

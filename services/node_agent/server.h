@@ -19,6 +19,7 @@
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
 #include "libs/trace/span.h"
+#include "proto/capstan/type/v1/task.pb.h"
 #include "services/node_agent/adapters/peer_grpc_network.h"
 
 namespace capstan::node_agent {
@@ -64,6 +65,8 @@ struct ServerConfig {
   std::map<std::string, std::string> labels;
   // Devices by name; none are discovered.
   std::map<std::string, int64_t> accelerators;
+  // GPUs that are said to be there in MIG mode; none are discovered.
+  std::vector<capstan::type::v1::MigGpu> mig_gpus = {};
   // What is kept for the platform.
   int64_t reserved_cpu_millis = 500;
   int64_t reserved_memory_bytes = int64_t{2} << 30;

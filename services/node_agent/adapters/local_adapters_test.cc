@@ -9,11 +9,13 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "libs/safe_path/safe_path.h"
 #include "libs/strand/simulated_strand.h"
 #include "libs/time/simulated_clock.h"
 #include "services/node_agent/adapters/bind_port_probe.h"
+#include "services/node_agent/adapters/declared_mig_devices.h"
 #include "services/node_agent/adapters/local_workspace.h"
 #include "services/node_agent/adapters/machine_probe.h"
 
@@ -86,6 +88,32 @@ TEST(BindPortProbeTest, FindsThePortThatIsInUse) {
   EXPECT_LT(range.first, range.second);
 }
 
+TEST(DeclaredMigDevicesTest, NamesInstancesOfTheGpusThatItKnows) {
+  SimulatedClock clock;
+  SimulatedStrand strand(&clock);
+  capstan::type::v1::MigGpu gpu;
+  gpu.set_index(1);
+  gpu.set_model("H100-80GB");
+  const auto devices = MakeDeclaredMigDevices({gpu}, &strand);
+  const auto make = [&](const MakeMigInstance& order) {
+    absl::StatusOr<std::string> made = absl::UnknownError("no answer");
+    devices->Make(order, [&made](absl::StatusOr<std::string> name) { made = std::move(name); });
+    strand.RunReady();
+    return made;
+  };
+  MakeMigInstance order;
+  order.instance.set_gpu(1);
+  order.instance.set_model("H100-80GB");
+  order.instance.set_profile("3g.40gb");
+  order.instance.set_start(4);
+  EXPECT_EQ(make(order).value(), "MIG-GPU-1/4/3g.40gb");
+  order.others = {order.instance};
+  EXPECT_TRUE(absl::IsUnavailable(make(order).status())) << "another Task has it";
+  order.others.clear();
+  order.instance.set_gpu(0);
+  EXPECT_TRUE(absl::IsFailedPrecondition(make(order).status()));
+}
+
 TEST(MachineProbeTest, SaysWhatTheMachineIs) {
   SimulatedClock clock;
   SimulatedStrand strand(&clock);
@@ -94,6 +122,7 @@ TEST(MachineProbeTest, SaysWhatTheMachineIs) {
   config.node = "n1";
   config.data_folder = folder;
   config.accelerators = {{"test/gpu", 2}};
+  config.mig_gpus.emplace_back().set_model("H100-80GB");
   const auto probe = MakeMachineProbe(config, &strand, &strand);
   capstan::type::v1::NodeObservation seen;
   probe->Observe([&seen](capstan::type::v1::NodeObservation node) { seen = node; });
@@ -102,6 +131,8 @@ TEST(MachineProbeTest, SaysWhatTheMachineIs) {
   EXPECT_GT(seen.allocatable().cpu_millis(), 0);
   EXPECT_GT(seen.allocatable().memory_bytes(), 0);
   EXPECT_EQ(seen.allocatable().accelerators().at("test/gpu"), 2);
+  ASSERT_EQ(seen.mig_gpus_size(), 1);
+  EXPECT_EQ(seen.mig_gpus(0).model(), "H100-80GB");
   EXPECT_EQ(seen.preflight_message(), "");
   EXPECT_EQ(seen.boot_id(), ReadBootId().value());
   EXPECT_GT(seen.disk_total_bytes(), 0);

@@ -72,6 +72,7 @@ NodeObservation Look(const MachineProbeConfig& config, const std::string& boot_i
   for (const auto& [name, count] : config.accelerators) {
     (*allocatable->mutable_accelerators())[name] = count;
   }
+  for (const auto& gpu : config.mig_gpus) *node.add_mig_gpus() = gpu;
   for (const auto& [name, value] : config.labels) (*node.mutable_labels())[name] = value;
   for (const auto limitation : config.limitations) node.add_limitations(limitation);
   struct statvfs disk;

@@ -21,6 +21,8 @@ struct MachineProbeConfig {
   std::map<std::string, std::string> labels;
   // Devices by name; none are discovered.
   std::map<std::string, int64_t> accelerators;
+  // GPUs in MIG mode; none are discovered.
+  std::vector<capstan::type::v1::MigGpu> mig_gpus = {};
   // Found at the agent's start: LIMITS_NOT_ENFORCED, UNFENCED, UNISOLATED.
   std::vector<capstan::type::v1::NodeObservation::Limitation> limitations;
   // What is kept for the platform. Of a small machine at most half is kept.

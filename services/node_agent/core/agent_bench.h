@@ -190,6 +190,8 @@ class AgentBench {
       } else if (call.name == "MakePlace") {
         answered.answer = Place{"/tasks/" + call.id.Path(), {}};
         machine.try_emplace(call.id);
+      } else if (call.name == "MakeMigInstance") {
+        answered.answer = MigDevice{"MIG-x"};
       } else if (call.name == "CheckPorts") {
         TakenPorts taken;
         for (const int32_t port : call.ports) {
@@ -235,6 +237,8 @@ class AgentBench {
   std::unique_ptr<AgentCore> core;
   std::map<TaskId, OnMachine> machine;
   std::set<int32_t> taken_ports;
+  // As the last MakeMigInstance had them.
+  std::vector<capstan::type::v1::MigInstance> mig_others;
   int64_t epoch = 1;
   int64_t revision = 0;
   SessionId session = 0;
@@ -307,6 +311,11 @@ class AgentBench {
       Wait("Furnish", *furnish);
     } else if (const auto* identity = std::get_if<IssueIdentity>(&effect)) {
       Wait("IssueIdentity", *identity);
+    } else if (const auto* make = std::get_if<MakeMigInstance>(&effect)) {
+      mig_others = make->others;
+      Wait("MakeMigInstance", *make);
+    } else if (const auto* unmake = std::get_if<RemoveMigInstance>(&effect)) {
+      Wait("RemoveMigInstance", *unmake);
     } else if (const auto* check = std::get_if<CheckPorts>(&effect)) {
       Wait("CheckPorts", *check, check->ports);
     } else if (const auto* start = std::get_if<StartTask>(&effect)) {

@@ -61,6 +61,7 @@ Answer AnswerTo() {
     return Directory{"/site/x"};
   }
   if constexpr (std::is_same_v<T, MakePlace>) return Place{"/tasks/t", {}};
+  if constexpr (std::is_same_v<T, MakeMigInstance>) return MigDevice{"MIG-x"};
   if constexpr (std::is_same_v<T, CheckPorts>) return TakenPorts{};
   return std::monostate();
 }

@@ -5,7 +5,8 @@
 //   part 2+n          make folder and cgroup
 //   part 3+n          fill the folder
 //   part 4+n          get the Task's identity
-//   part 5+n          test the reserved ports
+//   part 5+n          make the Task's MIG instance
+//   part 6+n          test the reserved ports
 // Each part can be done again, so nothing in between is stored.
 #include <algorithm>
 #include <set>
@@ -118,6 +119,17 @@ void AgentCore::Prepare(const TaskId& id, Entry& entry) {
                                        launch.job(), launch.service_account()});
         return;
       case 3: {
+        if (!launch.has_mig_instance()) continue;
+        MakeMigInstance make{id, NewTicket(entry), launch.mig_instance(), {}};
+        for (const auto& [other, of] : tasks_) {
+          if (other == id || of.record.stage() == TaskRecord::STAGE_ENDED) continue;
+          const auto& theirs = of.order.launch();
+          if (theirs.has_mig_instance()) make.others.push_back(theirs.mig_instance());
+        }
+        after_.push_back(std::move(make));
+        return;
+      }
+      case 4: {
         if (draft.ports().empty()) continue;
         CheckPorts check{id, NewTicket(entry), {}};
         for (const auto& [name, port] : draft.ports()) check.ports.push_back(port);
@@ -149,6 +161,8 @@ void AgentCore::OnPrepareAnswer(const TaskId& id, Entry& entry, const Answered& 
   if (!answered.status.ok()) {
     const std::string message(answered.status.message());
     const bool identity = local == 2;
+    // What had its place before may still be ending.
+    const bool instance = local == 3;
     if (identity && !entry.identity_until.has_value()) {
       entry.identity_until = now.boot + kIdentityPatience;
     }
@@ -158,8 +172,9 @@ void AgentCore::OnPrepareAnswer(const TaskId& id, Entry& entry, const Answered& 
       entry.attempts = 0;
       return;
     }
-    if ((remote && !Transient(answered.status)) || (local == 0 && !Transient(answered.status)) ||
-        (!remote && !identity && entry.attempts + 1 >= kLocalAttempts)) {
+    if ((remote && !Transient(answered.status)) ||
+        ((local == 0 || instance) && !Transient(answered.status)) ||
+        (!remote && !identity && !instance && entry.attempts + 1 >= kLocalAttempts)) {
       return PrepareFailed(id, entry, message);
     }
     // What is being brought comes nearer: whoever waits for it must not wait longer and longer.
@@ -190,6 +205,8 @@ void AgentCore::OnPrepareAnswer(const TaskId& id, Entry& entry, const Answered& 
     } else {
       draft.set_svid_directory(directory->path);
     }
+  } else if (const auto* device = std::get_if<MigDevice>(&answered.answer)) {
+    draft.set_mig_device(device->name);
   } else if (const auto* taken = std::get_if<TakenPorts>(&answered.answer)) {
     if (!taken->ports.empty()) {
       ports_.Release(id);

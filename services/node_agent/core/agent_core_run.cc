@@ -197,7 +197,10 @@ void AgentCore::DecideEnd(const TaskId& id, Entry& entry, TaskEnd end, bool must
   *entry.record.mutable_end() = std::move(end);
   entry.record.set_must_kill(must_kill);
   entry.record.set_must_commit(must_commit);
-  if (!must_kill && !must_commit) return SetEnded(id, entry);
+  // As soon as the end is told others may be given its place on the GPU.
+  const bool must_remove = entry.order.launch().has_mig_instance();
+  entry.record.set_must_remove_instance(must_remove);
+  if (!must_kill && !must_commit && !must_remove) return SetEnded(id, entry);
   entry.record.set_stage(TaskRecord::STAGE_ENDING);
   Persist(id, entry, false);
 }
@@ -206,6 +209,7 @@ void AgentCore::SetEnded(const TaskId& id, Entry& entry) {
   entry.record.set_stage(TaskRecord::STAGE_ENDED);
   entry.record.set_must_kill(false);
   entry.record.set_must_commit(false);
+  entry.record.set_must_remove_instance(false);
   entry.record.clear_progress();
   entry.ticket = 0;
   entry.attempts = 0;
@@ -224,12 +228,17 @@ void AgentCore::Finish(const TaskId& id, Entry& entry) {
     after_.push_back(KillTask{id, NewTicket(entry)});
     return;
   }
-  if (!record.must_commit()) return SetEnded(id, entry);
+  if (!record.must_commit()) {
+    if (!record.must_remove_instance()) return SetEnded(id, entry);
+    after_.push_back(RemoveMigInstance{id, NewTicket(entry), entry.order.launch().mig_instance()});
+    return;
+  }
   if (StopOf(entry).has_value()) {
     // Nobody waits for the Output of a gang that is being stopped.
     *record.mutable_end() =
         MakeEnd(TaskEnd::CAUSE_STOPPED, "stopped before its Output was committed");
-    return SetEnded(id, entry);
+    record.set_must_commit(false);
+    return Finish(id, entry);
   }
   after_.push_back(CommitFinal{id, NewTicket(entry), entry.order.launch().output(),
                                entry.order.rendezvous().rank(), record.output_directory()});
@@ -248,12 +257,21 @@ void AgentCore::OnFinishAnswer(const TaskId& id, Entry& entry, const Answered& a
     Persist(id, entry, false);
     return;
   }
-  if (answered.status.ok()) return SetEnded(id, entry);
-  if (CommitMayYetSucceed(answered.status)) return BackOff(entry, now);
-  *record.mutable_end() =
-      MakeEnd(TaskEnd::CAUSE_OUTPUT_FAILED,
-              absl::StrCat("its Output could not be committed: ", answered.status.message()));
-  SetEnded(id, entry);
+  if (!record.must_commit()) {
+    // Its place is not free before.
+    if (!answered.status.ok()) return BackOff(entry, now);
+    return SetEnded(id, entry);
+  }
+  if (!answered.status.ok()) {
+    if (CommitMayYetSucceed(answered.status)) return BackOff(entry, now);
+    *record.mutable_end() =
+        MakeEnd(TaskEnd::CAUSE_OUTPUT_FAILED,
+                absl::StrCat("its Output could not be committed: ", answered.status.message()));
+  }
+  record.set_must_commit(false);
+  entry.attempts = 0;
+  if (!record.must_remove_instance()) return SetEnded(id, entry);
+  Persist(id, entry, false);
 }
 
 void AgentCore::Collect(const TaskId& id, Entry& entry) {

@@ -93,6 +93,72 @@ TEST(AgentCoreTest, ARefusedIdentityIsNotAskedForAgain) {
   EXPECT_EQ(bench.pending.front().name, "CheckPorts");
 }
 
+DesiredTask WithInstance(DesiredTask task, int gpu, int start) {
+  task.mutable_launch()->mutable_mig_instance()->set_gpu(gpu);
+  task.mutable_launch()->mutable_mig_instance()->set_model("H100-80GB");
+  task.mutable_launch()->mutable_mig_instance()->set_profile("1g.10gb");
+  task.mutable_launch()->mutable_mig_instance()->set_start(start);
+  return task;
+}
+
+TEST(AgentCoreTest, AMigInstanceIsMadeWithTheTaskAndRemovedBeforeItsEndIsTold) {
+  AgentBench bench;
+  bench.Connect();
+  bench.Order({WithInstance(AgentBench::Want(kA, DesiredTask::PHASE_PREPARE, false), 1, 4)});
+  while (bench.pending.front().name != "MakeMigInstance") bench.AnswerNext(absl::OkStatus());
+  // What had its place before is still ending: it waits, however long.
+  for (int i = 0; i < 8; ++i) {
+    bench.AnswerNext(absl::UnavailableError("another Task still has its place"));
+    EXPECT_EQ(bench.Stage(kA), TaskRecord::STAGE_PREPARING);
+    bench.Advance(absl::Minutes(1));
+    bench.Apply(Tick{});
+    ASSERT_FALSE(bench.pending.empty());
+  }
+  bench.AnswerAll();
+  ASSERT_EQ(bench.Stage(kA), TaskRecord::STAGE_PREPARED);
+  EXPECT_EQ(bench.core->tasks().at(kA).record.mig_device(), "MIG-x");
+  bench.Restart(true);
+  bench.Connect();
+  EXPECT_EQ(bench.core->tasks().at(kA).record.mig_device(), "MIG-x");
+  bench.Order({WithInstance(AgentBench::Want(kA, DesiredTask::PHASE_STOP, false), 1, 4)});
+  ASSERT_FALSE(bench.pending.empty());
+  EXPECT_EQ(bench.pending.front().name, "RemoveMigInstance");
+  EXPECT_NE(bench.LastReport(kA).state(), capstan::type::v1::TaskObservation::STATE_ENDED);
+  bench.AnswerNext(absl::UnavailableError("the driver is busy"));
+  EXPECT_EQ(bench.Stage(kA), TaskRecord::STAGE_ENDING);
+  bench.Restart(true);
+  ASSERT_FALSE(bench.pending.empty());
+  EXPECT_EQ(bench.pending.front().name, "RemoveMigInstance");
+  bench.Connect();
+  bench.AnswerAll();
+  EXPECT_EQ(bench.Stage(kA), TaskRecord::STAGE_ENDED);
+  EXPECT_EQ(bench.End(kA).cause(), TaskEnd::CAUSE_STOPPED);
+}
+
+TEST(AgentCoreTest, AGpuThatIsNotThereFailsPrepare) {
+  AgentBench bench;
+  bench.Connect();
+  bench.Order({WithInstance(AgentBench::Want(kA, DesiredTask::PHASE_PREPARE, false), 7, 0)});
+  while (bench.pending.front().name != "MakeMigInstance") bench.AnswerNext(absl::OkStatus());
+  bench.AnswerNext(absl::FailedPreconditionError("the Node has no GPU 7 in MIG mode"));
+  bench.AnswerAll();
+  EXPECT_EQ(bench.End(kA).cause(), TaskEnd::CAUSE_PREPARE_FAILED);
+  EXPECT_EQ(bench.End(kA).message(), "the Node has no GPU 7 in MIG mode");
+}
+
+TEST(AgentCoreTest, TheInstancesOfOthersAreNotInAnyonesWay) {
+  const TaskId b{kA.job_uid, kA.generation, kA.group, kA.index + 1};
+  AgentBench bench;
+  bench.Connect();
+  bench.Order({WithInstance(AgentBench::Want(kA, DesiredTask::PHASE_PREPARE, false), 0, 0)});
+  bench.AnswerAll();
+  EXPECT_TRUE(bench.mig_others.empty());
+  bench.Order({WithInstance(AgentBench::Want(b, DesiredTask::PHASE_PREPARE, false), 0, 1)});
+  bench.AnswerAll();
+  ASSERT_EQ(bench.mig_others.size(), 1u);
+  EXPECT_EQ(bench.mig_others[0].start(), 0);
+}
+
 DesiredTask Granted(DesiredTask task, absl::Time signed_at) {
   capstan::type::v1::Placement placement;
   *placement.mutable_sign_time() = capstan::ToProto(signed_at);

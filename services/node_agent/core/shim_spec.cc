@@ -100,7 +100,11 @@ std::map<std::string, std::string> TaskEnvironment(const session::TaskId& id,
   for (const auto& [name, value] : launch.env()) {
     if (!absl::StartsWith(name, "CAPSTAN_")) env[name] = value;
   }
-  if (launch.resources().accelerators_size() == 0) {
+  if (!task.mig_device().empty()) {
+    // CUDA finds this instance and no other; so does NVIDIA's container runtime.
+    env["CUDA_VISIBLE_DEVICES"] = task.mig_device();
+    env["NVIDIA_VISIBLE_DEVICES"] = task.mig_device();
+  } else if (launch.resources().accelerators_size() == 0) {
     // A Task that asked for no accelerator must not find one by accident.
     env["CUDA_VISIBLE_DEVICES"] = "";
     env["NVIDIA_VISIBLE_DEVICES"] = "void";

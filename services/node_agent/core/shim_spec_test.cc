@@ -33,6 +33,18 @@ const ShimSpec::Mount* MountOf(const ShimSpec& spec, const std::string& source) 
   return nullptr;
 }
 
+TEST(ShimSpecTest, CudaFindsTheMigInstanceOfTheTaskAndNothingElse) {
+  capstan::type::v1::DesiredTask order;
+  (*order.mutable_launch()->mutable_env())["CUDA_VISIBLE_DEVICES"] = "0,1";
+  capstan::nodeagent::record::v1::Task task;
+  task.set_mig_device("MIG-00000000-0000-0000-0000-000000000001");
+  const auto environment = TaskEnvironment({"j", 1, "w", 0}, order, task);
+  EXPECT_EQ(environment.at("CUDA_VISIBLE_DEVICES"), task.mig_device());
+  EXPECT_EQ(environment.at("NVIDIA_VISIBLE_DEVICES"), task.mig_device());
+  task.clear_mig_device();
+  EXPECT_EQ(TaskEnvironment({"j", 1, "w", 0}, order, task).at("NVIDIA_VISIBLE_DEVICES"), "void");
+}
+
 TEST(ShimSpecTest, EveryTaskFindsTheWorkloadApi) {
   Isolation isolation;
   isolation.namespaces = true;

@@ -42,11 +42,15 @@ struct Place {
 struct Directory {
   std::string path;
 };
+// Answer to MakeMigInstance: as CUDA names it.
+struct MigDevice {
+  std::string name;
+};
 // Answer to CheckPorts: those that are in use by someone.
 struct TakenPorts {
   std::vector<int32_t> ports;
 };
-using Answer = std::variant<std::monostate, OpenedOutput, Place, Directory, TakenPorts>;
+using Answer = std::variant<std::monostate, OpenedOutput, Place, Directory, MigDevice, TakenPorts>;
 
 // Remains of a Task, or a running one, as found when the agent started.
 struct Remains {
@@ -194,6 +198,20 @@ struct HoldGrant {
   // Serialised PlacementGrant.
   std::string grant;
 };
+// Makes the Task's MIG instance where the scheduler wants it, or finds that it is made. What stands
+// in its way and is none of `others`, which other Tasks of the Node have, is removed first.
+struct MakeMigInstance {
+  session::TaskId id;
+  Ticket ticket = 0;
+  capstan::type::v1::MigInstance instance;
+  std::vector<capstan::type::v1::MigInstance> others;
+};
+// Removes it, if it is there; nothing uses it any more.
+struct RemoveMigInstance {
+  session::TaskId id;
+  Ticket ticket = 0;
+  capstan::type::v1::MigInstance instance;
+};
 struct CheckPorts {
   session::TaskId id;
   Ticket ticket = 0;
@@ -272,11 +290,11 @@ struct TellSpan {
   trace::Span span;
 };
 
-using Effect =
-    std::variant<SendUp, CloseUp, Alarm, OpenOutput, PinBundle, PinVersion, MakePlace, Furnish,
-                 IssueIdentity, CheckPorts, StartTask, ControlTask, KillTask, CommitFinal,
-                 CommitCheckpoint, RefuseCheckpoint, RemovePlace, ReleasePins, ServeSocket,
-                 CloseSocket, ShipLogs, KeepIdentity, DropIdentity, HoldGrant, TellSpan>;
+using Effect = std::variant<SendUp, CloseUp, Alarm, OpenOutput, PinBundle, PinVersion, MakePlace,
+                            Furnish, IssueIdentity, MakeMigInstance, RemoveMigInstance, CheckPorts,
+                            StartTask, ControlTask, KillTask, CommitFinal, CommitCheckpoint,
+                            RefuseCheckpoint, RemovePlace, ReleasePins, ServeSocket, CloseSocket,
+                            ShipLogs, KeepIdentity, DropIdentity, HoldGrant, TellSpan>;
 
 // The folder in that of a Task's identity that holds its files: a link, which is replaced as a
 // whole.

@@ -15,6 +15,7 @@
 #include "libs/strand/strand.h"
 #include "services/node_agent/ports/data_access.h"
 #include "services/node_agent/ports/log_sink.h"
+#include "services/node_agent/ports/mig_devices.h"
 #include "services/node_agent/ports/node_probe.h"
 #include "services/node_agent/ports/port_probe.h"
 #include "services/node_agent/ports/task_identity.h"
@@ -153,6 +154,42 @@ class FakeTaskIdentity final : public TaskIdentity {
   std::map<std::string, TaskSvid> svids;
 
  private:
+  Strand* const strand_;
+};
+
+// Instances by `<gpu>/<start>`; their names say what they are.
+class FakeMigDevices final : public MigDevices {
+ public:
+  explicit FakeMigDevices(Strand* strand) : strand_(strand) {}
+  void Make(const MakeMigInstance& order, Callback<std::string> done) override {
+    ++makes;
+    const std::string place = PlaceOf(order.instance);
+    const std::string name = absl::StrCat("MIG-", place, "/", order.instance.profile());
+    absl::Status status = failure;
+    for (const auto& other : order.others) {
+      if (PlaceOf(other) == place) status = absl::UnavailableError("another Task has its place");
+    }
+    if (!status.ok()) {
+      strand_->Post([done = std::move(done), status]() mutable { done(status); });
+      return;
+    }
+    made[place] = name;
+    strand_->Post([done = std::move(done), name]() mutable { done(name); });
+  }
+  void Remove(const capstan::type::v1::MigInstance& instance, DoneCallback done) override {
+    if (failure.ok()) made.erase(PlaceOf(instance));
+    strand_->Post([done = std::move(done), status = failure]() mutable { done(status); });
+  }
+
+  absl::Status failure;
+  std::map<std::string, std::string> made;
+  int makes = 0;
+
+ private:
+  static std::string PlaceOf(const capstan::type::v1::MigInstance& instance) {
+    return absl::StrCat(instance.gpu(), "/", instance.start());
+  }
+
   Strand* const strand_;
 };
 

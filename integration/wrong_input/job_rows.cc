@@ -157,6 +157,17 @@ std::vector<Row> JobRows() {
        WithResources(
            "cpu_millis: 10 memory_bytes: 33554432 accelerators { key: 'H 100' value: 8 }"),
        kInvalid, name + "resources.accelerators[H 100]", "device name"},
+      {"a MIG profile of another model", create,
+       WithResources("cpu_millis: 10 memory_bytes: 33554432 mig { model: 'H100-80GB' profile: "
+                     "'1g.5gb' }"),
+       kInvalid, name + "resources.mig.profile", "a profile of A100-40GB; expected one of H100-80GB"},
+      {"a MIG instance of no model", create,
+       WithResources("cpu_millis: 10 memory_bytes: 33554432 mig { profile: '1g.10gb' }"), kInvalid,
+       name + "resources.mig.model", "expected one of A30-24GB"},
+      {"a MIG instance beside whole devices", create,
+       WithResources("cpu_millis: 10 memory_bytes: 33554432 mig { model: 'H100-80GB' profile: "
+                     "'1g.10gb' } accelerators { key: 'nvidia.com/h100' value: 1 }"),
+       kInvalid, name + "resources.mig", "not both"},
       {"a bare Queue", create, WithSpec("queue: 'default'"), kInvalid, "job.spec.queue", "queues/"},
       {"a Queue that is not there", create, WithSpec("queue: 'queues/absent'"), kInvalid,
        "job.spec.queue", "capstan queue list"},

@@ -23,7 +23,8 @@ class SharingTest : public ::testing::Test {
     const auto unable = TestPlatform::Unable();
     if (unable.has_value()) GTEST_SKIP() << *unable;
     platform_ = std::make_unique<TestPlatform>(
-        "node_agent:\n  reserved: {cpu: 0, memory: 0}\n  accelerators: {test-gpu: 2}\n");
+        "node_agent:\n  reserved: {cpu: 0, memory: 0}\n  accelerators: {test-gpu: 2}\n"
+        "  mig_gpus: [{index: 0, model: H100-80GB}]\n");
     platform_->Up();
   }
 
@@ -51,6 +52,28 @@ TEST_F(SharingTest, AJobThatDoesNotFitSaysWhatLacksAndStartsWhenRoomAppears) {
   EXPECT_EQ(platform_->Get("waiter").generation(), 0);
   platform_->MustCapstan({"job", "cancel", "holder"});
   platform_->MustSucceed("waiter");
+}
+
+TEST_F(SharingTest, TasksShareAGpuThatIsInMigMode) {
+  Submit("large", "test $CUDA_VISIBLE_DEVICES = MIG-GPU-0/0/4g.40gb && sleep 600",
+         ", mig: {model: H100-80GB, profile: 4g.40gb}}");
+  ASSERT_TRUE(
+      platform_->Await([&] { return platform_->Get("large").state() == Job::STATE_RUNNING; }));
+  EXPECT_THAT(platform_->MustCapstan({"node", "get", "node-0"}),
+              HasSubstr("MIG GPU:      0: H100-80GB, 4g.40gb at 0"));
+  EXPECT_THAT(platform_->MustCapstan({"node", "list"}), HasSubstr("mig/h100-80gb=4/8"));
+  EXPECT_THAT(platform_->MustCapstan({"job", "get", "large"}),
+              HasSubstr("MIG 4g.40gb of H100-80GB"));
+  Submit("small", "case $CUDA_VISIBLE_DEVICES in MIG-GPU-0/*/1g.10gb) ;; *) exit 1;; esac",
+         ", mig: {model: H100-80GB, profile: 1g.10gb}}");
+  platform_->MustSucceed("small");
+  Submit("whole", "true", ", mig: {model: H100-80GB, profile: 7g.80gb}}");
+  ASSERT_TRUE(platform_->Await(
+      [&] { return platform_->Get("whole").reason() == "INSUFFICIENT_RESOURCES"; }));
+  EXPECT_THAT(platform_->MustCapstan({"job", "explain", "whole"}),
+              HasSubstr("1 of 1 node has no place for a 7g.80gb instance"));
+  platform_->MustCapstan({"job", "cancel", "large"});
+  platform_->MustSucceed("whole");
 }
 
 TEST_F(SharingTest, TwoJobsShareADatasetThatIsLoadedOnceAndAThirdNamesWhatIsMissing) {

@@ -160,7 +160,8 @@ std::vector<Row> JobRows() {
       {"a MIG profile of another model", create,
        WithResources("cpu_millis: 10 memory_bytes: 33554432 mig { model: 'H100-80GB' profile: "
                      "'1g.5gb' }"),
-       kInvalid, name + "resources.mig.profile", "a profile of A100-40GB; expected one of H100-80GB"},
+       kInvalid, name + "resources.mig.profile",
+       "a profile of A100-40GB; expected one of H100-80GB"},
       {"a MIG instance of no model", create,
        WithResources("cpu_millis: 10 memory_bytes: 33554432 mig { profile: '1g.10gb' }"), kInvalid,
        name + "resources.mig.model", "expected one of A30-24GB"},

@@ -133,10 +133,10 @@ void AddMig(const PartialFit& fit, ExplainJobResponse* response) {
   constraint.set_requested(profile.memory_slices);
   constraint.set_available(lacking.front().first);
   const int with_room = total - static_cast<int>(lacking.size());
-  std::string message = absl::StrCat(
-      NodesOf(static_cast<int>(lacking.size()), total, "has", "have"), " no place for a ",
-      profile.name, " instance: ", with_gpus, with_gpus == 1 ? " has" : " have",
-      " GPUs in MIG mode of model ", model.name);
+  std::string message =
+      absl::StrCat(NodesOf(static_cast<int>(lacking.size()), total, "has", "have"),
+                   " no place for a ", profile.name, " instance: ", with_gpus,
+                   with_gpus == 1 ? " has" : " have", " GPUs in MIG mode of model ", model.name);
   if (with_gpus > 0) {
     absl::StrAppend(&message, ", ", with_room == 0 ? "none" : absl::StrCat(with_room),
                     " of these with room for it in one piece");

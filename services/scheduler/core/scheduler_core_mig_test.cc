@@ -4,13 +4,16 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/core_harness.h"
 #include "services/scheduler/core/events.h"
 #include "services/scheduler/core/explain.h"
+#include "services/scheduler/core/model.h"
 #include "services/scheduler/core/render.h"
 #include "services/scheduler/core/usage.h"
 
@@ -182,6 +185,29 @@ TEST_F(SchedulerCoreMigTest, ANewLeaderKnowsWhatIsHeld) {
   EXPECT_EQ(StateOf("d"), Job::STATE_QUEUED);
 }
 
+TEST_F(SchedulerCoreMigTest, APlacementThatLacksAnInstanceIsDamaged) {
+  JobSpec spec = Sliced(3, "2g.20gb");
+  *spec.add_task_groups() = CoreHarness::Spec(1, 10).task_groups(0);
+  spec.mutable_task_groups(1)->set_name("server");
+  Start("a", spec);
+  for (const int lacking : {0, 1, 3}) {
+    ModelBuilder builder;
+    for (auto [key, value] : harness_.records()) {
+      if (absl::StrContains(key, "gangs/placement")) {
+        rec::PlacementChunkRecord chunk;
+        ASSERT_TRUE(chunk.ParseFromString(value));
+        // Of those that ask for one only.
+        ASSERT_EQ(chunk.mig_size(), 3);
+        for (int i = 0; i < lacking; ++i) chunk.mutable_mig()->RemoveLast();
+        value = chunk.SerializeAsString();
+      }
+      ASSERT_TRUE(builder.Apply(key, absl::string_view(value)).ok());
+    }
+    EXPECT_EQ(builder.Resolve().code(),
+              lacking == 0 ? absl::StatusCode::kOk : absl::StatusCode::kDataLoss);
+  }
+}
+
 TEST_F(SchedulerCoreMigTest, AFailedGangReturnsToItsInstances) {
   Start("a", Sliced(3, "3g.40gb"));
   const Strings before = InstancesOf("a");
@@ -279,9 +305,9 @@ TEST_F(SchedulerCoreMigTest, SaysWhatLacks) {
   NodeUsage usage;
   for (const char* uid : {"a", "b"}) usage.Update(uid, &harness_.job(uid));
   const Model& model = harness_.core().model();
-  const auto answer = ExplainJob(model, harness_.job("c"),
-                                 Standings(model, usage, {}, {}, harness_.now().wall),
-                                 harness_.now().wall);
+  const auto answer =
+      ExplainJob(model, harness_.job("c"), Standings(model, usage, {}, {}, harness_.now().wall),
+                 harness_.now().wall);
   ASSERT_EQ(answer.constraints_size(), 1) << answer.DebugString();
   const auto& lacks = answer.constraints(0);
   EXPECT_EQ(lacks.type(), "mig");
@@ -295,9 +321,9 @@ TEST_F(SchedulerCoreMigTest, SaysWhatLacks) {
             "H100-80GB, none of these with room for it in one piece");
   // Of a model that no Node has.
   Submit("d", Sliced(1, "1g.18gb", "H200-141GB"));
-  const auto other = ExplainJob(model, harness_.job("d"),
-                                Standings(model, usage, {}, {}, harness_.now().wall),
-                                harness_.now().wall);
+  const auto other =
+      ExplainJob(model, harness_.job("d"), Standings(model, usage, {}, {}, harness_.now().wall),
+                 harness_.now().wall);
   ASSERT_EQ(other.constraints_size(), 1) << other.DebugString();
   EXPECT_EQ(other.constraints(0).message(),
             "3 of 3 nodes have no place for a 1g.18gb instance: 0 have GPUs in MIG mode of model "

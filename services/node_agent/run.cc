@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "libs/process/check.h"
@@ -64,6 +65,12 @@ absl::Status CheckConfig(const config::v1::NodeAgentConfig& config) {
   for (int i = 0; i < config.shared_paths_size(); ++i) {
     process::CheckExistingFolder(absl::StrCat("shared_paths[", i, "]"), config.shared_paths(i),
                                  &errors);
+  }
+  for (const auto& [name, count] : config.accelerators()) {
+    if (absl::StartsWith(name, "mig/")) {
+      errors.Add(absl::StrCat("accelerators[", name, "]"),
+                 "memory slices come with GPUs in MIG mode; expected those in `mig_gpus`");
+    }
   }
   std::set<int> gpus;
   for (int i = 0; i < config.mig_gpus_size(); ++i) {

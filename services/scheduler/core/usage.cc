@@ -63,6 +63,9 @@ void Amounts::Add(const Amounts& other, int64_t times) {
 
 Amounts AllocatableOf(const capstan::type::v1::NodeObservation& observation) {
   Amounts amounts = Amounts::From(observation.allocatable());
+  for (size_t m = 0; m < mig::DeviceModels().size(); ++m) {
+    amounts.accelerators.erase(MigResourceName(static_cast<int>(m)));
+  }
   std::set<int> seen;
   for (const capstan::type::v1::MigGpu& gpu : observation.mig_gpus()) {
     const int model = mig::ModelIndex(gpu.model());

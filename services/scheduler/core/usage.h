@@ -39,7 +39,8 @@ struct Amounts {
   friend bool operator==(const Amounts&, const Amounts&) = default;
 };
 
-// What can be placed on a Node in all, its GPUs in MIG mode among it.
+// What can be placed on a Node in all, its GPUs in MIG mode among it; there are memory slices of
+// those that it reports as such and no others, whatever it says of its devices.
 Amounts AllocatableOf(const capstan::type::v1::NodeObservation& observation);
 // The names of accelerators in that.
 void AddAccelerators(const capstan::type::v1::NodeObservation& observation,

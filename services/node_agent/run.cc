@@ -6,12 +6,12 @@
 #include <climits>
 #include <cstdlib>
 #include <memory>
-#include <set>
 #include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "libs/mig/declared_gpus.h"
 #include "libs/process/check.h"
 #include "libs/process/stop_signal.h"
 #include "libs/resource/id.h"
@@ -72,16 +72,7 @@ absl::Status CheckConfig(const config::v1::NodeAgentConfig& config) {
                  "memory slices come with GPUs in MIG mode; expected those in `mig_gpus`");
     }
   }
-  std::set<int> gpus;
-  for (int i = 0; i < config.mig_gpus_size(); ++i) {
-    const auto& gpu = config.mig_gpus(i);
-    const std::string field = absl::StrCat("mig_gpus[", i, "]");
-    if (gpu.model().empty()) errors.Add(field + ".model", "is missing; expected e.g. H100-80GB");
-    if (gpu.index() < 0 || !gpus.insert(gpu.index()).second) {
-      errors.Add(field + ".index",
-                 absl::StrCat("is ", gpu.index(), "; expected a GPU's number from 0, each once"));
-    }
-  }
+  mig::CheckDeclaredGpus("mig_gpus", config.mig_gpus(), &errors);
   if (config.first_port() != 0 || config.last_port() != 0) {
     if (config.first_port() < 1024 || config.last_port() > 65535 ||
         config.first_port() > config.last_port()) {

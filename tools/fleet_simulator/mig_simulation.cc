@@ -9,14 +9,14 @@
 #include <tuple>
 
 #include "absl/time/time.h"
-#include "services/scheduler/core/mig/profiles.h"
+#include "libs/mig/profiles.h"
 
 namespace capstan::fleet_simulator {
 namespace {
 
-using scheduler::mig::Choice;
-using scheduler::mig::State;
-using scheduler::mig::StateTable;
+using mig::Choice;
+using mig::State;
+using mig::StateTable;
 
 // Memory slices from which on a Task counts as large.
 constexpr int kLarge = 4;

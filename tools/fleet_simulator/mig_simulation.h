@@ -6,15 +6,15 @@
 
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "services/scheduler/core/mig/packing.h"
-#include "services/scheduler/core/mig/state_table.h"
+#include "libs/mig/packing.h"
+#include "libs/mig/state_table.h"
 #include "tools/fleet_simulator/mig_workload.h"
 
 namespace capstan::fleet_simulator {
 
 // Where an instance goes on GPUs in these states, or that it fits nowhere.
-using MigPolicy = std::function<absl::optional<scheduler::mig::Choice>(
-    absl::Span<const scheduler::mig::State> gpus, int profile)>;
+using MigPolicy =
+    std::function<absl::optional<mig::Choice>(absl::Span<const mig::State> gpus, int profile)>;
 
 struct MigOutcome {
   // Per cent of memory slices, over the time in which Tasks come.
@@ -32,7 +32,7 @@ struct MigOutcome {
 // Runs the Tasks, which are by time: instances are made when Tasks start and go when they end; who
 // does not fit waits, and whoever fits starts, the earlier first, whenever one has ended. Nobody is
 // stopped or moved.
-MigOutcome RunMigTasks(const scheduler::mig::StateTable& table, const std::vector<MigTask>& tasks,
+MigOutcome RunMigTasks(const mig::StateTable& table, const std::vector<MigTask>& tasks,
                        const MigWorkloadOptions& options, const MigPolicy& policy);
 
 }  // namespace capstan::fleet_simulator

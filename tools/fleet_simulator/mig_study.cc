@@ -7,16 +7,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
-#include "services/scheduler/core/mig/packing.h"
-#include "services/scheduler/core/mig/profiles.h"
-#include "services/scheduler/core/mig/state_table.h"
+#include "libs/mig/packing.h"
+#include "libs/mig/profiles.h"
+#include "libs/mig/state_table.h"
 #include "tools/fleet_simulator/comparison.h"
 #include "tools/fleet_simulator/mig_simulation.h"
 
 namespace capstan::fleet_simulator {
 namespace {
-
-namespace mig = scheduler::mig;
 
 struct MigMeasure {
   const char* name;

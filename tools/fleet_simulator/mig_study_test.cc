@@ -7,15 +7,13 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "services/scheduler/core/mig/packing.h"
-#include "services/scheduler/core/mig/profiles.h"
-#include "services/scheduler/core/mig/state_table.h"
+#include "libs/mig/packing.h"
+#include "libs/mig/profiles.h"
+#include "libs/mig/state_table.h"
 #include "tools/fleet_simulator/mig_simulation.h"
 
 namespace capstan::fleet_simulator {
 namespace {
-
-namespace mig = scheduler::mig;
 
 TEST(MigSimulationTest, WaitsAreFromComingToStarting) {
   const mig::StateTable table(mig::FindDeviceModel("H100-80GB").value());

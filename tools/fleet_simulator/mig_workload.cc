@@ -31,7 +31,7 @@ const std::vector<MigMix>& MigMixes() {
   return mixes;
 }
 
-std::vector<MigTask> GenerateMigTasks(const scheduler::mig::DeviceModel& model, const MigMix& mix,
+std::vector<MigTask> GenerateMigTasks(const mig::DeviceModel& model, const MigMix& mix,
                                       const MigWorkloadOptions& options) {
   Random random(options.seed);
   const double wanted = absl::ToDoubleSeconds(options.span) * options.gpus * model.memory_slices *

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "services/scheduler/core/mig/profiles.h"
+#include "libs/mig/profiles.h"
 
 namespace capstan::fleet_simulator {
 
@@ -42,7 +42,7 @@ struct MigTask {
 };
 
 // By time. The same for the same options and mix on every machine.
-std::vector<MigTask> GenerateMigTasks(const scheduler::mig::DeviceModel& model, const MigMix& mix,
+std::vector<MigTask> GenerateMigTasks(const mig::DeviceModel& model, const MigMix& mix,
                                       const MigWorkloadOptions& options);
 
 }  // namespace capstan::fleet_simulator

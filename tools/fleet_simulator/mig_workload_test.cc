@@ -6,14 +6,13 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "services/scheduler/core/mig/profiles.h"
+#include "libs/mig/profiles.h"
 
 namespace capstan::fleet_simulator {
 namespace {
 
-const scheduler::mig::DeviceModel& Model() {
-  static const auto& model =
-      *new scheduler::mig::DeviceModel(scheduler::mig::FindDeviceModel("H100-80GB").value());
+const mig::DeviceModel& Model() {
+  static const auto& model = *new mig::DeviceModel(mig::FindDeviceModel("H100-80GB").value());
   return model;
 }
 

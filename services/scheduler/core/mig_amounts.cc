@@ -5,7 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "services/scheduler/core/mig/profiles.h"
+#include "libs/mig/profiles.h"
 
 namespace capstan::scheduler {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "libs/mig/layouts.h"
 #include "proto/capstan/type/v1/task.pb.h"
-#include "services/scheduler/core/mig/layouts.h"
 
 namespace capstan::scheduler {
 

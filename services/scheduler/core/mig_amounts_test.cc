@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "libs/mig/layouts.h"
 #include "proto/capstan/type/v1/task.pb.h"
-#include "services/scheduler/core/mig/layouts.h"
 
 namespace capstan::scheduler {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "libs/mig/profiles.h"
 #include "services/scheduler/core/group_tree.h"
-#include "services/scheduler/core/mig/profiles.h"
 
 namespace capstan::scheduler {
 namespace {

@@ -5,16 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/scheduler/core/mig/layouts.h"
-#include "services/scheduler/core/mig/profiles.h"
+#include "libs/mig/declared_gpus.h"
+#include "libs/mig/layouts.h"
+#include "libs/mig/profiles.h"
 
 namespace capstan::scheduler {
-namespace {
-
-// GPUs of a Node beyond these count as not there.
-constexpr int kMaxMigGpus = 64;
-
-}  // namespace
 
 Amounts Amounts::From(const capstan::type::v1::Resources& resources) {
   Amounts amounts;
@@ -69,7 +64,7 @@ Amounts AllocatableOf(const capstan::type::v1::NodeObservation& observation) {
   std::set<int> seen;
   for (const capstan::type::v1::MigGpu& gpu : observation.mig_gpus()) {
     const int model = mig::ModelIndex(gpu.model());
-    if (model < 0 || gpu.index() < 0 || gpu.index() >= kMaxMigGpus) continue;
+    if (model < 0 || gpu.index() < 0 || gpu.index() >= mig::kMaxGpus) continue;
     if (!seen.insert(gpu.index()).second) continue;
     amounts.accelerators[MigResourceName(model)] += mig::DeviceModels()[model].memory_slices;
     amounts.mig.AddGpu(gpu.index(), model);

@@ -11,9 +11,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "libs/mig/profiles.h"
 #include "libs/resource/id.h"
 #include "libs/time/proto_time.h"
-#include "services/scheduler/core/mig/profiles.h"
 #include "services/scheduler/core/mig_amounts.h"
 #include "services/scheduler/core/quota/rate.h"
 

@@ -13,6 +13,7 @@
 #include "google/protobuf/duration.pb.h"
 #include "libs/config/proto_reader.h"
 #include "libs/metrics/client_addresses.h"
+#include "libs/mig/declared_gpus.h"
 #include "libs/process/check.h"
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/error.h"
@@ -84,8 +85,8 @@ void CheckEndedJobs(const cli::v1::PlatformConfig::EndedJobs& settings,
   check("ended_jobs.in_archive", settings.in_archive());
 }
 
-void CheckSharedPaths(const cli::v1::PlatformConfig::NodeAgent& settings,
-                      status::FieldErrors* errors) {
+void CheckNodeAgent(const cli::v1::PlatformConfig::NodeAgent& settings,
+                    status::FieldErrors* errors) {
   for (int i = 0; i < settings.shared_paths_size(); ++i) {
     const std::string& path = settings.shared_paths(i);
     struct stat info = {};
@@ -95,6 +96,7 @@ void CheckSharedPaths(const cli::v1::PlatformConfig::NodeAgent& settings,
                   absl::StrCat("is `", path, "`; expected the absolute path of a folder"));
     }
   }
+  mig::CheckDeclaredGpus("node_agent.mig_gpus", settings.mig_gpus(), errors);
 }
 
 void CheckSpills(const cli::v1::PlatformConfig& config, status::FieldErrors* errors) {
@@ -163,7 +165,7 @@ absl::StatusOr<cli::v1::PlatformConfig> ReadNewPlatformConfig(const std::string&
   CheckCredentials(config.credentials(), &errors);
   CheckFencing(config.fencing(), &errors);
   CheckEndedJobs(config.ended_jobs(), &errors);
-  CheckSharedPaths(config.node_agent(), &errors);
+  CheckNodeAgent(config.node_agent(), &errors);
   CheckSpills(config, &errors);
   CheckDemand(config.scheduler().demand(), &errors);
   CheckReplicas(config, &errors);

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "services/scheduler/core/mig/layouts.h"
+#include "libs/mig/layouts.h"
 #include "services/scheduler/core/round/cow_array.h"
 #include "services/scheduler/core/round/resources.h"
 #include "services/scheduler/core/round/traits.h"

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "libs/mig/layouts.h"
 #include "libs/random/random.h"
-#include "services/scheduler/core/mig/layouts.h"
 #include "services/scheduler/core/round/backfill.h"
 #include "services/scheduler/core/round/fleet_fixture.h"
 #include "services/scheduler/core/round/gang_placer.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/types/optional.h"
-#include "services/scheduler/core/mig/layouts.h"
+#include "libs/mig/layouts.h"
 #include "services/scheduler/core/round/fleet.h"
 
 namespace capstan::scheduler::round {

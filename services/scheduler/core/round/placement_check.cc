@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libs/mig/layouts.h"
+#include "libs/mig/state_table.h"
 #include "libs/status/status_macros.h"
-#include "services/scheduler/core/mig/layouts.h"
-#include "services/scheduler/core/mig/state_table.h"
 
 namespace capstan::scheduler::round {
 namespace {

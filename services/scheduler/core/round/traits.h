@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "services/scheduler/core/mig/layouts.h"
+#include "libs/mig/layouts.h"
 #include "services/scheduler/core/round/resources.h"
 
 namespace capstan::scheduler::round {

@@ -1,15 +1,15 @@
-#include "services/scheduler/core/mig/layouts.h"
+#include "libs/mig/layouts.h"
 
 #include <cstdint>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "libs/mig/packing.h"
+#include "libs/mig/profiles.h"
+#include "libs/mig/state_table.h"
 #include "libs/random/random.h"
-#include "services/scheduler/core/mig/packing.h"
-#include "services/scheduler/core/mig/profiles.h"
-#include "services/scheduler/core/mig/state_table.h"
 
-namespace capstan::scheduler::mig {
+namespace capstan::mig {
 namespace {
 
 TEST(LayoutsTest, AgreesWithEveryTableOnEveryStateOfEveryModel) {
@@ -100,4 +100,4 @@ TEST(LayoutsTest, ChoosesOnlyWhatIsAllowedAndOfTheModel) {
 }
 
 }  // namespace
-}  // namespace capstan::scheduler::mig
+}  // namespace capstan::mig

@@ -1,5 +1,5 @@
-#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_MIG_PACKING_H_
-#define CAPSTAN_SERVICES_SCHEDULER_CORE_MIG_PACKING_H_
+#ifndef CAPSTAN_LIBS_MIG_PACKING_H_
+#define CAPSTAN_LIBS_MIG_PACKING_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "services/scheduler/core/mig/profiles.h"
-#include "services/scheduler/core/mig/state_table.h"
+#include "libs/mig/profiles.h"
+#include "libs/mig/state_table.h"
 
-namespace capstan::scheduler::mig {
+namespace capstan::mig {
 
 // What is asked for: how often each profile of a model, in any unit. A missing weight is 0.
 struct DemandMix {
@@ -89,6 +89,6 @@ class Packing {
 // The policy "off": the first GPU that can take it, at its lowest slice. O(GPUs · positions).
 absl::optional<Choice> FirstFit(const StateTable& table, absl::Span<const State> gpus, int profile);
 
-}  // namespace capstan::scheduler::mig
+}  // namespace capstan::mig
 
-#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_MIG_PACKING_H_
+#endif  // CAPSTAN_LIBS_MIG_PACKING_H_

@@ -1,5 +1,5 @@
-#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_MIG_REPARTITION_H_
-#define CAPSTAN_SERVICES_SCHEDULER_CORE_MIG_REPARTITION_H_
+#ifndef CAPSTAN_LIBS_MIG_REPARTITION_H_
+#define CAPSTAN_LIBS_MIG_REPARTITION_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "services/scheduler/core/mig/packing.h"
+#include "libs/mig/packing.h"
 
-namespace capstan::scheduler::mig {
+namespace capstan::mig {
 
 // Holder of an instance that no Task uses.
 inline constexpr int kNobody = -1;
@@ -88,6 +88,6 @@ struct RepartitionPlan {
 absl::StatusOr<absl::optional<RepartitionPlan>> PlanRepartition(const Packing& packing,
                                                                 const RepartitionRequest& request);
 
-}  // namespace capstan::scheduler::mig
+}  // namespace capstan::mig
 
-#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_MIG_REPARTITION_H_
+#endif  // CAPSTAN_LIBS_MIG_REPARTITION_H_

@@ -1,5 +1,5 @@
-#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_MIG_STATE_TABLE_H_
-#define CAPSTAN_SERVICES_SCHEDULER_CORE_MIG_STATE_TABLE_H_
+#ifndef CAPSTAN_LIBS_MIG_STATE_TABLE_H_
+#define CAPSTAN_LIBS_MIG_STATE_TABLE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "services/scheduler/core/mig/profiles.h"
+#include "libs/mig/profiles.h"
 
-namespace capstan::scheduler::mig {
+namespace capstan::mig {
 
 // A profile at a place where it may stand: there are 25 of them on a GPU of 8 memory slices.
 struct Position {
@@ -101,6 +101,6 @@ class StateTable {
   std::vector<std::vector<Multiset>> futures_;
 };
 
-}  // namespace capstan::scheduler::mig
+}  // namespace capstan::mig
 
-#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_MIG_STATE_TABLE_H_
+#endif  // CAPSTAN_LIBS_MIG_STATE_TABLE_H_

@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "libs/mig/packing.h"
+#include "libs/mig/plan_judge.h"
+#include "libs/mig/profiles.h"
+#include "libs/mig/repartition.h"
+#include "libs/mig/state_table.h"
 #include "libs/random/random.h"
-#include "services/scheduler/core/mig/packing.h"
-#include "services/scheduler/core/mig/plan_judge.h"
-#include "services/scheduler/core/mig/profiles.h"
-#include "services/scheduler/core/mig/repartition.h"
-#include "services/scheduler/core/mig/state_table.h"
 
-namespace capstan::scheduler::mig {
+namespace capstan::mig {
 namespace {
 
 // The cost of the cheapest plan, over every fate of every gang and every pair of legal states in
@@ -298,4 +298,4 @@ TEST(RepartitionOracleTest, LivesOfPlacingFreeingAndRepartitioning) {
 }
 
 }  // namespace
-}  // namespace capstan::scheduler::mig
+}  // namespace capstan::mig

@@ -1,4 +1,4 @@
-#include "services/scheduler/core/mig/repartition.h"
+#include "libs/mig/repartition.h"
 
 #include <algorithm>
 #include <limits>
@@ -12,11 +12,11 @@
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "libs/mig/state_table.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
-#include "services/scheduler/core/mig/state_table.h"
 
-namespace capstan::scheduler::mig {
+namespace capstan::mig {
 namespace {
 
 // Holder of an instance that was granted to the wanted profile of index kGranted - holder.
@@ -438,4 +438,4 @@ absl::StatusOr<absl::optional<RepartitionPlan>> PlanRepartition(const Packing& p
   return Planner(packing, request).Plan();
 }
 
-}  // namespace capstan::scheduler::mig
+}  // namespace capstan::mig

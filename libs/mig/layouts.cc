@@ -1,4 +1,4 @@
-#include "services/scheduler/core/mig/layouts.h"
+#include "libs/mig/layouts.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-namespace capstan::scheduler::mig {
+namespace capstan::mig {
 namespace {
 
 bool HasEqualSlices(const DeviceModel& a, const DeviceModel& b) {
@@ -101,4 +101,4 @@ absl::optional<Choice> ChooseInstance(absl::Span<const Candidate> gpus, const As
   return choice;
 }
 
-}  // namespace capstan::scheduler::mig
+}  // namespace capstan::mig

@@ -1,4 +1,4 @@
-#include "services/scheduler/core/mig/state_table.h"
+#include "libs/mig/state_table.h"
 
 #include <algorithm>
 #include <string>
@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "libs/status/error.h"
 
-namespace capstan::scheduler::mig {
+namespace capstan::mig {
 namespace {
 
 uint32_t MemoryMask(const Profile& profile, int start) {
@@ -150,4 +150,4 @@ int StateTable::FreeMemorySlices(State state) const {
   return model_.memory_slices - used;
 }
 
-}  // namespace capstan::scheduler::mig
+}  // namespace capstan::mig

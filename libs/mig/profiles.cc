@@ -1,4 +1,4 @@
-#include "services/scheduler/core/mig/profiles.h"
+#include "libs/mig/profiles.h"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 #include "absl/strings/strip.h"
 #include "libs/status/error.h"
 
-namespace capstan::scheduler::mig {
+namespace capstan::mig {
 namespace {
 
 constexpr absl::string_view kResourcePrefix = "nvidia.com/mig-";
@@ -145,4 +145,4 @@ absl::StatusOr<int> ParseProfile(const DeviceModel& model, absl::string_view tex
       other == DeviceModels().end() ? "" : absl::StrCat(", a profile of ", other->name));
 }
 
-}  // namespace capstan::scheduler::mig
+}  // namespace capstan::mig

@@ -1,4 +1,4 @@
-#include "services/scheduler/core/mig/repartition.h"
+#include "libs/mig/repartition.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "libs/mig/packing.h"
+#include "libs/mig/plan_judge.h"
+#include "libs/mig/profiles.h"
+#include "libs/mig/state_table.h"
 #include "libs/status/error.h"
-#include "services/scheduler/core/mig/packing.h"
-#include "services/scheduler/core/mig/plan_judge.h"
-#include "services/scheduler/core/mig/profiles.h"
-#include "services/scheduler/core/mig/state_table.h"
 
-namespace capstan::scheduler::mig {
+namespace capstan::mig {
 namespace {
 
 class RepartitionTest : public ::testing::Test {
@@ -168,4 +168,4 @@ TEST_F(RepartitionTest, WrongRequestsAreRefused) {
 }
 
 }  // namespace
-}  // namespace capstan::scheduler::mig
+}  // namespace capstan::mig

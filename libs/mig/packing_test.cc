@@ -1,4 +1,4 @@
-#include "services/scheduler/core/mig/packing.h"
+#include "libs/mig/packing.h"
 
 #include <gtest/gtest.h>
 
@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "libs/mig/profiles.h"
+#include "libs/mig/state_table.h"
 #include "libs/random/random.h"
-#include "services/scheduler/core/mig/profiles.h"
-#include "services/scheduler/core/mig/state_table.h"
 
-namespace capstan::scheduler::mig {
+namespace capstan::mig {
 namespace {
 
 class PackingTest : public ::testing::Test {
@@ -122,4 +122,4 @@ TEST_F(PackingTest, NeverAnOverlapNorBeyondTheBounds) {
 }
 
 }  // namespace
-}  // namespace capstan::scheduler::mig
+}  // namespace capstan::mig

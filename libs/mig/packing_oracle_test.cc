@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "libs/mig/packing.h"
+#include "libs/mig/profiles.h"
+#include "libs/mig/state_table.h"
 #include "libs/random/random.h"
-#include "services/scheduler/core/mig/packing.h"
-#include "services/scheduler/core/mig/profiles.h"
-#include "services/scheduler/core/mig/state_table.h"
 
-namespace capstan::scheduler::mig {
+namespace capstan::mig {
 namespace {
 
 // Where an instance goes on one GPU.
@@ -259,4 +259,4 @@ TEST(PackingOracleTest, SequencesLostOnTwoGpusAreFewerThanFirstFits) {
 }
 
 }  // namespace
-}  // namespace capstan::scheduler::mig
+}  // namespace capstan::mig

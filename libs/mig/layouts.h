@@ -1,5 +1,5 @@
-#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_MIG_LAYOUTS_H_
-#define CAPSTAN_SERVICES_SCHEDULER_CORE_MIG_LAYOUTS_H_
+#ifndef CAPSTAN_LIBS_MIG_LAYOUTS_H_
+#define CAPSTAN_LIBS_MIG_LAYOUTS_H_
 
 #include <cstdint>
 #include <vector>
@@ -7,11 +7,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "services/scheduler/core/mig/packing.h"
-#include "services/scheduler/core/mig/profiles.h"
-#include "services/scheduler/core/mig/state_table.h"
+#include "libs/mig/packing.h"
+#include "libs/mig/profiles.h"
+#include "libs/mig/state_table.h"
 
-namespace capstan::scheduler::mig {
+namespace capstan::mig {
 
 // A profile of a model: what one Task asks for. Both are indexes, good within a process.
 struct Ask {
@@ -91,6 +91,6 @@ struct Candidate {
 // that takes it. Absent if none does. O(GPUs).
 absl::optional<Choice> ChooseInstance(absl::Span<const Candidate> gpus, const Ask& ask);
 
-}  // namespace capstan::scheduler::mig
+}  // namespace capstan::mig
 
-#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_MIG_LAYOUTS_H_
+#endif  // CAPSTAN_LIBS_MIG_LAYOUTS_H_

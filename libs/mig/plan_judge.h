@@ -1,12 +1,12 @@
-#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_MIG_PLAN_JUDGE_H_
-#define CAPSTAN_SERVICES_SCHEDULER_CORE_MIG_PLAN_JUDGE_H_
+#ifndef CAPSTAN_LIBS_MIG_PLAN_JUDGE_H_
+#define CAPSTAN_LIBS_MIG_PLAN_JUDGE_H_
 
 #include <string>
 
-#include "services/scheduler/core/mig/repartition.h"
-#include "services/scheduler/core/mig/state_table.h"
+#include "libs/mig/repartition.h"
+#include "libs/mig/state_table.h"
 
-namespace capstan::scheduler::mig {
+namespace capstan::mig {
 
 // Carries a plan out, act by act, and says the first thing that is wrong with it: an act on a GPU
 // that is not cordoned, an instance destroyed in use or made where it can't stand, a gang that must
@@ -16,6 +16,6 @@ namespace capstan::scheduler::mig {
 std::string WhatIsWrong(const StateTable& table, const RepartitionRequest& request,
                         const RepartitionPlan& plan);
 
-}  // namespace capstan::scheduler::mig
+}  // namespace capstan::mig
 
-#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_MIG_PLAN_JUDGE_H_
+#endif  // CAPSTAN_LIBS_MIG_PLAN_JUDGE_H_

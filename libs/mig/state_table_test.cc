@@ -1,4 +1,4 @@
-#include "services/scheduler/core/mig/state_table.h"
+#include "libs/mig/state_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "services/scheduler/core/mig/profiles.h"
+#include "libs/mig/profiles.h"
 
-namespace capstan::scheduler::mig {
+namespace capstan::mig {
 namespace {
 
 DeviceModel Model(const std::string& name) { return FindDeviceModel(name).value(); }
@@ -267,4 +267,4 @@ TEST(StateTableTest, LayoutsOfNodesAreChecked) {
 }
 
 }  // namespace
-}  // namespace capstan::scheduler::mig
+}  // namespace capstan::mig

@@ -1,8 +1,8 @@
-#include "services/scheduler/core/mig/packing.h"
+#include "libs/mig/packing.h"
 
 #include <utility>
 
-namespace capstan::scheduler::mig {
+namespace capstan::mig {
 
 DemandMix EvenDemand(const DeviceModel& model) {
   return {std::vector<int64_t>(model.profiles.size(), 1)};
@@ -98,4 +98,4 @@ absl::optional<Choice> FirstFit(const StateTable& table, absl::Span<const State>
   return absl::nullopt;
 }
 
-}  // namespace capstan::scheduler::mig
+}  // namespace capstan::mig

@@ -1,4 +1,4 @@
-#include "services/scheduler/core/mig/plan_judge.h"
+#include "libs/mig/plan_judge.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "services/scheduler/core/mig/packing.h"
+#include "libs/mig/packing.h"
 
-namespace capstan::scheduler::mig {
+namespace capstan::mig {
 namespace {
 
 using Place = std::pair<size_t, int>;
@@ -137,4 +137,4 @@ std::string WhatIsWrong(const StateTable& table, const RepartitionRequest& reque
   return Judge(table, request).Of(plan);
 }
 
-}  // namespace capstan::scheduler::mig
+}  // namespace capstan::mig

@@ -1,4 +1,4 @@
-#include "services/scheduler/core/mig/profiles.h"
+#include "libs/mig/profiles.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include "libs/status/error.h"
 
-namespace capstan::scheduler::mig {
+namespace capstan::mig {
 namespace {
 
 using ::testing::HasSubstr;
@@ -84,4 +84,4 @@ TEST(ProfilesTest, DriverWithFewerProfiles) {
 }
 
 }  // namespace
-}  // namespace capstan::scheduler::mig
+}  // namespace capstan::mig

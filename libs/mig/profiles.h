@@ -6,8 +6,8 @@
 // published outputs of `nvidia-smi mig -lgipp` for A100-40, an 80 GB part, H100 NVL and A30, and
 // the MIG tables in NVIDIA/k8s-test-infra (starts and sizes). A 3g instance takes 4 memory slices
 // and a 7g instance all 8; tables that give them 3 and 7 (go-nvml's mocks) pack what no GPU takes.
-#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_MIG_PROFILES_H_
-#define CAPSTAN_SERVICES_SCHEDULER_CORE_MIG_PROFILES_H_
+#ifndef CAPSTAN_LIBS_MIG_PROFILES_H_
+#define CAPSTAN_LIBS_MIG_PROFILES_H_
 
 #include <cstdint>
 #include <string>
@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace capstan::scheduler::mig {
+namespace capstan::mig {
 
 // One kind of instance. Profile ids are the driver's own and differ between models: names are the
 // key.
@@ -67,6 +67,6 @@ std::string ResourceName(const Profile& profile);
 // another model of which.
 absl::StatusOr<int> ParseProfile(const DeviceModel& model, absl::string_view text);
 
-}  // namespace capstan::scheduler::mig
+}  // namespace capstan::mig
 
-#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_MIG_PROFILES_H_
+#endif  // CAPSTAN_LIBS_MIG_PROFILES_H_

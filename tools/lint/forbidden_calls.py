@@ -81,7 +81,7 @@ RULES = [
     ("native-cc-rule", ("BUILD",),
      r"^\s*cc_(library|test|binary)\(",
      "use the capstan_cc_… macros of //tools/build_defs:capstan.bzl"),
-    ("core-purity", ("services/*/core/*.cc", "services/*/core/*.h"),
+    ("core-purity", ("services/*/core/*.cc", "services/*/core/*.h", "libs/mig/*.cc", "libs/mig/*.h"),
      r"#\s*include\s*[<\"](grpc|mutex|thread|condition_variable|atomic|future|shared_mutex"
      r"|iostream|fstream|filesystem|chrono|unistd\.h|sys/|spdlog|sqlite3|curl/|librdkafka"
      r"|absl/synchronization|absl/time/clock\.h|absl/log|libs/log|libs/strand|libs/grpc)"

@@ -31,11 +31,14 @@
 #include "integration/monitoring/http_request.h"
 #include "integration/overload/call_storm.h"
 #include "integration/platform/test_platform.h"
+#include "libs/rpc/admission.h"
 #include "libs/rpc/call.h"
 #include "libs/rpc/channel_settings.h"
 #include "libs/rpc/credentials.h"
 #include "libs/rpc/identity.h"
+#include "libs/rpc/status_conversion.h"
 #include "libs/safe_path/safe_path.h"
+#include "libs/status/error.h"
 #include "libs/time/system_clock.h"
 #include "proto/capstan/scheduler/v1/job_service.grpc.pb.h"
 #include "services/credentials/testing/stored_authority.h"
@@ -363,14 +366,24 @@ TEST_F(OverloadTest, WatchesThatAreNotRead) {
     EXPECT_EQ(platform_->SubmitText(name, absl::StrCat("job_id: ", name, "\n", yaml)).exit_code, 0);
   }
   stop_.WaitForNotificationWithTimeout(kStorm);
-  // Each was answered, and may go.
+  // Each was answered, or told to come later, and may go.
   int told = 0;
+  int refused = 0;
   for (auto& watch : watches) {
     scheduler::v1::WatchJobsResponse response;
-    told += watch->reader->Read(&response) ? 1 : 0;
-    watch->context.TryCancel();
+    if (watch->reader->Read(&response)) {
+      ++told;
+      watch->context.TryCancel();
+      continue;
+    }
+    const absl::Status status = rpc::FromGrpcStatus(watch->reader->Finish());
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+    EXPECT_TRUE(status::GetRetryDelay(status).has_value()) << status;
+    ++refused;
   }
-  EXPECT_EQ(told, kWatches);
+  printf("watches: %d told, %d refused\n", told, refused);
+  EXPECT_EQ(told + refused, kWatches);
+  EXPECT_GE(told, std::min<int>(kWatches, rpc::Admission::Options().streams.each) * 9 / 10);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The whole service over an in-process channel: what a client sees.
 #include "services/scheduler/server.h"
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -354,6 +355,60 @@ TEST_F(ServerTest, CarriesAGangFromAnExecutorsStreamToAWatcher) {
   while (stream->Read(&down)) {
   }
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(ServerTest, AWatcherGetsEachOfManyJobsOnceAndThenWhatChanges) {
+  constexpr int kJobs = 600;
+  for (int i = 0; i < kJobs; ++i) {
+    ASSERT_TRUE(Create(CreateRequest(absl::StrCat("j", i))).ok());
+  }
+  pb::WatchJobsRequest watch;
+  watch.set_parent("projects/p");
+  grpc::ClientContext context;
+  auto reader = jobs_->WatchJobs(&context, watch);
+  pb::WatchJobsResponse response;
+  // What is new while it reads comes too, once.
+  std::map<std::string, int> told;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(reader->Read(&response));
+    ++told[response.job().name()];
+  }
+  ASSERT_TRUE(Create(CreateRequest("new")).ok());
+  while (reader->Read(&response) && !response.synced()) ++told[response.job().name()];
+  ASSERT_TRUE(response.synced());
+  if (told.count("projects/p/jobs/new") == 0) {
+    ASSERT_TRUE(reader->Read(&response));
+    ++told[response.job().name()];
+  }
+  EXPECT_EQ(told.size(), kJobs + 1u);
+  for (const auto& [name, times] : told) EXPECT_EQ(times, 1) << name;
+  ASSERT_TRUE(Create(CreateRequest("newer")).ok());
+  ASSERT_TRUE(reader->Read(&response));
+  EXPECT_EQ(response.job().name(), "projects/p/jobs/newer");
+  const std::string token = response.resume_token();
+  EXPECT_FALSE(token.empty());
+  context.TryCancel();
+
+  grpc::ClientContext resumed_context;
+  watch.set_resume_token(token);
+  auto resumed = jobs_->WatchJobs(&resumed_context, watch);
+  ASSERT_TRUE(resumed->Read(&response));
+  EXPECT_TRUE(response.synced()) << response.job().name();
+  ASSERT_TRUE(Create(CreateRequest("newest")).ok());
+  ASSERT_TRUE(resumed->Read(&response));
+  EXPECT_EQ(response.job().name(), "projects/p/jobs/newest");
+  resumed_context.TryCancel();
+
+  grpc::ClientContext one_context;
+  pb::WatchJobsRequest one;
+  one.set_parent("projects/p");
+  one.set_job("projects/p/jobs/j7");
+  auto only = jobs_->WatchJobs(&one_context, one);
+  ASSERT_TRUE(only->Read(&response));
+  EXPECT_EQ(response.job().name(), "projects/p/jobs/j7");
+  ASSERT_TRUE(only->Read(&response));
+  EXPECT_TRUE(response.synced());
+  one_context.TryCancel();
 }
 
 TEST_F(ServerTest, TellsAWatcherWhatIsUnmetWholeAndAnewAsItChanges) {

@@ -1,5 +1,6 @@
 #include "services/scheduler/api/job_service.h"
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -101,13 +102,24 @@ class JobWatch final : public WatchStream<std::string, pb::WatchJobsResponse> {
   void JobsChanged(const std::set<std::string>& uids) override { Changed(uids); }
 
  private:
-  std::vector<std::string> All() const override {
-    std::vector<std::string> uids;
-    for (const auto& [order, identity] : deps().view->JobsOf(parent_)) {
-      std::string uid(IdentityUid(identity));
-      if (Matches(uid)) uids.push_back(std::move(uid));
+  bool Advance(int most, std::vector<std::string>* uids) override {
+    if (!job_.empty()) {
+      const JobEntry* job = deps().view->model().FindJobByName(job_);
+      if (job != nullptr && Matches(job->uid())) uids->push_back(job->uid());
+      return false;
     }
-    return uids;
+    const CommittedView::Submitted& jobs = deps().view->JobsOf(parent_);
+    auto next = jobs.upper_bound(past_);
+    for (; next != jobs.end() && most > 0; ++next, --most) {
+      past_ = next->first;
+      std::string uid(IdentityUid(next->second));
+      if (Matches(uid)) uids->push_back(std::move(uid));
+    }
+    return next != jobs.end();
+  }
+  bool IsPast(const std::string& uid) const override {
+    const absl::optional<JobGlance> job = deps().view->model().jobs.Glance(uid);
+    return job.has_value() && -job->submit_sequence <= past_;
   }
   bool Matches(const std::string& uid) const override {
     const absl::optional<JobGlance> job = deps().view->model().jobs.Glance(uid);
@@ -121,6 +133,8 @@ class JobWatch final : public WatchStream<std::string, pb::WatchJobsResponse> {
 
   const std::string parent_;
   const std::string job_;
+  // Key in CommittedView::Submitted, newest first.
+  int64_t past_ = std::numeric_limits<int64_t>::min();
 };
 
 }  // namespace

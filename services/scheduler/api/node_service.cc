@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "libs/resource/id.h"
 #include "libs/resource/name.h"
 #include "libs/rpc/finish.h"
@@ -85,13 +86,16 @@ class NodeWatch final : public WatchStream<NodeId, pb::WatchNodesResponse> {
   void NodesChanged(const std::set<NodeId>& nodes) override { Changed(nodes); }
 
  private:
-  std::vector<NodeId> All() const override {
-    std::vector<NodeId> ids;
-    for (const auto& [id, node] : deps().view->model().nodes) {
-      if (InParent(id, parent_)) ids.push_back(id);
+  bool Advance(int most, std::vector<NodeId>* ids) override {
+    const auto& nodes = deps().view->model().nodes;
+    auto next = past_.has_value() ? nodes.upper_bound(*past_) : nodes.begin();
+    for (; next != nodes.end() && most > 0; ++next, --most) {
+      past_ = next->first;
+      if (InParent(next->first, parent_)) ids->push_back(next->first);
     }
-    return ids;
+    return next != nodes.end();
   }
+  bool IsPast(const NodeId& id) const override { return past_.has_value() && !(*past_ < id); }
   bool Matches(const NodeId& id) const override {
     return InParent(id, parent_) && deps().view->model().nodes.count(id) > 0;
   }
@@ -101,6 +105,7 @@ class NodeWatch final : public WatchStream<NodeId, pb::WatchNodesResponse> {
   }
 
   const std::string parent_;
+  absl::optional<NodeId> past_;
 };
 
 }  // namespace

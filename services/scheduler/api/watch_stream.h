@@ -18,7 +18,9 @@
 namespace capstan::scheduler {
 
 // One Watch stream: the latest state per object, first all, then SYNCED, then what changes. Changes
-// of one object merge while the peer reads slowly, so nothing ever waits for it and little is kept.
+// of one object merge while the peer reads slowly, so nothing ever waits for it. Kept are the keys of
+// what has changed and was not sent, never those of all there is: what comes first is looked for bit
+// by bit, as the peer reads.
 // A resume token is given whenever the peer has everything up to a revision; with it, in the same
 // store incarnation and no older than this process's first reading, only what changed since is
 // sent. On the strand, in short turns: whoever else has work there, renewals of leases above all,
@@ -45,10 +47,7 @@ class WatchStream : public CommittedView::Listener,
       self->deps_.view->RemoveListener(self.get());
       self->pending_.clear();
     });
-    const int64_t since = Since(*position);
-    for (const Key& key : All()) {
-      if (Revision(key) > since) pending_.insert(key);
-    }
+    since_ = Since(*position);
     TakeTurn();
   }
 
@@ -57,14 +56,19 @@ class WatchStream : public CommittedView::Listener,
   void Closing() override { writer_->Finish(absl::UnavailableError("The server is stopping.")); }
 
  protected:
-  // Keys of everything that matches now.
-  virtual std::vector<Key> All() const = 0;
+  // Adds the keys of what matches now of the next objects, at most so many, in an order that stays.
+  // False once that was all. What comes to be is behind them, or is told of by Changed.
+  virtual bool Advance(int most, std::vector<Key>* keys) = 0;
+  // Whether Advance is past the object.
+  virtual bool IsPast(const Key& key) const = 0;
   virtual bool Matches(const Key& key) const = 0;
   virtual int64_t Revision(const Key& key) const = 0;
   virtual void Fill(const Key& key, Response* response) const = 0;
 
   void Changed(const std::set<Key>& keys) {
     for (const Key& key : keys) {
+      // It is sent as it is then when its turn comes.
+      if (!all_seen_ && !IsPast(key)) continue;
       if (Matches(key)) pending_.insert(key);
     }
     TakeTurn();
@@ -73,10 +77,14 @@ class WatchStream : public CommittedView::Listener,
   const ApiDeps& deps() const { return deps_; }
 
  private:
-  // Beyond this the stream waits for its peer; an object is rendered only when it is sent.
-  static constexpr size_t kAhead = 256 * 1024;
+  // Beyond this the stream waits for its peer; an object is rendered only when it is sent. As
+  // messages take several times their bytes, and thousands of peers may read nothing
+  // (rpc::Admission), much more would take all memory there is, and feed a fast peer no faster.
+  static constexpr size_t kAhead = 16 * 1024;
   // Messages in one turn.
   static constexpr int kTurn = 4;
+  // Objects that are looked at in one turn.
+  static constexpr int kLook = 256;
 
   int64_t Since(const std::string& position) const {
     const std::vector<std::string> parts = absl::StrSplit(position, '/');
@@ -100,12 +108,23 @@ class WatchStream : public CommittedView::Listener,
   void Pump() {
     waiting_ = false;
     int sent = 0;
+    bool looked = false;
     while (!pending_.empty() || !synced_) {
       if (sent == kTurn) return TakeTurn();
       if (writer_->queued_bytes() > kAhead) {
         waiting_ = true;
         writer_->NotifyDrained(deps_.strand, [self = this->shared_from_this()] { self->Pump(); });
         return;
+      }
+      if (pending_.empty() && !all_seen_) {
+        if (looked) return TakeTurn();
+        looked = true;
+        std::vector<Key> keys;
+        all_seen_ = !Advance(kLook, &keys);
+        for (Key& key : keys) {
+          if (Revision(key) > since_) pending_.insert(std::move(key));
+        }
+        continue;
       }
       Response response;
       if (pending_.empty()) {
@@ -117,7 +136,7 @@ class WatchStream : public CommittedView::Listener,
         if (!Matches(key)) continue;
         Fill(key, &response);
       }
-      if (pending_.empty() && synced_) {
+      if (pending_.empty() && all_seen_ && synced_) {
         token_ =
             deps_.tokens->Seal(absl::StrCat(incarnation_, "/", deps_.view->revision()), arguments_);
       }
@@ -138,7 +157,10 @@ class WatchStream : public CommittedView::Listener,
   const int64_t incarnation_;
   const std::string arguments_;
   const Writer writer_;
+  // What the peer has already, by its token; -1 if it has nothing.
+  int64_t since_ = -1;
   std::set<Key> pending_;
+  bool all_seen_ = false;
   bool synced_ = false;
   // For its turn, or for the peer.
   bool waiting_ = false;

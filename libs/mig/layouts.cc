@@ -68,13 +68,6 @@ int Layouts::Room(uint32_t addable, int profile) const {
   return table_.model().profiles[static_cast<size_t>(profile)].most == 1 ? std::min(fit, 1) : fit;
 }
 
-int ModelIndex(absl::string_view name) {
-  const std::vector<DeviceModel>& models = DeviceModels();
-  const auto found = std::find_if(models.begin(), models.end(),
-                                  [name](const DeviceModel& model) { return model.name == name; });
-  return found == models.end() ? -1 : static_cast<int>(found - models.begin());
-}
-
 absl::optional<Choice> ChooseInstance(absl::Span<const Candidate> gpus, const Ask& ask) {
   const Layouts& layouts = Layouts::Of(ask.model);
   std::vector<State> states;

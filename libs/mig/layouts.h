@@ -75,9 +75,6 @@ class Layouts {
   std::vector<uint32_t> excludes_;
 };
 
-// Index in DeviceModels(); -1 if there is none of the name.
-int ModelIndex(absl::string_view name);
-
 // One GPU, for ChooseInstance.
 struct Candidate {
   int model = 0;

@@ -55,11 +55,12 @@ absl::optional<int> Packing::Best(State state, int profile) const {
   return position < 0 ? absl::nullopt : absl::optional<int>(position);
 }
 
-absl::optional<Choice> Packing::Choose(absl::Span<const State> gpus, int profile) const {
+template <typename PlacedOn>
+absl::optional<Choice> Packing::ChooseOf(absl::Span<const State> gpus, PlacedOn placed_on) const {
   absl::optional<Choice> chosen;
   std::pair<int64_t, int> least;
   for (size_t g = 0; g < gpus.size(); ++g) {
-    const Placed& here = best_[Cell(gpus[g], profile)];
+    const Placed here = placed_on(g);
     if (here.position < 0) continue;
     const std::pair<int64_t, int> takes(here.loss, free_[gpus[g]]);
     if (chosen.has_value() && least <= takes) continue;
@@ -69,19 +70,13 @@ absl::optional<Choice> Packing::Choose(absl::Span<const State> gpus, int profile
   return chosen;
 }
 
+absl::optional<Choice> Packing::Choose(absl::Span<const State> gpus, int profile) const {
+  return ChooseOf(gpus, [&](size_t g) { return best_[Cell(gpus[g], profile)]; });
+}
+
 absl::optional<Choice> Packing::Choose(absl::Span<const State> gpus,
                                        absl::Span<const uint32_t> allowed, int profile) const {
-  absl::optional<Choice> chosen;
-  std::pair<int64_t, int> least;
-  for (size_t g = 0; g < gpus.size(); ++g) {
-    const Placed here = BestOf(gpus[g], profile, allowed[g]);
-    if (here.position < 0) continue;
-    const std::pair<int64_t, int> takes(here.loss, free_[gpus[g]]);
-    if (chosen.has_value() && least <= takes) continue;
-    chosen = Choice{g, here.position};
-    least = takes;
-  }
-  return chosen;
+  return ChooseOf(gpus, [&](size_t g) { return BestOf(gpus[g], profile, allowed[g]); });
 }
 
 absl::optional<Choice> FirstFit(const StateTable& table, absl::Span<const State> gpus,

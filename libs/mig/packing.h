@@ -78,6 +78,9 @@ class Packing {
   }
   int64_t WorthOf(State state) const;
   Placed BestOf(State state, int profile, uint32_t allowed) const;
+  // `placed_on(g)`: where the instance goes on the g-th GPU.
+  template <typename PlacedOn>
+  absl::optional<Choice> ChooseOf(absl::Span<const State> gpus, PlacedOn placed_on) const;
 
   const StateTable* table_;
   DemandMix demand_;

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -16,6 +18,7 @@ namespace capstan::mig {
 namespace {
 
 constexpr absl::string_view kResourcePrefix = "nvidia.com/mig-";
+constexpr absl::string_view kSlicePrefix = "mig/";
 // Longer than any name; what is quoted back stays short.
 constexpr size_t kMostQuoted = 64;
 
@@ -96,9 +99,22 @@ const std::vector<DeviceModel>& DeviceModels() {
   return models;
 }
 
+int ModelIndex(absl::string_view name) {
+  const std::vector<DeviceModel>& models = DeviceModels();
+  const auto found = std::find_if(models.begin(), models.end(),
+                                  [name](const DeviceModel& model) { return model.name == name; });
+  return found == models.end() ? -1 : static_cast<int>(found - models.begin());
+}
+
+std::string SliceResource(const DeviceModel& model) {
+  return absl::StrCat(kSlicePrefix, absl::AsciiStrToLower(model.name));
+}
+
+bool IsSliceResource(absl::string_view name) { return absl::StartsWith(name, kSlicePrefix); }
+
 absl::StatusOr<DeviceModel> FindDeviceModel(absl::string_view name) {
-  for (const DeviceModel& model : DeviceModels()) {
-    if (model.name == name) return model;
+  if (const int index = ModelIndex(name); index >= 0) {
+    return DeviceModels()[static_cast<size_t>(index)];
   }
   const std::string found(name.substr(0, kMostQuoted));
   return status::Error(absl::StatusCode::kNotFound, "UNKNOWN_MIG_MODEL",

@@ -50,6 +50,14 @@ struct DeviceModel {
 // Every model there is a table for, by name.
 const std::vector<DeviceModel>& DeviceModels();
 
+// Index in DeviceModels(); -1 if there is none of the name.
+int ModelIndex(absl::string_view name);
+
+// `mig/h100-80gb`: the name under which memory slices of GPUs of the model in MIG mode count.
+std::string SliceResource(const DeviceModel& model);
+// Whether it is such a name, of any model or none.
+bool IsSliceResource(absl::string_view name);
+
 // NOT_FOUND (UNKNOWN_MIG_MODEL) with the names that there are.
 absl::StatusOr<DeviceModel> FindDeviceModel(absl::string_view name);
 

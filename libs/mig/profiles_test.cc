@@ -83,5 +83,14 @@ TEST(ProfilesTest, DriverWithFewerProfiles) {
   EXPECT_FALSE(WithoutProfiles(fewer, {"1g.10gb"}).ok());
 }
 
+TEST(ProfilesTest, MemorySlicesHaveANameOfTheModel) {
+  EXPECT_EQ(SliceResource(DeviceModels()[static_cast<size_t>(ModelIndex("H100-80GB"))]),
+            "mig/h100-80gb");
+  for (const DeviceModel& model : DeviceModels())
+    EXPECT_TRUE(IsSliceResource(SliceResource(model)));
+  EXPECT_FALSE(IsSliceResource("nvidia.com/mig-1g.10gb"));
+  EXPECT_EQ(ModelIndex("H100"), -1);
+}
+
 }  // namespace
 }  // namespace capstan::mig

@@ -8,10 +8,10 @@
 #include <memory>
 #include <string>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "libs/mig/declared_gpus.h"
+#include "libs/mig/profiles.h"
 #include "libs/process/check.h"
 #include "libs/process/stop_signal.h"
 #include "libs/resource/id.h"
@@ -67,7 +67,7 @@ absl::Status CheckConfig(const config::v1::NodeAgentConfig& config) {
                                  &errors);
   }
   for (const auto& [name, count] : config.accelerators()) {
-    if (absl::StartsWith(name, "mig/")) {
+    if (mig::IsSliceResource(name)) {
       errors.Add(absl::StrCat("accelerators[", name, "]"),
                  "memory slices come with GPUs in MIG mode; expected those in `mig_gpus`");
     }

@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -83,7 +82,7 @@ std::vector<Resource> ResourcesOf(const Amounts& each) {
   resources[1].is_memory = true;
   for (const auto& [name, count] : each.accelerators) {
     // Whether there is a place says more than how many memory slices are free.
-    if (each.mig.ask().has_value() && absl::StartsWith(name, "mig/")) continue;
+    if (each.mig.ask().has_value() && mig::IsSliceResource(name)) continue;
     Resource& resource = resources.emplace_back();
     resource.name = absl::StrCat("accelerator:", name);
     resource.accelerator = name;
@@ -119,7 +118,8 @@ void AddMig(const PartialFit& fit, ExplainJobResponse* response) {
                      ? 1
                      : 0;
     if (room.free.mig.Fits(fit.next.mig, 1) > 0) continue;
-    const auto free = room.free.accelerators.find(MigResourceName(ask->model));
+    const auto free =
+        room.free.accelerators.find(mig::SliceResource(mig::DeviceModels()[ask->model]));
     lacking.emplace_back(free == room.free.accelerators.end() ? 0 : free->second, &room.node->id);
   }
   if (lacking.empty()) return;

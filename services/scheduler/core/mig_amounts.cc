@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/str_cat.h"
 #include "libs/mig/profiles.h"
 
 namespace capstan::scheduler {
@@ -109,11 +107,6 @@ absl::optional<MigSpot> MigAmounts::Choose(const mig::Ask& ask) const {
   const absl::optional<mig::Choice> choice = mig::ChooseInstance(candidates, ask);
   if (!choice.has_value()) return absl::nullopt;
   return MigSpot{gpus[choice->gpu].gpu, ask.model, choice->position};
-}
-
-std::string MigResourceName(int model) {
-  return absl::StrCat("mig/",
-                      absl::AsciiStrToLower(mig::DeviceModels()[static_cast<size_t>(model)].name));
 }
 
 }  // namespace capstan::scheduler

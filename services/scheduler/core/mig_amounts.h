@@ -90,9 +90,6 @@ class MigAmounts {
   std::vector<std::pair<Key, int64_t>> entries_;
 };
 
-// `mig/h100-80gb`: the name under which memory slices of GPUs of that model count.
-std::string MigResourceName(int model);
-
 }  // namespace capstan::scheduler
 
 #endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_MIG_AMOUNTS_H_

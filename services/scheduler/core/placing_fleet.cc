@@ -62,8 +62,8 @@ void PlacingFleet::InternAccelerators(const std::vector<NodeCapacity>& nodes,
     }
   }
   std::map<std::string, int> parts_of;
-  for (size_t m = 0; m < mig::DeviceModels().size(); ++m) {
-    parts_of[MigResourceName(static_cast<int>(m))] = mig::DeviceModels()[m].memory_slices;
+  for (const mig::DeviceModel& model : mig::DeviceModels()) {
+    parts_of[mig::SliceResource(model)] = model.memory_slices;
   }
   for (const std::string& name : accelerators) {
     const auto parts = parts_of.find(name);

@@ -134,15 +134,15 @@ Job RenderJob(const JobEntry& entry) {
 
 namespace {
 
-void ShowMigGpus(const capstan::type::v1::NodeObservation& observation, const Amounts& allocated,
-                 Node* node) {
-  for (const MigGpuState& gpu : AllocatableOf(observation).mig.Gpus()) {
+void ShowMigGpus(const MigAmounts& allocatable, const MigAmounts& allocated, Node* node) {
+  const std::vector<MigSpot> held = allocated.Instances();
+  for (const MigGpuState& gpu : allocatable.Gpus()) {
     const mig::DeviceModel& model = mig::DeviceModels()[gpu.model];
     v1::NodeMigGpu& shown = *node->add_mig_gpus();
     shown.mutable_gpu()->set_index(gpu.gpu);
     shown.mutable_gpu()->set_model(model.name);
     std::vector<mig::Position> positions;
-    for (const MigSpot& spot : allocated.mig.Instances()) {
+    for (const MigSpot& spot : held) {
       if (spot.gpu != gpu.gpu || spot.model != gpu.model) continue;
       positions.push_back(mig::Layouts::Of(gpu.model).table().positions()[spot.position]);
     }
@@ -165,7 +165,8 @@ Node RenderNode(const NodeId& id, const rec::NodeRecord& record, const NodeUsage
   Node node;
   node.set_name(id.Name());
   node.set_state(record.state());
-  *node.mutable_allocatable() = AllocatableOf(record.observation()).ToResources();
+  const Amounts allocatable = AllocatableOf(record.observation());
+  *node.mutable_allocatable() = allocatable.ToResources();
   *node.mutable_allocated() = usage.allocated.ToResources();
   *node.mutable_cordons() = record.cordons();
   *node.mutable_labels() = record.observation().labels();
@@ -177,7 +178,7 @@ Node RenderNode(const NodeId& id, const rec::NodeRecord& record, const NodeUsage
   node.set_preflight_message(record.observation().preflight_message());
   node.set_disk_free_bytes(record.observation().disk_free_bytes());
   node.set_disk_total_bytes(record.observation().disk_total_bytes());
-  ShowMigGpus(record.observation(), usage.allocated, &node);
+  ShowMigGpus(allocatable.mig, usage.allocated.mig, &node);
   for (const v1::MaintenanceWindow* window : windows) {
     v1::Maintenance& maintenance = *node.add_maintenance();
     maintenance.set_maintenance_window(window->name());

@@ -20,8 +20,8 @@ Amounts Amounts::From(const capstan::type::v1::Resources& resources) {
   }
   if (!resources.has_mig()) return amounts;
   if (const absl::optional<mig::Ask> ask = AskOf(resources.mig()); ask.has_value()) {
-    const mig::Profile& profile = mig::DeviceModels()[ask->model].profiles[ask->profile];
-    amounts.accelerators[MigResourceName(ask->model)] = profile.memory_slices;
+    const mig::DeviceModel& model = mig::DeviceModels()[ask->model];
+    amounts.accelerators[mig::SliceResource(model)] = model.profiles[ask->profile].memory_slices;
     amounts.mig.AddAsk(*ask);
   } else {
     // Of a version that knows more: no Node has it.
@@ -40,7 +40,7 @@ capstan::type::v1::Resources Amounts::ToResources() const {
     const mig::DeviceModel& model = mig::DeviceModels()[ask->model];
     resources.mutable_mig()->set_model(model.name);
     resources.mutable_mig()->set_profile(model.profiles[ask->profile].name);
-    resources.mutable_accelerators()->erase(MigResourceName(ask->model));
+    resources.mutable_accelerators()->erase(mig::SliceResource(model));
   }
   return resources;
 }
@@ -58,15 +58,16 @@ void Amounts::Add(const Amounts& other, int64_t times) {
 
 Amounts AllocatableOf(const capstan::type::v1::NodeObservation& observation) {
   Amounts amounts = Amounts::From(observation.allocatable());
-  for (size_t m = 0; m < mig::DeviceModels().size(); ++m) {
-    amounts.accelerators.erase(MigResourceName(static_cast<int>(m)));
+  for (const auto& [name, count] : observation.allocatable().accelerators()) {
+    if (mig::IsSliceResource(name)) amounts.accelerators.erase(name);
   }
   std::set<int> seen;
   for (const capstan::type::v1::MigGpu& gpu : observation.mig_gpus()) {
     const int model = mig::ModelIndex(gpu.model());
     if (model < 0 || gpu.index() < 0 || gpu.index() >= mig::kMaxGpus) continue;
     if (!seen.insert(gpu.index()).second) continue;
-    amounts.accelerators[MigResourceName(model)] += mig::DeviceModels()[model].memory_slices;
+    const mig::DeviceModel& of = mig::DeviceModels()[model];
+    amounts.accelerators[mig::SliceResource(of)] += of.memory_slices;
     amounts.mig.AddGpu(gpu.index(), model);
   }
   return amounts;

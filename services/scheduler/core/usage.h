@@ -19,7 +19,7 @@ namespace capstan::scheduler {
 struct Amounts {
   int64_t cpu_millis = 0;
   int64_t memory_bytes = 0;
-  // No zero entries. Of GPUs in MIG mode memory slices, by MigResourceName.
+  // No zero entries. Of GPUs in MIG mode memory slices, by mig::SliceResource.
   AcceleratorCounts accelerators;
   // Beside those slices: which, of what.
   MigAmounts mig = {};

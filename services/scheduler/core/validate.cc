@@ -59,13 +59,10 @@ bool IsCleanPath(absl::string_view path) {
   return !HasNul(path);
 }
 
-// Of names that stand for memory slices.
-constexpr absl::string_view kMigPrefix = "mig/";
-
-std::vector<std::string> MigResourceNames() {
+std::vector<std::string> SliceResources() {
   std::vector<std::string> names;
-  for (size_t m = 0; m < mig::DeviceModels().size(); ++m) {
-    names.push_back(MigResourceName(static_cast<int>(m)));
+  for (const mig::DeviceModel& model : mig::DeviceModels()) {
+    names.push_back(mig::SliceResource(model));
   }
   return names;
 }
@@ -118,7 +115,7 @@ void CheckResources(absl::string_view path, const Resources& resources,
     if (!IsAcceleratorName(name)) {
       errors->Add(field, "expected a device name of [a-z0-9._/-], such as nvidia.com/h100");
     }
-    if (absl::StartsWith(name, kMigPrefix)) {
+    if (mig::IsSliceResource(name)) {
       errors->Add(field,
                   "memory slices come with a MIG instance; expected `mig` with its model "
                   "and profile instead");
@@ -508,8 +505,8 @@ void ValidateQueue(absl::string_view queue_id, const capstan::scheduler::v1::Que
                                      "nvidia.com/h100"));
     } else if (!resources.insert(name).second) {
       errors->Add(path, absl::StrCat("`", name, "` has a quota already"));
-    } else if (const std::vector<std::string> known = MigResourceNames();
-               absl::StartsWith(name, kMigPrefix) &&
+    } else if (const std::vector<std::string> known = SliceResources();
+               mig::IsSliceResource(name) &&
                std::find(known.begin(), known.end(), name) == known.end()) {
       errors->Add(path, absl::StrCat("is `", name,
                                      "`; expected, for memory slices of GPUs in MIG "

@@ -4,9 +4,9 @@
 #include <map>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "libs/mig/profiles.h"
 #include "proto/capstan/type/v1/task.pb.h"
 
 namespace capstan::cli {
@@ -17,7 +17,7 @@ std::string AcceleratorsText(const scheduler::v1::Node& node) {
   for (const auto& [name, count] : std::map<std::string, int64_t>(
            node.allocatable().accelerators().begin(), node.allocatable().accelerators().end())) {
     parts.push_back(absl::StrCat(name, "="));
-    if (absl::StartsWith(name, "mig/")) {
+    if (mig::IsSliceResource(name)) {
       const auto used = allocated.find(name);
       absl::StrAppend(&parts.back(), used == allocated.end() ? 0 : used->second, "/");
     }

@@ -21,25 +21,36 @@ namespace {
 
 constexpr int kProfiles = 7;
 
-class MigTest : public ::testing::Test {
- protected:
-  MigTest() : slices_(fixture_.fleet().dimensions().Intern("mig", 8).value()) {}
+// Of Nodes with GPUs of one model in MIG mode.
+class MigFleet : public FleetFixture {
+ public:
+  MigFleet() : slices_(fleet().dimensions().Intern("mig", 8).value()) {}
 
+  int model() const { return model_; }
   void AddNode(const std::string& rack, const std::string& host, int gpus, int64_t cpu) {
-    NodeTraits traits = fixture_.Traits("c", rack, host, cpu, 0);
+    NodeTraits traits = Traits("c", rack, host, cpu, 0);
     traits.allocatable[slices_] = gpus * 8;
     traits.gpus.assign(static_cast<size_t>(gpus), {model_, {}});
-    fixture_.fleet().AddNode(std::move(traits));
+    fleet().AddNode(std::move(traits));
   }
   ClassId Class(int profile, int64_t cpu = 1) {
     const int slices = mig::DeviceModels()[model_].profiles[profile].memory_slices;
-    return fixture_.fleet().InternClass({}, {{kCpuMillis, cpu}, {slices_, slices}},
-                                        mig::Ask{model_, profile});
+    return fleet().InternClass({}, {{kCpuMillis, cpu}, {slices_, slices}},
+                               mig::Ask{model_, profile});
   }
+  ShapeId Gang(int profile, int size) { return Flat(Class(profile), size, size); }
+
+ private:
+  const int model_ = mig::ModelIndex("H100-80GB");
+  const Dimension slices_;
+};
+
+class MigTest : public ::testing::Test {
+ protected:
   // What a gang of one class needs to fit, by looking at GPUs one by one.
   int64_t Count(const Snapshot& snapshot, ClassId id) const {
     const TaskClass& asked = snapshot.classes[id];
-    const mig::StateTable& table = mig::Layouts::Of(model_).table();
+    const mig::StateTable& table = mig::Layouts::Of(fixture_.model()).table();
     int64_t total = 0;
     for (size_t n = 0; n < snapshot.nodes.size(); ++n) {
       int64_t fit = 0;
@@ -58,15 +69,13 @@ class MigTest : public ::testing::Test {
     return FreeLedger(snapshot).Place(shape, runs);
   }
 
-  FleetFixture fixture_;
-  const int model_ = mig::ModelIndex("H100-80GB");
-  const Dimension slices_;
+  MigFleet fixture_;
 };
 
 TEST_F(MigTest, PlacesAGangOfOneProfileIfAndOnlyIfItFits) {
   Random random(3);
   for (int node = 0; node < 6; ++node) {
-    AddNode(absl::StrCat("r", node / 2), absl::StrCat("n", node), node % 4, 6);
+    fixture_.AddNode(absl::StrCat("r", node / 2), absl::StrCat("n", node), node % 4, 6);
   }
   Workspace workspace;
   std::vector<GangIndex> running;
@@ -78,7 +87,7 @@ TEST_F(MigTest, PlacesAGangOfOneProfileIfAndOnlyIfItFits) {
       fixture_.fleet().RemoveGang(running[which]);
       running.erase(running.begin() + static_cast<ptrdiff_t>(which));
     }
-    const ClassId id = Class(static_cast<int>(random.Below(kProfiles)));
+    const ClassId id = fixture_.Class(static_cast<int>(random.Below(kProfiles)));
     const int size = static_cast<int>(random.Between(1, 6));
     const ShapeId shape = fixture_.Flat(id, size, size);
     const auto snapshot = fixture_.fleet().Freeze();
@@ -108,11 +117,11 @@ TEST_F(MigTest, PlacesAGangOfOneProfileIfAndOnlyIfItFits) {
 }
 
 TEST_F(MigTest, TakesBackWhatWasTried) {
-  AddNode("r", "n", 2, 1000);
+  fixture_.AddNode("r", "n", 2, 1000);
   Workspace workspace;
-  const ClassId small = Class(0);
+  const ClassId small = fixture_.Class(0);
   workspace.Load(fixture_.fleet().Freeze());
-  const ClassId large = Class(5);
+  const ClassId large = fixture_.Class(5);
   workspace.Load(fixture_.fleet().Freeze());
   Random random(11);
   std::vector<std::pair<size_t, std::vector<mig::Instances>>> marks;
@@ -130,9 +139,9 @@ TEST_F(MigTest, TakesBackWhatWasTried) {
 }
 
 TEST_F(MigTest, TheFleetRefusesInstancesThatOverlap) {
-  AddNode("r", "n", 1, 1000);
-  const ShapeId whole = fixture_.Flat(Class(6), 1, 1);
-  const ShapeId small = fixture_.Flat(Class(0), 1, 1);
+  fixture_.AddNode("r", "n", 1, 1000);
+  const ShapeId whole = fixture_.Flat(fixture_.Class(6), 1, 1);
+  const ShapeId small = fixture_.Flat(fixture_.Class(0), 1, 1);
   Workspace workspace;
   workspace.Load(fixture_.fleet().Freeze());
   const auto runs = *GangPlacer(&workspace, 0).Place(fixture_.fleet().shape(whole), Plane::kNow);
@@ -157,32 +166,20 @@ TEST_F(MigTest, NamesNoVictimThatCouldStay) {
   Random random(5);
   int named = 0;
   for (int round = 0; round < 60; ++round) {
-    FleetFixture fresh;
-    const Dimension slices = fresh.fleet().dimensions().Intern("mig", 8).value();
+    MigFleet fresh;
     Fleet& fleet = fresh.fleet();
-    for (int n = 0; n < 3; ++n) {
-      NodeTraits traits = fresh.Traits("c", "r", absl::StrCat("n", n), 100, 0);
-      traits.allocatable[slices] = 16;
-      traits.gpus.assign(2, {model_, {}});
-      fleet.AddNode(std::move(traits));
-    }
-    const auto shape_of = [&](int profile, int size) {
-      const int each = mig::DeviceModels()[model_].profiles[profile].memory_slices;
-      return fresh.Flat(
-          fleet.InternClass({}, {{kCpuMillis, 1}, {slices, each}}, mig::Ask{model_, profile}), size,
-          size);
-    };
+    for (int n = 0; n < 3; ++n) fresh.AddNode("r", absl::StrCat("n", n), 2, 100);
     Workspace workspace;
     for (int i = 0; i < 14; ++i) {
-      const ShapeId shape = shape_of(static_cast<int>(random.Below(kProfiles)),
-                                     static_cast<int>(random.Between(1, 3)));
+      const ShapeId shape = fresh.Gang(static_cast<int>(random.Below(kProfiles)),
+                                       static_cast<int>(random.Between(1, 3)));
       workspace.Load(fleet.Freeze());
       const auto runs = GangPlacer(&workspace, 0).Place(fleet.shape(shape), Plane::kNow);
       if (!runs.has_value()) continue;
       ASSERT_TRUE(fleet.Start(fresh.AddGang(shape), *runs, absl::UnixEpoch()).ok());
     }
     const ShapeId wanted =
-        shape_of(random.OneIn(2) ? 6 : 4, static_cast<int>(random.Between(1, 3)));
+        fresh.Gang(random.OneIn(2) ? 6 : 4, static_cast<int>(random.Between(1, 3)));
     const GangIndex preemptor = fresh.AddGang(wanted, 1);
     const auto snapshot = fleet.Freeze();
     workspace.Load(snapshot);
@@ -225,33 +222,23 @@ TEST_F(MigTest, WhatStaysPastAReservationLeavesItsPlaceAlone) {
   int reserved = 0;
   int beyond = 0;
   for (int round = 0; round < 80; ++round) {
-    FleetFixture fresh;
-    const Dimension slices = fresh.fleet().dimensions().Intern("mig", 8).value();
+    MigFleet fresh;
     Fleet& fleet = fresh.fleet();
-    NodeTraits traits = fresh.Traits("c", "r", "n", 100, 0);
-    traits.allocatable[slices] = 16;
-    traits.gpus.assign(2, {model_, {}});
-    fleet.AddNode(std::move(traits));
-    const auto shape_of = [&](int profile, int size) {
-      const int each = mig::DeviceModels()[model_].profiles[profile].memory_slices;
-      return fresh.Flat(
-          fleet.InternClass({}, {{kCpuMillis, 1}, {slices, each}}, mig::Ask{model_, profile}), size,
-          size);
-    };
+    fresh.AddNode("r", "n", 2, 100);
     Workspace workspace;
     std::vector<GangIndex> running;
     for (int i = 0; i < 5; ++i) {
-      const ShapeId shape = shape_of(static_cast<int>(random.Below(6)), 1);
+      const ShapeId shape = fresh.Gang(static_cast<int>(random.Below(6)), 1);
       workspace.Load(fleet.Freeze());
       const auto runs = GangPlacer(&workspace, 0).Place(fleet.shape(shape), Plane::kNow);
       if (!runs.has_value()) continue;
       running.push_back(fresh.AddGang(shape, 0, 0, absl::Minutes(random.Between(1, 9))));
       ASSERT_TRUE(fleet.Start(running.back(), *runs, absl::UnixEpoch()).ok());
     }
-    const ShapeId head = shape_of(static_cast<int>(random.Between(3, 6)), 2);
+    const ShapeId head = fresh.Gang(static_cast<int>(random.Between(3, 6)), 2);
     const GangIndex waiting = fresh.AddGang(head);
     std::vector<ShapeId> shapes;
-    for (int p = 0; p < kProfiles; ++p) shapes.push_back(shape_of(p, 1));
+    for (int p = 0; p < kProfiles; ++p) shapes.push_back(fresh.Gang(p, 1));
     const auto snapshot = fleet.Freeze();
     workspace.Load(snapshot);
     GangPlacer placer(&workspace, 0);

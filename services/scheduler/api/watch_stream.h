@@ -77,10 +77,10 @@ class WatchStream : public CommittedView::Listener,
   const ApiDeps& deps() const { return deps_; }
 
  private:
-  // Beyond this the stream waits for its peer; an object is rendered only when it is sent. As
-  // messages take several times their bytes, and thousands of peers may read nothing
-  // (rpc::Admission), much more would take all memory there is, and feed a fast peer no faster.
-  static constexpr size_t kAhead = 16 * 1024;
+  // Beyond this the stream waits for its peer; an object is rendered only when it is sent. About one
+  // turn's: more would feed a fast peer no faster, and as a message takes several times its bytes,
+  // thousands of peers who read nothing (rpc::Admission) would take the memory that there is.
+  static constexpr size_t kAhead = 4 * 1024;
   // Messages in one turn.
   static constexpr int kTurn = 4;
   // Objects that are looked at in one turn.

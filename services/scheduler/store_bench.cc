@@ -13,20 +13,17 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/notification.h"
 #include "libs/random/random.h"
-#include "libs/random/timed_uuid.h"
-#include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "libs/store/leadership.h"
 #include "libs/store/sqlite_store.h"
-#include "libs/strand/thread_strand.h"
 #include "libs/time/system_clock.h"
 #include "services/scheduler/bench_executor.h"
+#include "services/scheduler/bench_process.h"
 #include "services/scheduler/bench_replica.h"
 #include "services/scheduler/bench_store_records.h"
 #include "services/scheduler/core/bench_fleet.h"
 #include "services/scheduler/core/explain.h"
 #include "services/scheduler/core/keys.h"
-#include "services/scheduler/core/validate.h"
 #include "services/scheduler/core/what_if.h"
 
 namespace capstan::scheduler {
@@ -34,49 +31,7 @@ namespace {
 
 using bench_fleet::kQueues;
 using bench_fleet::kShapes;
-using capstan::scheduler::v1::Job;
-using capstan::scheduler::v1::JobSpec;
 using capstan::scheduler::v1::SimulatePlacementRequest;
-
-constexpr char kProject[] = "projects/p";
-constexpr char kPerson[] = "person-1";
-
-// An open store and what is beside it; ends as a process does that stops.
-struct OpenedStore {
-  explicit OpenedStore(const std::string& path) {
-    RunOn(&strand, &MoveToCoreApart);
-    auto opened = store::SqliteStore::Open(path, &strand);
-    status = opened.status();
-    if (opened.ok()) store = *std::move(opened);
-    Probe();
-  }
-  ~OpenedStore() {
-    RunOn(&strand, [this] { strand.Cancel(probe); });
-    replica.reset();
-    RunOn(&strand, [this] { store.reset(); });
-    strand.Stop();
-  }
-
-  // What takes the strand so long that it may cost the lease is worth a word.
-  void Probe() {
-    const BootTime due = clock.Read().boot + kProbeEvery;
-    probe = strand.RunAt(due, [this, due] {
-      const double late = absl::ToDoubleSeconds(clock.Read().boot - due);
-      if (late > kLate) std::fprintf(stderr, "store_bench: the strand was busy for %.2f s\n", late);
-      Probe();
-    });
-  }
-
-  static constexpr absl::Duration kProbeEvery = absl::Milliseconds(100);
-  static constexpr double kLate = 0.5;
-
-  SystemClock clock;
-  ThreadStrand strand{"scheduler", &clock};
-  Strand::TimerId probe = 0;
-  absl::Status status;
-  std::unique_ptr<store::SqliteStore> store;
-  std::unique_ptr<BenchReplica> replica;
-};
 
 class StoreBench {
  public:
@@ -121,8 +76,11 @@ class StoreBench {
     std::fprintf(stderr, "store_bench: %s after %.1f s\n", std::string(words).c_str(),
                  absl::ToDoubleSeconds(SystemClock().Read().boot - begun_));
   }
-  double Seconds(const OpenedStore& opened, BootTime since) const {
+  double Seconds(const BenchProcess& opened, BootTime since) const {
     return absl::ToDoubleSeconds(opened.clock.Read().boot - since);
+  }
+  static BenchProcess::OpenStore SqliteAt(const std::string& path) {
+    return [path](Strand* strand) { return store::SqliteStore::Open(path, strand); };
   }
 
   absl::Status Fill() {
@@ -131,7 +89,7 @@ class StoreBench {
     const std::string part = path_ + ".part";
     for (const char* end : {"", "-wal", "-shm"}) std::filesystem::remove(part + end);
     {
-      OpenedStore opened(part);
+      BenchProcess opened(SqliteAt(part));
       CAPSTAN_RETURN_IF_ERROR(opened.status);
       CAPSTAN_RETURN_IF_ERROR(StoreBenchRecords(sizes_.nodes, sizes_.waiting,
                                                 opened.clock.Read().wall, opened.store.get(),
@@ -141,70 +99,12 @@ class StoreBench {
     return absl::OkStatus();
   }
 
-  std::shared_ptr<const CreateJob> NewJob(const CoreConfig& config) {
-    auto create = std::make_shared<CreateJob>();
-    create->project = kProject;
-    create->uid = TimedUuid4(&random_, SystemClock().Read().wall);
-    create->job_id = absl::StrCat("new-", ++created_);
-    create->submitter = kPerson;
-    create->spec = NextSpec(config);
-    return create;
-  }
-  JobSpec NextSpec(const CoreConfig& config) {
-    const int shape = static_cast<int>(random_.Below(kShapes));
-    JobSpec spec =
-        bench_fleet::LargeSpecOf(shape, static_cast<int>(random_.Below(kQueues)), &random_);
-    ApplyDefaults(kProject, config, &spec);
-    return spec;
-  }
-
-  // Opens the store, and waits until it leads and has answered a first call, whose step holds a
-  // round, and all of it can be read.
-  absl::Status Begin(OpenedStore* opened, BenchReplica::Options options) {
-    CAPSTAN_RETURN_IF_ERROR(opened->status);
-    absl::Notification leads;
-    options.on_leading = [&leads, begun = false]() mutable {
-      if (!std::exchange(begun, true)) leads.Notify();
-    };
-    opened->replica =
-        std::make_unique<BenchReplica>(&opened->strand, opened->store.get(), std::move(options));
-    leads.WaitForNotification();
-    return FirstAnswer(opened);
-  }
-
-  absl::Status FirstAnswer(OpenedStore* opened) {
-    BenchReplica& replica = *opened->replica;
-    absl::Notification seen;
-    absl::Status answered;
-    opened->strand.Post([&] {
-      Submit(opened, NewJob(replica.core_config()), [&](const absl::Status& status) {
-        answered = status;
-        replica.view()->WhenAtLeast(replica.engine()->committed_revision(), [&] { seen.Notify(); });
-      });
-    });
-    seen.WaitForNotification();
-    return answered;
-  }
-
-  // As a client does: what is shed comes again once it may.
-  void Submit(OpenedStore* opened, std::shared_ptr<const CreateJob> create,
-              const std::function<void(const absl::Status&)>& done) {
-    opened->replica->engine()->Call(*create, [=, this](const absl::StatusOr<Job>& job) {
-      const absl::optional<absl::Duration> delay = status::GetRetryDelay(job.status());
-      if (job.status().code() != absl::StatusCode::kResourceExhausted || !delay.has_value()) {
-        return done(job.status());
-      }
-      ++shed_;
-      opened->strand.RunAfter(*delay, [=, this] { Submit(opened, create, done); });
-    });
-  }
-
   absl::Status Lead() {
     std::vector<RoundTimes> rounds;
-    OpenedStore opened(path_);
+    BenchProcess opened(SqliteAt(path_));
     BenchReplica::Options options = ReplicaOptions();
     options.on_round = [&rounds](const RoundTimes& round) { rounds.push_back(round); };
-    CAPSTAN_RETURN_IF_ERROR(Begin(&opened, std::move(options)));
+    CAPSTAN_RETURN_IF_ERROR(opened.Begin(std::move(options), &submissions_));
     Tell("leads");
     std::unique_ptr<BenchExecutor> executor;
     RunOn(&opened.strand, [&] {
@@ -212,7 +112,7 @@ class StoreBench {
       executor->Join(sizes_.nodes);
     });
     // What it has reported is stored, and a round has followed.
-    CAPSTAN_RETURN_IF_ERROR(FirstAnswer(&opened));
+    CAPSTAN_RETURN_IF_ERROR(opened.FirstAnswer(&submissions_));
     AwaitRecording(&opened);
     absl::Status status = Explain(&opened);
     if (status.ok()) status = Simulate(&opened);
@@ -225,7 +125,7 @@ class StoreBench {
   }
 
   // The flight recorder writes down once in a term what that began with.
-  void AwaitRecording(OpenedStore* opened) {
+  void AwaitRecording(BenchProcess* opened) {
     const BootTime begun = opened->clock.Read().boot;
     absl::Notification recorded;
     std::function<void()> look = [&] {
@@ -238,7 +138,7 @@ class StoreBench {
   }
 
   // As the handler of ExplainJob does.
-  absl::Status Explain(OpenedStore* opened) {
+  absl::Status Explain(BenchProcess* opened) {
     BenchReplica& replica = *opened->replica;
     std::vector<double> times;
     for (int i = 0; i < sizes_.explained; ++i) {
@@ -265,11 +165,11 @@ class StoreBench {
   }
 
   // As the handler of SimulatePlacement does, with a simulation that is ready, and with none.
-  absl::Status Simulate(OpenedStore* opened) {
+  absl::Status Simulate(BenchProcess* opened) {
     BenchReplica& replica = *opened->replica;
     SimulatePlacementRequest request;
-    request.set_parent(kProject);
-    *request.add_jobs() = NextSpec(replica.core_config());
+    request.set_parent(kBenchProject);
+    *request.add_jobs() = submissions_.NextSpec(replica.core_config());
     request = WithDefaults(replica.core_config(), std::move(request));
     std::vector<double> ready;
     std::vector<double> unready;
@@ -280,7 +180,7 @@ class StoreBench {
       absl::Status answered;
       absl::Notification done;
       opened->strand.Post([&] {
-        replica.simulations()->Simulate(request, kPerson, [&](const auto& response) {
+        replica.simulations()->Simulate(request, kBenchPerson, [&](const auto& response) {
           answered = response.status();
           done.Notify();
         });
@@ -296,7 +196,7 @@ class StoreBench {
     return absl::OkStatus();
   }
 
-  void AwaitSimulation(OpenedStore* opened) {
+  void AwaitSimulation(BenchProcess* opened) {
     absl::Notification ready;
     std::function<void()> look = [&] {
       if (opened->replica->simulations()->is_ready()) return ready.Notify();
@@ -317,11 +217,11 @@ class StoreBench {
   };
 
   // Each arrival arms the next, so that a strand that is behind falls behind openly.
-  void Arrive(OpenedStore* opened, BenchExecutor* executor, BootTime at, Arrivals* arrivals) {
+  void Arrive(BenchProcess* opened, BenchExecutor* executor, BootTime at, Arrivals* arrivals) {
     opened->strand.RunAt(at, [=, this] {
       if (executor->EndOne(&random_)) ++arrivals->ended;
       const BootTime begun = opened->clock.Read().boot;
-      Submit(opened, NewJob(opened->replica->core_config()), [=, this](const absl::Status& status) {
+      opened->Submit(submissions_.Next(*opened), [=, this](const absl::Status& status) {
         if (!status.ok()) arrivals->refused = status;
         arrivals->answers.push_back(1000 * Seconds(*opened, begun));
         if (++arrivals->answered == sizes_.arrivals) arrivals->over.Notify();
@@ -331,12 +231,12 @@ class StoreBench {
     });
   }
 
-  absl::Status Load(OpenedStore* opened, BenchExecutor* executor, std::vector<RoundTimes>* rounds) {
+  absl::Status Load(BenchProcess* opened, BenchExecutor* executor,
+                    std::vector<RoundTimes>* rounds) {
     Arrivals arrivals;
     const BootTime begun = opened->clock.Read().boot;
     RunOn(&opened->strand, [&] {
       rounds->clear();
-      shed_ = 0;
       Arrive(opened, executor, begun, &arrivals);
     });
     arrivals.over.WaitForNotification();
@@ -355,7 +255,7 @@ class StoreBench {
     const std::string conditions =
         absl::StrCat("from the beginning of a step with a round to its last record being durable; ",
                      sizes_.arrivals, " Jobs submitted and ", arrivals.ended, " ended in ", took,
-                     " s, to be ", sizes_.rate, " a second, of which ", shed_,
+                     " s, to be ", sizes_.rate, " a second, of which ", opened->shed,
                      " submissions were shed and came again; ", Conditions());
     Add(Summarise(Name("round_p50_ms"), durable, "ms", "lower", 0, conditions));
     Add(Percentile99(Name("round_p99_ms"), durable, 1000, conditions));
@@ -383,8 +283,8 @@ class StoreBench {
 
   absl::Status Restart() {
     const BootTime begun = SystemClock().Read().boot;
-    OpenedStore opened(path_);
-    CAPSTAN_RETURN_IF_ERROR(Begin(&opened, ReplicaOptions()));
+    BenchProcess opened(SqliteAt(path_));
+    CAPSTAN_RETURN_IF_ERROR(opened.Begin(ReplicaOptions(), &submissions_));
     restarts_.push_back(Seconds(opened, begun));
     if (restarts_.size() < static_cast<size_t>(sizes_.runs)) return absl::OkStatus();
     Add(Summarise(absl::StrCat(Name("restart_s"), ".sqlite"), restarts_, "s", "lower", 30,
@@ -395,7 +295,7 @@ class StoreBench {
   }
 
   absl::Status TakeOver() {
-    OpenedStore opened(path_);
+    BenchProcess opened(SqliteAt(path_));
     CAPSTAN_RETURN_IF_ERROR(opened.status);
     // Whoever leads, and dies: the lease stays until it has run out.
     std::unique_ptr<store::Leadership> other;
@@ -449,7 +349,7 @@ class StoreBench {
       other.reset();
     });
     leads.WaitForNotification();
-    CAPSTAN_RETURN_IF_ERROR(FirstAnswer(&opened));
+    CAPSTAN_RETURN_IF_ERROR(opened.FirstAnswer(&submissions_));
     takeovers_.push_back(Seconds(opened, died));
     RunOn(&opened.strand, [&] {
       since_lost_.push_back(Seconds(opened, std::max(lost, died)));
@@ -471,9 +371,8 @@ class StoreBench {
   const std::string path_;
   const BootTime begun_ = SystemClock().Read().boot;
   Random random_{2};
-  int created_ = 0;
-  // Submissions that were refused for the time being; the strand's.
-  int shed_ = 0;
+  // The strand's while there is load.
+  BenchSubmissions submissions_{2};
   std::vector<double> restarts_;
   std::vector<double> takeovers_;
   std::vector<double> since_lost_;

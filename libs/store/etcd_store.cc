@@ -91,7 +91,7 @@ class EtcdStore::Body : public std::enable_shared_from_this<EtcdStore::Body> {
     if (client_->closed()) return done(ClosedError());
     if (ranges_ >= client_->options().max_waiting) return done(OverloadedError(ranges_));
     ++ranges_;
-    ReadEtcdRange(client_, std::move(request),
+    ReadEtcdRange(client_, paces_, std::move(request),
                   [self = shared_from_this(),
                    done = std::move(done)](absl::StatusOr<RangeResult> result) mutable {
                     --self->ranges_;
@@ -133,6 +133,7 @@ class EtcdStore::Body : public std::enable_shared_from_this<EtcdStore::Body> {
   const int64_t incarnation_;
   const std::shared_ptr<EtcdClient> client_;
   const std::shared_ptr<EtcdTxnQueue> txns_;
+  const std::shared_ptr<EtcdPaces> paces_ = std::make_shared<EtcdPaces>();
 
  private:
   size_t ranges_ = 0;
@@ -188,7 +189,7 @@ class EtcdStore::Opening : public std::enable_shared_from_this<EtcdStore::Openin
 
   // It is stored with the id of the cluster it was stored in.
   void ReadIncarnation() {
-    ReadEtcdRange(client_, {.key = IncarnationKey()},
+    ReadEtcdRange(client_, nullptr, {.key = IncarnationKey()},
                   [self = shared_from_this()](absl::StatusOr<RangeResult> found) {
                     if (!found.ok()) return self->Fail(found.status());
                     self->Found(found->kvs.empty() ? KeyValue() : found->kvs[0]);
@@ -229,7 +230,7 @@ class EtcdStore::Opening : public std::enable_shared_from_this<EtcdStore::Openin
     StoreGuard guard{IncarnationKey(), mod_revision};
     const std::string mark = absl::StrCat(client_->options().prefix, "store/restore");
     ReadEtcdRange(
-        client_, {.key = mark},
+        client_, nullptr, {.key = mark},
         [self = shared_from_this(), mark, incarnation,
          guard = std::move(guard)](const absl::StatusOr<RangeResult>& found) {
           if (!found.ok()) return self->Fail(found.status());

@@ -33,7 +33,7 @@ void EtcdWatcher::Start() { Look(); }
 void EtcdWatcher::Look() {
   // The member that serves the stream may be behind, and may tell of its own newest revision before
   // it tells of events: the revision to begin with is read from the cluster.
-  ReadEtcdRange(client_, {.key = request_.key, .limit = 1},
+  ReadEtcdRange(client_, nullptr, {.key = request_.key, .limit = 1},
                 [self = shared_from_this()](absl::StatusOr<RangeResult> found) {
                   if (self->cancelled_) return;
                   if (found.ok()) return self->Found(found->revision);

@@ -117,6 +117,8 @@ class JobWatch final : public WatchStream<std::string, pb::WatchJobsResponse> {
     }
     return next != jobs.end();
   }
+  void Rewind() override { past_ = kNone; }
+  size_t Count() const override { return deps().view->JobsOf(parent_).size(); }
   bool IsPast(const std::string& uid) const override {
     const absl::optional<JobGlance> job = deps().view->model().jobs.Glance(uid);
     return job.has_value() && -job->submit_sequence <= past_;
@@ -133,8 +135,9 @@ class JobWatch final : public WatchStream<std::string, pb::WatchJobsResponse> {
 
   const std::string parent_;
   const std::string job_;
+  static constexpr int64_t kNone = std::numeric_limits<int64_t>::min();
   // Key in CommittedView::Submitted, newest first.
-  int64_t past_ = std::numeric_limits<int64_t>::min();
+  int64_t past_ = kNone;
 };
 
 }  // namespace

@@ -95,6 +95,8 @@ class NodeWatch final : public WatchStream<NodeId, pb::WatchNodesResponse> {
     }
     return next != nodes.end();
   }
+  void Rewind() override { past_.reset(); }
+  size_t Count() const override { return deps().view->model().nodes.size(); }
   bool IsPast(const NodeId& id) const override { return past_.has_value() && !(*past_ < id); }
   bool Matches(const NodeId& id) const override {
     return InParent(id, parent_) && deps().view->model().nodes.count(id) > 0;

@@ -11,16 +11,18 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/types/optional.h"
 #include "libs/rpc/server_stream.h"
 #include "libs/status/error.h"
 #include "services/scheduler/api/api_deps.h"
+#include "services/scheduler/api/watch_backlog.h"
 
 namespace capstan::scheduler {
 
 // One Watch stream: the latest state per object, first all, then SYNCED, then what changes. Changes
-// of one object merge while the peer reads slowly, so nothing ever waits for it. Kept are the keys of
-// what has changed and was not sent, never those of all there is: what comes first is looked for bit
-// by bit, as the peer reads.
+// of one object merge while the peer reads slowly, so nothing ever waits for it. Few keys are kept of
+// what was not sent (watch_backlog.h): what comes first is looked for bit by bit, as the peer reads,
+// and so is, once more, what changed where that was too much to keep.
 // A resume token is given whenever the peer has everything up to a revision; with it, in the same
 // store incarnation and no older than this process's first reading, only what changed since is
 // sent. On the strand, in short turns: whoever else has work there, renewals of leases above all,
@@ -45,9 +47,9 @@ class WatchStream : public CommittedView::Listener,
     deps_.view->AddListener(this);
     writer_->NotifyClosed(deps_.strand, [self = this->shared_from_this()] {
       self->deps_.view->RemoveListener(self.get());
-      self->pending_.clear();
+      self->backlog_.reset();
     });
-    since_ = Since(*position);
+    backlog_.emplace(Since(*position), deps_.view->revision());
     TakeTurn();
   }
 
@@ -59,6 +61,10 @@ class WatchStream : public CommittedView::Listener,
   // Adds the keys of what matches now of the next objects, at most so many, in an order that stays.
   // False once that was all. What comes to be is behind them, or is told of by Changed.
   virtual bool Advance(int most, std::vector<Key>* keys) = 0;
+  // Advance begins with the first object again.
+  virtual void Rewind() = 0;
+  // How many objects Advance goes by.
+  virtual size_t Count() const = 0;
   // Whether Advance is past the object.
   virtual bool IsPast(const Key& key) const = 0;
   virtual bool Matches(const Key& key) const = 0;
@@ -66,10 +72,9 @@ class WatchStream : public CommittedView::Listener,
   virtual void Fill(const Key& key, Response* response) const = 0;
 
   void Changed(const std::set<Key>& keys) {
+    if (!backlog_.has_value()) return;
     for (const Key& key : keys) {
-      // It is sent as it is then when its turn comes.
-      if (!all_seen_ && !IsPast(key)) continue;
-      if (Matches(key)) pending_.insert(key);
+      if (Matches(key) && backlog_->Changed(key, IsPast(key), Count())) Rewind();
     }
     TakeTurn();
   }
@@ -86,6 +91,7 @@ class WatchStream : public CommittedView::Listener,
   // Objects that are looked at in one turn.
   static constexpr int kLook = 256;
 
+  // What the peer has already, by its token; -1 if it has nothing.
   int64_t Since(const std::string& position) const {
     const std::vector<std::string> parts = absl::StrSplit(position, '/');
     int64_t incarnation = 0;
@@ -109,34 +115,32 @@ class WatchStream : public CommittedView::Listener,
     waiting_ = false;
     int sent = 0;
     bool looked = false;
-    while (!pending_.empty() || !synced_) {
+    while (backlog_.has_value() && !(backlog_->IsDone() && synced_)) {
       if (sent == kTurn) return TakeTurn();
       if (writer_->queued_bytes() > kAhead) {
         waiting_ = true;
         writer_->NotifyDrained(deps_.strand, [self = this->shared_from_this()] { self->Pump(); });
         return;
       }
-      if (pending_.empty() && !all_seen_) {
+      if (backlog_->MustLook()) {
         if (looked) return TakeTurn();
         looked = true;
         std::vector<Key> keys;
-        all_seen_ = !Advance(kLook, &keys);
-        for (Key& key : keys) {
-          if (Revision(key) > since_) pending_.insert(std::move(key));
-        }
+        const bool more = Advance(kLook, &keys);
+        for (Key& key : keys) backlog_->Found(key, Revision(key));
+        if (!more && backlog_->EndLook()) Rewind();
         continue;
       }
       Response response;
-      if (pending_.empty()) {
-        response.set_synced(true);
-        synced_ = true;
-      } else {
-        const Key key = *pending_.begin();
-        pending_.erase(pending_.begin());
+      if (backlog_->HasNext()) {
+        const Key key = backlog_->Next(deps_.view->revision());
         if (!Matches(key)) continue;
         Fill(key, &response);
+      } else {
+        response.set_synced(true);
+        synced_ = true;
       }
-      if (pending_.empty() && all_seen_ && synced_) {
+      if (backlog_->IsDone() && synced_) {
         token_ =
             deps_.tokens->Seal(absl::StrCat(incarnation_, "/", deps_.view->revision()), arguments_);
       }
@@ -157,10 +161,8 @@ class WatchStream : public CommittedView::Listener,
   const int64_t incarnation_;
   const std::string arguments_;
   const Writer writer_;
-  // What the peer has already, by its token; -1 if it has nothing.
-  int64_t since_ = -1;
-  std::set<Key> pending_;
-  bool all_seen_ = false;
+  // Until the stream is over.
+  absl::optional<WatchBacklog<Key>> backlog_;
   bool synced_ = false;
   // For its turn, or for the peer.
   bool waiting_ = false;

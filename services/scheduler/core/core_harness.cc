@@ -12,6 +12,7 @@
 #include "libs/mig/state_table.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/arrays.h"
+#include "services/scheduler/core/closure_check.h"
 #include "services/scheduler/core/dependencies.h"
 #include "services/scheduler/core/disruptions.h"
 #include "services/scheduler/core/placement.h"
@@ -285,19 +286,6 @@ void CoreHarness::CheckTopology(const JobEntry& job) const {
   }
 }
 
-bool CoreHarness::Concerns(const capstan::scheduler::v1::MaintenanceWindow& window,
-                           const NodeId& id) const {
-  if (window.name().rfind(absl::StrCat("clusters/", id.cluster, "/"), 0) != 0) return false;
-  bool concerns = window.all_nodes();
-  for (const std::string& name : window.nodes()) concerns = concerns || name == id.Name();
-  const auto& labels = core_->model().nodes.at(id).observation().labels();
-  bool labelled = !window.node_labels().empty();
-  for (const auto& [key, value] : window.node_labels()) {
-    labelled = labelled && labels.count(key) > 0 && labels.at(key) == value;
-  }
-  return concerns || labelled;
-}
-
 void CoreHarness::CheckDisruptions(const JobEntry& job) {
   const auto& all = job.state.disruptions();
   const int seen = std::exchange(disruptions_[job.uid()], all.size());
@@ -320,29 +308,27 @@ void CoreHarness::CheckDisruptions(const JobEntry& job) {
 }
 
 void CoreHarness::CheckWindows(const JobEntry& job) {
-  const JobSpec& spec = job.spec.spec();
   const bool is_new =
       std::exchange(placed_[job.uid()], job.state.generation()) < job.state.generation();
-  absl::Time end = absl::InfiniteFuture();
-  if (spec.has_time_limit()) {
-    end = now_.wall + absl::Minutes(1) + ToDuration(spec.time_limit()) +
-          ToDuration(spec.stop_grace());
-  }
   // What did not fit the step is done in the next, at once.
   const bool is_done = core_->NextDeadline() != BootTime::InfinitePast();
   const bool is_stopping = job.gang->head.phase() == rec::GangHeadRecord::PHASE_STOPPING;
-  for (const auto& [id, record] : core_->model().maintenance_windows) {
-    const auto& window = record.window();
-    for (size_t rank = 0; rank < job.gang->nodes.size(); ++rank) {
-      const NodeId node = job.gang->node(static_cast<int>(rank));
-      if (!Concerns(window, node)) continue;
-      ASSERT_TRUE(!is_new || end <= ToTime(window.start_time()) ||
-                  ToTime(window.end_time()) <= now_.wall)
-          << job.uid() << " is placed on " << node.Name() << " before " << window.name();
-      ASSERT_TRUE(!is_done || is_stopping || !window.evict() ||
-                  job.gang->ended(static_cast<int>(rank)) ||
-                  now_.wall < ToTime(window.start_time()) || now_.wall >= ToTime(window.end_time()))
-          << job.uid() << " is on " << node.Name() << " in " << window.name();
+  const auto& windows = core_->model().maintenance_windows;
+  for (size_t rank = 0; rank < job.gang->nodes.size(); ++rank) {
+    const NodeId id = job.gang->node(static_cast<int>(rank));
+    const rec::NodeRecord& node = core_->model().nodes.at(id);
+    if (is_new) {
+      const absl::Status good = CheckStay(ClosuresBy(windows, id, node, now_.wall),
+                                          absl::ZeroDuration(), LongestStay(job.spec.spec()));
+      ASSERT_TRUE(good.ok()) << job.uid() << " is placed on " << id.Name() << ": " << good;
+    }
+    if (!is_done || is_stopping || job.gang->ended(static_cast<int>(rank))) continue;
+    for (const auto& [of, record] : windows) {
+      const auto& window = record.window();
+      ASSERT_FALSE(window.evict() && IsOf(window, id, node) &&
+                   now_.wall >= ToTime(window.start_time()) &&
+                   now_.wall < ToTime(window.end_time()))
+          << job.uid() << " is on " << id.Name() << " in " << window.name();
     }
   }
 }

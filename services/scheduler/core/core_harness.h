@@ -12,7 +12,6 @@
 #include "absl/strings/string_view.h"
 #include "libs/time/clock.h"
 #include "libs/trace/span.h"
-#include "proto/capstan/scheduler/v1/maintenance.pb.h"
 #include "services/scheduler/core/scheduler_core.h"
 
 namespace capstan::scheduler {
@@ -95,8 +94,6 @@ class CoreHarness {
   void CheckMig() const;
   // Whether the Job's Tasks stand to each other as its topology and those of its groups want it.
   void CheckTopology(const JobEntry& job) const;
-  // Whether the window concerns the Node.
-  bool Concerns(const capstan::scheduler::v1::MaintenanceWindow& window, const NodeId& id) const;
   // Whether a generation that was placed in this step is over before any window of its Nodes
   // begins, by what was declared, and whether what is to be stopped for one is.
   void CheckWindows(const JobEntry& job);

@@ -449,8 +449,11 @@ class RandomWorld {
         Order();
         break;
       case 13:
-        Maintain();
-        break;
+        if (with_windows_) {
+          Maintain();
+          break;
+        }
+        [[fallthrough]];
       default:
         for (auto& other : executors_) other->Renew();
         Pass(absl::Seconds(random_.Between(1, random_.OneIn(5) ? 90 : 10)));

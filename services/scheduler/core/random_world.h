@@ -385,7 +385,9 @@ class RandomWorld {
     } else {
       create.window.set_all_nodes(true);
     }
-    const absl::Time start = harness_.now().wall + absl::Seconds(random_.Between(0, 60));
+    // Before the later ones some with a time limit are over.
+    const absl::Time start =
+        harness_.now().wall + absl::Seconds(random_.Between(0, random_.OneIn(2) ? 60 : 300));
     *create.window.mutable_start_time() = ToProto(start);
     *create.window.mutable_end_time() = ToProto(start + absl::Seconds(random_.Between(1, 40)));
     create.window.set_evict(!random_.OneIn(3));

@@ -85,6 +85,13 @@ void AgentActor::Observe() {
   observed.observation.mutable_allocatable()->set_cpu_millis(machine_->cpu_millis());
   observed.observation.mutable_allocatable()->set_memory_bytes(int64_t{16} << 30);
   observed.observation.set_boot_id(machine_->boot_id());
+  observed.observation.mutable_labels()->insert(machine_->labels().begin(),
+                                                machine_->labels().end());
+  for (const std::string& model : machine_->mig_gpus().models()) {
+    capstan::type::v1::MigGpu& gpu = *observed.observation.add_mig_gpus();
+    gpu.set_index(observed.observation.mig_gpus_size() - 1);
+    gpu.set_model(model);
+  }
   if (machine_->finding()) {
     observed.observation.add_limitations(
         capstan::type::v1::NodeObservation::LIMITATION_PREFLIGHT_FAILED);
@@ -164,8 +171,13 @@ void AgentActor::CarryOut(const node_agent::Effect& effect) {
   } else if (const auto* drop = std::get_if<DropIdentity>(&effect)) {
     if (!mutants_->agent_keeps_identities) kept_.erase(drop->id);
   } else if (const auto* make = std::get_if<node_agent::MakeMigInstance>(&effect)) {
-    AnswerSoon(make->id, make->ticket, absl::OkStatus(), node_agent::MigDevice{"MIG-simulated"});
+    node_agent::MakeMigInstance order = *make;
+    if (mutants_->instance_made_elsewhere) order.instance.set_start(0);
+    const absl::StatusOr<std::string> made = machine_->MakeInstance(order);
+    AnswerSoon(make->id, make->ticket, made.status(),
+               node_agent::MigDevice{made.ok() ? *made : std::string()});
   } else if (const auto* unmake = std::get_if<node_agent::RemoveMigInstance>(&effect)) {
+    if (!mutants_->instance_not_removed) machine_->RemoveInstance(unmake->instance);
     AnswerSoon(unmake->id, unmake->ticket, absl::OkStatus());
   } else if (const auto* check = std::get_if<CheckPorts>(&effect)) {
     TakenPorts taken;
@@ -179,6 +191,9 @@ void AgentActor::CarryOut(const node_agent::Effect& effect) {
     AnswerSoon(start->id, start->ticket, machine_->Start(start->id, start->spec));
   } else if (const auto* control = std::get_if<ControlTask>(&effect)) {
     machine_->Control(control->id, control->control);
+    if (mutants_->instance_removed_early && control->control.has_stop()) {
+      RemoveInstanceOf(control->id);
+    }
   } else if (const auto* kill = std::get_if<KillTask>(&effect)) {
     machine_->Kill(kill->id);
     AnswerSoon(kill->id, kill->ticket, absl::OkStatus());
@@ -222,6 +237,12 @@ void AgentActor::CarryOut(const node_agent::Effect& effect) {
     if (!ship->ended) return;
     Later(absl::Milliseconds(50), [this, id = ship->id] { Apply(LogsShipped{id}); });
   }
+}
+
+void AgentActor::RemoveInstanceOf(const TaskId& id) {
+  const auto task = core_->tasks().find(id);
+  if (task == core_->tasks().end() || !task->second.order.launch().has_mig_instance()) return;
+  machine_->RemoveInstance(task->second.order.launch().mig_instance());
 }
 
 auth::SpiffeId AgentActor::Node() const {

@@ -55,6 +55,8 @@ class AgentActor final : public Process {
   void AskForSvid(const session::TaskId& id, std::function<void(const absl::Status&)> done);
   void RenewLater(const session::TaskId& id, int64_t kept, absl::Duration delay);
   void AskForToken(const session::TaskId& id);
+  // What the mutant does too early.
+  void RemoveInstanceOf(const session::TaskId& id);
   auth::SpiffeId Node() const;
   static auth::SpiffeId Task(const session::TaskId& id);
 

@@ -18,6 +18,7 @@ Fleet::Fleet(const FleetConfig& config)
       network_(&world_),
       credentials_witness_(&world_, &credentials_store_.disk, CredentialsActor::Lives()),
       witness_(&world_, &store_.disk),
+      placement_witness_(&world_, &store_),
       service_clock_(&world_) {
   if (config.print_log) world_.PrintLog();
   const auto clock = [this] {
@@ -38,6 +39,9 @@ Fleet::Fleet(const FleetConfig& config)
     schedulers_.push_back(std::make_unique<SchedulerActor>(
         &network_, clock(), name, &store_, loader_.get(), telemetry_.get(), &config_.mutants));
     schedulers.push_back(schedulers_.back().get());
+    schedulers.back()->SetObserver([this](const auto&... said) {
+      placement_witness_.SawStep(said...);
+    });
   }
   std::vector<auth::SpiffeId> nodes;
   for (int c = 0; c < config.clusters; ++c) {
@@ -46,9 +50,13 @@ Fleet::Fleet(const FleetConfig& config)
         std::make_unique<ExecutorActor>(&network_, clock(), cluster, schedulers, &config_.mutants));
     for (int n = 0; n < config.nodes_per_cluster; ++n) {
       const std::string node = absl::StrCat(cluster, "-n", n);
-      machines_.push_back(std::make_unique<Machine>(&world_, node, config.cpu_millis,
-                                                    config.program, &witness_,
-                                                    config.mutants.shim_ignores_deadline));
+      std::vector<std::string> mig_models;
+      if (config.mig_gpus && n == 0) mig_models = {"H100-80GB", "H100-80GB"};
+      if (config.mig_gpus && n == 1) mig_models = {"H100-80GB", "A30-24GB"};
+      machines_.push_back(std::make_unique<Machine>(
+          &world_, node, config.cpu_millis, std::move(mig_models), config.program, &witness_,
+          config.mutants.shim_ignores_deadline));
+      machines_.back()->SetLabel(Maintainers::kRowLabel, n % 2 == 0 ? "a" : "b");
       agents_.push_back(std::make_unique<AgentActor>(&network_, machines_.back().get(), cluster,
                                                      node, executors_.back().get(), loader_.get(),
                                                      credentials, &config_.mutants));
@@ -58,10 +66,19 @@ Fleet::Fleet(const FleetConfig& config)
   user_ = std::make_unique<User>(&world_, &service_clock_);
   people_ = std::make_unique<People>(&network_, &service_clock_, credentials, nodes);
   std::vector<Operators::Place> places;
+  std::vector<Buyers::Place> ordered;
+  std::vector<scheduler::NodeId> maintained;
   for (size_t i = 0; i < machines_.size(); ++i) {
-    places.push_back({{nodes[i].cluster, nodes[i].node}, machines_[i].get()});
+    const scheduler::NodeId id{nodes[i].cluster, nodes[i].node};
+    places.push_back({id, machines_[i].get()});
+    ordered.push_back({id, machines_[i].get()});
+    maintained.push_back(id);
   }
   operators_ = std::make_unique<Operators>(&network_, &service_clock_, schedulers, &store_, places);
+  maintainers_ = std::make_unique<Maintainers>(&network_, &service_clock_, schedulers,
+                                               &placement_witness_, maintained);
+  buyers_ = std::make_unique<Buyers>(&network_, &service_clock_, schedulers, &placement_witness_,
+                                     ordered);
   health_ = std::make_unique<HealthActor>(
       &network_, clock(), schedulers, [this] { operators_->Check(); }, &config_.mutants);
   if (config.subscribers) {
@@ -98,6 +115,8 @@ void Fleet::Start() {
   user_->Start();
   people_->Start();
   operators_->Start();
+  maintainers_->Start();
+  buyers_->Start();
 }
 
 void Fleet::HealAll() {
@@ -198,6 +217,19 @@ int64_t Fleet::Preemptions() const {
   return preemptions;
 }
 
+bool Fleet::PeopleAreDone(std::string* why) const {
+  if (!people_->Idle()) {
+    *why = "people wait for credentials";
+  } else if (!maintainers_->Idle()) {
+    *why = "maintainers wait for the scheduler";
+  } else if (!buyers_->Idle()) {
+    *why = "buyers wait for the scheduler";
+  } else {
+    return operators_->Idle(why);
+  }
+  return false;
+}
+
 bool Fleet::Settled(int jobs, std::string* why) const {
   if (acknowledged_ < jobs) {
     *why = absl::StrCat(jobs - acknowledged_, " jobs are not acknowledged");
@@ -229,11 +261,15 @@ bool Fleet::Settled(int jobs, std::string* why) const {
       return false;
     }
   }
-  if (!people_->Idle()) {
-    *why = "people wait for credentials";
+  if (!PeopleAreDone(why) || !credentials_witness_.AllStored(why)) return false;
+  if (!model.maintenance_windows.empty()) {
+    *why = absl::StrCat(model.maintenance_windows.begin()->second.window().name(), " is left");
     return false;
   }
-  if (!credentials_witness_.AllStored(why) || !operators_->Idle(why)) return false;
+  if (!model.capacity_orders.empty()) {
+    *why = absl::StrCat("order ", model.capacity_orders.begin()->first, " is left");
+    return false;
+  }
   if (!telemetry_->witness().HasAll(why)) return false;
   if (!model.pin_releases.empty()) {
     *why = "pins are to be released";

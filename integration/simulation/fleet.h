@@ -9,16 +9,19 @@
 
 #include "absl/time/time.h"
 #include "integration/simulation/agent_actor.h"
+#include "integration/simulation/buyers.h"
 #include "integration/simulation/credentials_actor.h"
 #include "integration/simulation/credentials_witness.h"
 #include "integration/simulation/executor_actor.h"
 #include "integration/simulation/health_actor.h"
 #include "integration/simulation/loader_actor.h"
 #include "integration/simulation/machine.h"
+#include "integration/simulation/maintainers.h"
 #include "integration/simulation/mutants.h"
 #include "integration/simulation/network.h"
 #include "integration/simulation/operators.h"
 #include "integration/simulation/people.h"
+#include "integration/simulation/placement_witness.h"
 #include "integration/simulation/process.h"
 #include "integration/simulation/remote_store.h"
 #include "integration/simulation/scheduler_actor.h"
@@ -36,6 +39,8 @@ struct FleetConfig {
   int nodes_per_cluster = 3;
   // Of each Node.
   int64_t cpu_millis = 4000;
+  // The first two of each Cluster have GPUs in MIG mode: two H100, and an H100 and an A30.
+  bool mig_gpus = false;
   ProgramConfig program;
   // Silent Nodes, too, are cordoned.
   bool cluster_manager = false;
@@ -54,7 +59,7 @@ struct SubmittedJob {
 
 // The real cores of scheduler (two replicas of it, and two of credentials), executors, agents,
 // shims, data_loader, credentials, telemetry and cluster_manager, wired to each other over a
-// simulated network, and people who submit, deny and cordon. Process i of agents() runs on machine
+// simulated network, and people who submit, deny, cordon, plan maintenance and order Nodes. Process i of agents() runs on machine
 // i of machines(), in Cluster i / nodes_per_cluster.
 class Fleet {
  public:
@@ -74,6 +79,9 @@ class Fleet {
   CredentialsWitness& credentials_witness() { return credentials_witness_; }
   People& people() { return *people_; }
   Operators& operators() { return *operators_; }
+  Maintainers& maintainers() { return *maintainers_; }
+  Buyers& buyers() { return *buyers_; }
+  const PlacementWitness& placement_witness() const { return placement_witness_; }
   HealthActor& health() { return *health_; }
   const std::vector<std::unique_ptr<SubscriberActor>>& subscribers() const { return subscribers_; }
   // Every one that may crash.
@@ -110,7 +118,8 @@ class Fleet {
   int acknowledged() const { return acknowledged_; }
 
   // Whether `jobs` Jobs are acknowledged, every acknowledged one is stored as final, and nothing is
-  // left of any: no process, folder, record, uid or pin. If not, says why.
+  // left of any: no process, folder, record, uid, pin or MIG instance, nor a maintenance window or an
+  // order of capacity. If not, says why.
   bool Settled(int jobs, std::string* why) const;
   // How often Jobs that are stored were ended for others.
   int64_t Preemptions() const;
@@ -127,6 +136,7 @@ class Fleet {
     void OnAlarm() override {}
   };
 
+  bool PeopleAreDone(std::string* why) const;
   SchedulerActor* AnyScheduler() {
     return schedulers_[world_.random().Below(schedulers_.size())].get();
   }
@@ -138,6 +148,7 @@ class Fleet {
   StoreServer credentials_store_;
   CredentialsWitness credentials_witness_;
   Witness witness_;
+  PlacementWitness placement_witness_;
   MachineClock service_clock_;
   std::vector<std::unique_ptr<MachineClock>> clocks_;
   std::unique_ptr<LoaderActor> loader_;
@@ -151,6 +162,8 @@ class Fleet {
   std::unique_ptr<People> people_;
   std::unique_ptr<HealthActor> health_;
   std::unique_ptr<Operators> operators_;
+  std::unique_ptr<Maintainers> maintainers_;
+  std::unique_ptr<Buyers> buyers_;
   std::vector<std::unique_ptr<SubscriberActor>> subscribers_;
   std::vector<Process*> processes_;
   std::vector<OwnedDisk> disks_;

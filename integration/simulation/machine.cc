@@ -37,15 +37,17 @@ int64_t StepOfFolder(const std::string& folder) {
 
 }  // namespace
 
-Machine::Machine(World* world, std::string name, int64_t cpu_millis, ProgramConfig program,
-                 Witness* witness, bool shim_ignores_deadline)
+Machine::Machine(World* world, std::string name, int64_t cpu_millis,
+                 std::vector<std::string> mig_models, ProgramConfig program, Witness* witness,
+                 bool shim_ignores_deadline)
     : world_(world),
       name_(std::move(name)),
       cpu_millis_(cpu_millis),
       program_(program),
       witness_(witness),
       shim_ignores_deadline_(shim_ignores_deadline),
-      clock_(world) {}
+      clock_(world),
+      mig_gpus_(name_, std::move(mig_models)) {}
 
 std::string Machine::boot_id() const { return absl::StrCat("boot-", name_, "-", boots_); }
 
@@ -72,6 +74,7 @@ absl::Status Machine::Start(const TaskId& id, const capstan::nodeagent::v1::Shim
   int world_size = 0;
   if (!absl::SimpleAtoi(Variable(spec, "WORLD_SIZE"), &world_size)) world_size = 0;
   witness_->Started(id, name_, 1000, cpu_millis_, world_size, task.step);
+  witness_->mig().Started(id, name_, mig_gpus_.Find(Variable(spec, "CUDA_VISIBLE_DEVICES")));
   ArmShim(id);
   Report(id);
   Plan(id);
@@ -206,6 +209,29 @@ absl::Status Machine::Remove(const TaskId& id) {
   return absl::OkStatus();
 }
 
+void Machine::SetLabel(const std::string& key, const std::string& value) {
+  if (value.empty()) {
+    labels_.erase(key);
+  } else {
+    labels_[key] = value;
+  }
+}
+
+absl::StatusOr<std::string> Machine::MakeInstance(const node_agent::MakeMigInstance& order) {
+  std::vector<capstan::type::v1::MigInstance> removed;
+  absl::StatusOr<std::string> made = mig_gpus_.Make(order, &removed);
+  for (const auto& instance : removed) witness_->mig().Removed(name_, instance);
+  world_->Log(name_, absl::StrCat(made.ok() ? "has " : "cannot make ",
+                                  MigInstanceInWords(order.instance)));
+  return made;
+}
+
+void Machine::RemoveInstance(const capstan::type::v1::MigInstance& instance) {
+  if (!mig_gpus_.Remove(instance)) return;
+  world_->Log(name_, absl::StrCat("removes ", MigInstanceInWords(instance)));
+  witness_->mig().Removed(name_, instance);
+}
+
 std::vector<Remains> Machine::Discover() const {
   std::vector<Remains> found;
   for (const auto& [id, task] : tasks_) {
@@ -288,11 +314,13 @@ void Machine::Reboot() {
     task.shim_alive = false;
     task.shim_stopped = false;
   }
+  mig_gpus_.Clear();
 }
 
 std::string Machine::Left() const {
   std::string left;
   for (const auto& [id, task] : tasks_) absl::StrAppend(&left, name_, ":", id.Path(), " ");
+  if (!mig_gpus_.empty()) absl::StrAppend(&left, name_, " has instances: ", mig_gpus_.Left());
   return left;
 }
 

@@ -9,10 +9,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "integration/simulation/mig_gpus.h"
 #include "integration/simulation/witness.h"
 #include "integration/simulation/world.h"
 #include "libs/session/task_id.h"
 #include "proto/capstan/nodeagent/v1/shim.pb.h"
+#include "proto/capstan/type/v1/task.pb.h"
 #include "services/node_agent/core/shim_deadline.h"
 #include "services/node_agent/core/step.h"
 
@@ -41,8 +44,9 @@ class Machine {
         checkpoint;
   };
 
-  Machine(World* world, std::string name, int64_t cpu_millis, ProgramConfig program,
-          Witness* witness, bool shim_ignores_deadline);
+  // `mig_models`: of its GPUs in MIG mode, by number.
+  Machine(World* world, std::string name, int64_t cpu_millis, std::vector<std::string> mig_models,
+          ProgramConfig program, Witness* witness, bool shim_ignores_deadline);
 
   const std::string& name() const { return name_; }
   const MachineClock& clock() const { return clock_; }
@@ -53,6 +57,10 @@ class Machine {
   // The hardware is found wanting, and the Node says so.
   void SetFinding(bool finding) { finding_ = finding; }
   bool finding() const { return finding_; }
+  // A label of the Node, from when it is looked at next; none if the value is empty.
+  void SetLabel(const std::string& key, const std::string& value);
+  const std::map<std::string, std::string>& labels() const { return labels_; }
+  const MigGpus& mig_gpus() const { return mig_gpus_; }
   void SetListener(Listener listener) { listener_ = std::move(listener); }
 
   // There is a folder of the Task.
@@ -65,6 +73,9 @@ class Machine {
   // FAILED_PRECONDITION while a process is left.
   absl::Status Remove(const session::TaskId& id);
   std::vector<node_agent::Remains> Discover() const;
+  // As the port MigDevices.
+  absl::StatusOr<std::string> MakeInstance(const node_agent::MakeMigInstance& order);
+  void RemoveInstance(const capstan::type::v1::MigInstance& instance);
   // Answer to a checkpoint request.
   void CheckpointAnswered(uint64_t request, const absl::Status& status);
 
@@ -78,8 +89,8 @@ class Machine {
   bool busy() const { return !Live().empty(); }
   // True if a shim that has a Task to watch is stopped.
   bool has_stopped_shim() const;
-  // True if nothing is left: no folder, no process.
-  bool Empty() const { return tasks_.empty(); }
+  // True if nothing is left: no folder, no process, no MIG instance.
+  bool Empty() const { return tasks_.empty() && mig_gpus_.empty(); }
   std::string Left() const;
 
  private:
@@ -117,6 +128,8 @@ class Machine {
   Witness* const witness_;
   const bool shim_ignores_deadline_;
   MachineClock clock_;
+  MigGpus mig_gpus_;
+  std::map<std::string, std::string> labels_;
   Listener listener_;
   bool finding_ = false;
   int64_t boots_ = 1;

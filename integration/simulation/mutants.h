@@ -50,6 +50,18 @@ struct Mutants {
   bool readers_not_fenced = false;
   // Telemetry gives records to readers before they are on disk.
   bool telemetry_shows_unstored = false;
+  // The scheduler tells a caller of a maintenance window that is not stored yet.
+  bool window_acts_first = false;
+  // The scheduler decides by a wall clock that was read three minutes ago.
+  bool scheduler_reads_late = false;
+  // A new leader does not read the orders of capacity that are stored.
+  bool leader_forgets_orders = false;
+  // An agent says that a MIG instance is removed, and leaves it there.
+  bool instance_not_removed = false;
+  // An agent removes a Task's MIG instance as soon as the Task is told to end.
+  bool instance_removed_early = false;
+  // An agent makes MIG instances at the beginning of the GPU.
+  bool instance_made_elsewhere = false;
   // Everybody takes a commit that failed as if it had succeeded.
   bool failed_commit_taken = false;
 };

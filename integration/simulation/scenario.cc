@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "integration/simulation/agent_actor.h"
@@ -33,6 +34,7 @@ FleetConfig FleetOf(const ScenarioConfig& config) {
   fleet.clusters = config.clusters;
   fleet.nodes_per_cluster = config.nodes_per_cluster;
   fleet.cluster_manager = true;
+  fleet.mig_gpus = true;
   fleet.subscribers = true;
   fleet.print_log = config.print_log;
   fleet.mutants = config.mutants;
@@ -47,6 +49,8 @@ class Scenario {
 
  private:
   void PlanJobs();
+  // Each Task of the first group, for what an empty Cluster has.
+  void AskForMig(capstan::scheduler::v1::JobSpec* spec);
   void PlanFault();
   void FireFault();
   void TroubleDisk(bool full, absl::Duration how_long);
@@ -117,6 +121,12 @@ void Scenario::PlanJobs() {
         }
       }
     }
+    // May be over before a window begins.
+    if (!config_.standing && world_.random().OneIn(4)) {
+      *job->spec.mutable_time_limit() =
+          ToProto(world_.random().Between(absl::Minutes(2), absl::Minutes(4)));
+    }
+    if (world_.random().OneIn(3)) AskForMig(&job->spec);
     Fleet::Done done = nullptr;
     if (world_.random().OneIn(8)) {
       done = [this](const Job& made) {
@@ -127,6 +137,24 @@ void Scenario::PlanJobs() {
     world_.After(world_.random().Between(absl::Seconds(1), config_.trouble * 3 / 4),
                  [this, job, done] { fleet_.Submit(job, done); });
   }
+}
+
+void Scenario::AskForMig(capstan::scheduler::v1::JobSpec* spec) {
+  capstan::scheduler::v1::TaskGroup& group = *spec->mutable_task_groups(0);
+  capstan::type::v1::MigSlice& slice = *group.mutable_resources()->mutable_mig();
+  const bool apart = group.topology().required() == 0 && group.slices().empty();
+  std::vector<std::string> profiles = {"1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb"};
+  if (!apart) profiles.pop_back();
+  slice.set_model("H100-80GB");
+  if (apart && group.replicas() <= 2) {
+    if (world_.random().OneIn(4)) {
+      slice.set_model("A30-24GB");
+      profiles = {"1g.6gb", "2g.12gb"};
+    } else {
+      profiles.insert(profiles.end(), {"4g.40gb", "7g.80gb"});
+    }
+  }
+  slice.set_profile(profiles[world_.random().Below(profiles.size())]);
 }
 
 // Mostly short; some longer than fence_after and its margin together.
@@ -355,6 +383,8 @@ Outcome Scenario::Run() {
   fleet_.people().Act(config_.faults ? config_.trouble : absl::ZeroDuration());
   if (config_.faults) {
     fleet_.operators().Act(config_.trouble);
+    fleet_.maintainers().Act(config_.trouble);
+    fleet_.buyers().Act(config_.trouble);
     for (const auto& subscriber : fleet_.subscribers()) subscriber->GoBackUntil(config_.trouble);
   }
   PlanJobs();
@@ -383,6 +413,10 @@ Outcome Scenario::Run() {
   outcome.certificates = fleet_.credentials_witness().issued();
   outcome.tokens = fleet_.credentials_witness().tokens();
   outcome.preemptions = fleet_.Preemptions();
+  outcome.evictions = fleet_.placement_witness().evictions();
+  outcome.placed_before = fleet_.placement_witness().placed_before();
+  outcome.orders_used = fleet_.placement_witness().orders_used();
+  outcome.instances = fleet_.witness().mig().starts();
   outcome.faults = world_.faults();
   outcome.time = world_.now();
   return outcome;

@@ -38,6 +38,14 @@ struct Outcome {
   int64_t tokens = 0;
   // Times that a Job was ended for one of higher standing.
   int64_t preemptions = 0;
+  // Times that a gang was stopped for a maintenance window, and gangs that were placed on a Node
+  // of which one was to begin later.
+  int64_t evictions = 0;
+  int64_t placed_before = 0;
+  // Orders of capacity whose nominee was placed on their Nodes.
+  int64_t orders_used = 0;
+  // Tasks that began with a MIG instance.
+  int64_t instances = 0;
   std::map<std::string, int> faults;
   absl::Duration time;
 };

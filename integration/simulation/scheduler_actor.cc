@@ -9,11 +9,19 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "services/scheduler/core/arrays.h"
+#include "services/scheduler/core/demand_class.h"
 #include "services/scheduler/core/keys.h"
 #include "services/scheduler/core/records.pb.h"
 #include "services/scheduler/core/render.h"
 
 namespace capstan::simulation {
+
+using capstan::scheduler::v1::CapacityOrder;
+using capstan::scheduler::v1::Job;
+using capstan::scheduler::v1::MaintenanceWindow;
+using capstan::scheduler::v1::Node;
+
 namespace {
 
 constexpr absl::Duration kTtl = absl::Seconds(8);
@@ -67,8 +75,7 @@ void SchedulerActor::OnCrash() {
   pipe_.reset();
   core_.reset();
   sessions_.clear();
-  calls_.clear();
-  node_calls_.clear();
+  calls_ = {};
   old_pipe_.reset();
   epoch_ = 0;
   ended_epoch_ = 0;
@@ -118,12 +125,21 @@ void SchedulerActor::KeepAlive() {
   });
 }
 
+std::vector<store::KeyValue> SchedulerActor::RecordsToLoad() const {
+  std::vector<store::KeyValue> records = store_->CoreRecords();
+  std::erase_if(records, [this](const store::KeyValue& kv) {
+    return mutants_->leader_forgets_orders &&
+           absl::StartsWith(kv.key, scheduler::CapacityOrderKey(""));
+  });
+  return records;
+}
+
 void SchedulerActor::Lead(int64_t epoch) {
   scheduler::CoreConfig config;
   // So that there is somebody to end for a Job of higher priority within a scenario.
   config.min_runtime = absl::Seconds(30);
   if (mutants_->replaces_early) config.replace_margin = -absl::Seconds(30);
-  auto core = scheduler::SchedulerCore::Load(config, store_->CoreRecords());
+  auto core = scheduler::SchedulerCore::Load(config, RecordsToLoad());
   if (!core.ok()) return world().Violate(absl::StrCat(name(), ": ", core.status().ToString()));
   epoch_ = epoch;
   // As store::Outbox: above all that an earlier term has given.
@@ -160,15 +176,16 @@ void SchedulerActor::StepDown(const std::string& why) {
   // Its commit may be what called us; what it still holds is never carried out.
   pipe_->Crash();
   old_pipe_ = std::move(pipe_);
-  calls_.clear();
-  node_calls_.clear();
+  calls_ = {};
   SetAlarm(absl::nullopt);
   for (auto& [id, pipe] : std::exchange(sessions_, {})) pipe->CloseUpper();
 }
 
 void SchedulerActor::Apply(const scheduler::Event& event) {
   const Now now = Read();
-  scheduler::Step step = core_->Apply(event, now);
+  Now told = now;
+  if (mutants_->scheduler_reads_late) told.wall -= absl::Minutes(3);
+  scheduler::Step step = core_->Apply(event, told);
   if (observer_ != nullptr) observer_(*this, event, now, step);
   for (scheduler::Write& write : step.persist) {
     std::vector<TelemetryActor::Record> records;
@@ -185,10 +202,8 @@ void SchedulerActor::Apply(const scheduler::Event& event) {
                     }
                   });
   }
-  if (mutants_->reply_before_persist) {
-    for (const scheduler::Effect& effect : step.after) {
-      if (std::holds_alternative<scheduler::ReplyJob>(effect)) CarryOut(effect, 0);
-    }
+  for (const scheduler::Effect& effect : step.after) {
+    if (AnswersFirst(effect)) CarryOut(effect, 0);
   }
   pipe_->Submit({}, {}, [this, epoch = epoch_, after = std::move(step.after)](int64_t revision) {
     for (const scheduler::Effect& effect : after) {
@@ -200,6 +215,21 @@ void SchedulerActor::Apply(const scheduler::Event& event) {
     if (next.has_value() && *next < Read().boot) next = Read().boot;
     SetAlarm(next);
   }
+}
+
+bool SchedulerActor::AnswersFirst(const scheduler::Effect& effect) const {
+  return (mutants_->reply_before_persist && std::holds_alternative<scheduler::ReplyJob>(effect)) ||
+         (mutants_->window_acts_first &&
+          std::holds_alternative<scheduler::ReplyMaintenanceWindow>(effect));
+}
+
+template <typename T>
+void SchedulerActor::Answer(scheduler::CallId id, const absl::StatusOr<T>& answer) {
+  auto& calls = std::get<Calls<T>>(calls_);
+  const auto call = calls.find(id);
+  if (call == calls.end()) return;
+  call->second(answer);
+  calls.erase(call);
 }
 
 void SchedulerActor::CarryOut(const scheduler::Effect& effect, int64_t revision) {
@@ -220,15 +250,16 @@ void SchedulerActor::CarryOut(const scheduler::Effect& effect, int64_t revision)
       if (core_ != nullptr) Apply(scheduler::SessionClosed{id});
     });
   } else if (const auto* job = std::get_if<scheduler::ReplyJob>(&effect)) {
-    const auto call = calls_.find(job->call);
-    if (call == calls_.end()) return;
-    call->second(job->job);
-    calls_.erase(call);
+    Answer(job->call, job->job);
   } else if (const auto* node = std::get_if<scheduler::ReplyNode>(&effect)) {
-    const auto call = node_calls_.find(node->call);
-    if (call == node_calls_.end()) return;
-    call->second(node->node);
-    node_calls_.erase(call);
+    Answer(node->call, node->node);
+  } else if (const auto* window = std::get_if<scheduler::ReplyMaintenanceWindow>(&effect)) {
+    Answer(window->call, window->window);
+  } else if (const auto* order = std::get_if<scheduler::ReplyCapacityOrder>(&effect)) {
+    Answer(order->call, order->order);
+  } else if (const auto* empty = std::get_if<scheduler::ReplyEmpty>(&effect)) {
+    Answer(empty->call, empty->status.ok() ? absl::StatusOr<bool>(true)
+                                           : absl::StatusOr<bool>(empty->status));
   } else if (const auto* pins = std::get_if<scheduler::ReleasePins>(&effect)) {
     ReleasePins(pins->job_uid, pins->generation);
   }
@@ -326,36 +357,58 @@ Network::UpperEnd SchedulerActor::Accept(std::shared_ptr<Pipe> pipe) {
   return end;
 }
 
-void SchedulerActor::CreateJob(scheduler::CreateJob call,
-                               Reply<capstan::scheduler::v1::Job> reply) {
+template <typename T, typename Call>
+void SchedulerActor::Take(Call call, Reply<T> reply) {
   if (core_ == nullptr) return reply(absl::UnavailableError("not the leader"));
   call.call = next_call_++;
-  calls_[call.call] = std::move(reply);
+  std::get<Calls<T>>(calls_)[call.call] = std::move(reply);
   Apply(call);
 }
 
-void SchedulerActor::CancelJob(scheduler::CancelJob call,
-                               Reply<capstan::scheduler::v1::Job> reply) {
-  if (core_ == nullptr) return reply(absl::UnavailableError("not the leader"));
-  call.call = next_call_++;
-  calls_[call.call] = std::move(reply);
-  Apply(call);
+void SchedulerActor::CreateJob(scheduler::CreateJob call, Reply<Job> reply) {
+  Take(std::move(call), std::move(reply));
 }
 
-void SchedulerActor::CordonNode(scheduler::CordonNode call,
-                                Reply<capstan::scheduler::v1::Node> reply) {
-  if (core_ == nullptr) return reply(absl::UnavailableError("not the leader"));
-  call.call = next_call_++;
-  node_calls_[call.call] = std::move(reply);
-  Apply(call);
+void SchedulerActor::CancelJob(scheduler::CancelJob call, Reply<Job> reply) {
+  Take(std::move(call), std::move(reply));
 }
 
-void SchedulerActor::UncordonNode(scheduler::UncordonNode call,
-                                  Reply<capstan::scheduler::v1::Node> reply) {
-  if (core_ == nullptr) return reply(absl::UnavailableError("not the leader"));
-  call.call = next_call_++;
-  node_calls_[call.call] = std::move(reply);
-  Apply(call);
+void SchedulerActor::CordonNode(scheduler::CordonNode call, Reply<Node> reply) {
+  Take(std::move(call), std::move(reply));
+}
+
+void SchedulerActor::UncordonNode(scheduler::UncordonNode call, Reply<Node> reply) {
+  Take(std::move(call), std::move(reply));
+}
+
+void SchedulerActor::CreateMaintenanceWindow(scheduler::CreateMaintenanceWindow call,
+                                             Reply<MaintenanceWindow> reply) {
+  Take(std::move(call), std::move(reply));
+}
+
+void SchedulerActor::DeleteMaintenanceWindow(scheduler::DeleteMaintenanceWindow call,
+                                             Reply<bool> reply) {
+  Take(std::move(call), std::move(reply));
+}
+
+void SchedulerActor::CreateCapacityOrder(scheduler::CreateCapacityOrder call,
+                                         Reply<CapacityOrder> reply) {
+  Take(std::move(call), std::move(reply));
+}
+
+void SchedulerActor::DeleteCapacityOrder(scheduler::DeleteCapacityOrder call, Reply<bool> reply) {
+  Take(std::move(call), std::move(reply));
+}
+
+absl::StatusOr<std::vector<SchedulerActor::WaitingJob>> SchedulerActor::WaitingJobs() const {
+  if (core_ == nullptr) return absl::UnavailableError("not the leader");
+  std::vector<WaitingJob> waiting;
+  for (const auto& [uid, job] : core_->model().jobs) {
+    if (job.state.state() != Job::STATE_QUEUED || scheduler::IsArray(job)) continue;
+    waiting.push_back(
+        {job.spec.name(), scheduler::DemandClassId(scheduler::DemandNeed::Of(job).key)});
+  }
+  return waiting;
 }
 
 absl::StatusOr<std::vector<capstan::scheduler::v1::Node>> SchedulerActor::Nodes() const {

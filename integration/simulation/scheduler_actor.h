@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -15,8 +16,13 @@
 #include "integration/simulation/network.h"
 #include "integration/simulation/process.h"
 #include "integration/simulation/telemetry_actor.h"
+#include "libs/store/store.h"
+#include "libs/time/clock.h"
+#include "proto/capstan/scheduler/v1/capacity_order.pb.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
+#include "proto/capstan/scheduler/v1/maintenance.pb.h"
 #include "proto/capstan/scheduler/v1/node.pb.h"
+#include "services/scheduler/core/events.h"
 #include "services/scheduler/core/scheduler_core.h"
 
 namespace capstan::simulation {
@@ -50,8 +56,23 @@ class SchedulerActor final : public Process {
   void CancelJob(scheduler::CancelJob call, Reply<capstan::scheduler::v1::Job> reply);
   void CordonNode(scheduler::CordonNode call, Reply<capstan::scheduler::v1::Node> reply);
   void UncordonNode(scheduler::UncordonNode call, Reply<capstan::scheduler::v1::Node> reply);
+  void CreateMaintenanceWindow(scheduler::CreateMaintenanceWindow call,
+                               Reply<capstan::scheduler::v1::MaintenanceWindow> reply);
+  // Replies true.
+  void DeleteMaintenanceWindow(scheduler::DeleteMaintenanceWindow call, Reply<bool> reply);
+  void CreateCapacityOrder(scheduler::CreateCapacityOrder call,
+                           Reply<capstan::scheduler::v1::CapacityOrder> reply);
+  // Replies true.
+  void DeleteCapacityOrder(scheduler::DeleteCapacityOrder call, Reply<bool> reply);
   // What is stored of all Nodes, as those who watch are shown; refused unless this replica leads.
   absl::StatusOr<std::vector<capstan::scheduler::v1::Node>> Nodes() const;
+  // Jobs that wait in their Queues, with their classes of demand, by uid; refused unless this
+  // replica leads.
+  struct WaitingJob {
+    std::string name;
+    std::string demand_class;
+  };
+  absl::StatusOr<std::vector<WaitingJob>> WaitingJobs() const;
   // A call whose answer no one waits for; false if this replica does not lead.
   bool Tell(const scheduler::Event& call);
 
@@ -68,12 +89,24 @@ class SchedulerActor final : public Process {
   void OnAlarm() override;
 
  private:
+  template <typename T>
+  using Calls = std::map<scheduler::CallId, Reply<T>>;
+
+  // Has the core take a call, and its answer go to `reply`.
+  template <typename T, typename Call>
+  void Take(Call call, Reply<T> reply);
+  template <typename T>
+  void Answer(scheduler::CallId id, const absl::StatusOr<T>& answer);
   void KeepAlive();
+  // What the core of a new term is loaded from.
+  std::vector<store::KeyValue> RecordsToLoad() const;
   void Lead(int64_t epoch);
   // Gives up the term: drops the core, the calls and the sessions.
   void StepDown(const std::string& why);
   void Apply(const scheduler::Event& event);
   void CarryOut(const scheduler::Effect& effect, int64_t revision);
+  // Of the mutants that answer before they have stored.
+  bool AnswersFirst(const scheduler::Effect& effect) const;
   // Sends the oldest events to telemetry, deletes what it has taken, and so on while it leads.
   void Ship(int64_t epoch);
   void ReleasePins(const std::string& job_uid, int64_t generation);
@@ -103,8 +136,10 @@ class SchedulerActor final : public Process {
   // What a stepping-down replica still has on its stack.
   std::unique_ptr<CommitPipe> old_pipe_;
   std::map<scheduler::SessionId, std::shared_ptr<Pipe>> sessions_;
-  std::map<scheduler::CallId, Reply<capstan::scheduler::v1::Job>> calls_;
-  std::map<scheduler::CallId, Reply<capstan::scheduler::v1::Node>> node_calls_;
+  std::tuple<Calls<capstan::scheduler::v1::Job>, Calls<capstan::scheduler::v1::Node>,
+             Calls<capstan::scheduler::v1::MaintenanceWindow>,
+             Calls<capstan::scheduler::v1::CapacityOrder>, Calls<bool>>
+      calls_;
 };
 
 }  // namespace capstan::simulation

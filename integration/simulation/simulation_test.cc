@@ -42,7 +42,9 @@ std::string Describe(const Outcome& outcome) {
   std::string text = absl::StrCat(
       outcome.steps, " steps, ", outcome.gangs, " gangs, ", outcome.commits, " checkpoints, ",
       outcome.certificates, " certificates, ", outcome.tokens, " tokens, ", outcome.preemptions,
-      " preemptions, ", absl::FormatDuration(outcome.time), ";");
+      " preemptions, ", outcome.evictions, " evictions, ", outcome.placed_before,
+      " placed before a window, ", outcome.orders_used, " orders used, ", outcome.instances,
+      " Tasks with MIG instances, ", absl::FormatDuration(outcome.time), ";");
   for (const auto& [kind, count] : outcome.faults) absl::StrAppend(&text, " ", kind, " ", count);
   return text;
 }

@@ -102,6 +102,7 @@ void Witness::Ended(const TaskId& id, bool finished) {
   life.ended = world_->now();
   life.finished = finished;
   live_.erase(live);
+  mig_.Ended(id);
 }
 
 void Witness::Committed(const std::string& job_uid, int64_t generation, int64_t step) {

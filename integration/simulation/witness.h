@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "integration/simulation/mig_witness.h"
 #include "integration/simulation/process.h"
 #include "integration/simulation/world.h"
 #include "libs/session/task_id.h"
@@ -24,16 +25,19 @@ namespace capstan::simulation {
 //  generation
 //     commits: the first step is the last committed one + 1;
 //  6. the Tasks of a group that must stand on one Node start on one;
-//  7. what was acknowledged is stored (checked at the end, for Jobs, cancels and checkpoints).
+//  7. what was acknowledged is stored (checked at the end, for Jobs, cancels and checkpoints);
+//  8. what MigWitness says of MIG instances.
 class Witness {
  public:
   Witness(World* world, const Disk* scheduler_disk)
-      : world_(world), scheduler_disk_(scheduler_disk) {}
+      : world_(world), scheduler_disk_(scheduler_disk), mig_(world, scheduler_disk) {}
 
   void Started(const session::TaskId& id, const std::string& machine, int64_t cpu_millis,
                int64_t cpu_limit, int world_size, int64_t resume_step);
   // `finished`: its program had done all its steps and exited 0.
   void Ended(const session::TaskId& id, bool finished);
+
+  MigWitness& mig() { return mig_; }
 
   // A checkpoint is durable at the data_loader, whether or not anybody is told so.
   void Committed(const std::string& job_uid, int64_t generation, int64_t step);
@@ -75,6 +79,7 @@ class Witness {
 
   World* const world_;
   const Disk* const scheduler_disk_;
+  MigWitness mig_;
   std::set<session::TaskId> started_;
   std::vector<Life> lives_;
   std::map<session::TaskId, LiveTask> live_;

@@ -1,0 +1,112 @@
+#include "integration/simulation/mig_gpus.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "libs/mig/layouts.h"
+#include "libs/mig/profiles.h"
+#include "libs/mig/state_table.h"
+
+namespace capstan::simulation {
+namespace {
+
+using capstan::type::v1::MigInstance;
+
+// Memory slices, [first, second).
+std::pair<int, int> SlicesOf(const MigInstance& instance) {
+  const auto model = mig::FindDeviceModel(instance.model());
+  const auto profile = mig::ParseProfile(*model, instance.profile());
+  return {instance.start(), instance.start() + model->profiles[*profile].memory_slices};
+}
+
+bool Overlap(const MigInstance& a, const MigInstance& b) {
+  const auto [a_from, a_until] = SlicesOf(a);
+  const auto [b_from, b_until] = SlicesOf(b);
+  return a.gpu() == b.gpu() && a_from < b_until && b_from < a_until;
+}
+
+}  // namespace
+
+bool IsSame(const MigInstance& a, const MigInstance& b) {
+  return a.gpu() == b.gpu() && a.model() == b.model() && a.profile() == b.profile() &&
+         a.start() == b.start();
+}
+
+std::string MigInstanceInWords(const MigInstance& instance) {
+  return absl::StrCat(instance.profile(), " at ", instance.start(), " of GPU ", instance.gpu());
+}
+
+bool CanStandTogether(absl::string_view model, const std::vector<MigInstance>& instances) {
+  const int index = mig::ModelIndex(model);
+  if (index < 0) return instances.empty();
+  std::vector<mig::Position> positions;
+  for (const MigInstance& instance : instances) {
+    const auto profile = mig::ParseProfile(mig::DeviceModels()[index], instance.profile());
+    if (instance.model() != model || !profile.ok()) return false;
+    positions.push_back({*profile, instance.start()});
+  }
+  return mig::Layouts::Of(index).table().FromPositions(positions).ok();
+}
+
+absl::StatusOr<std::string> MigGpus::Make(const node_agent::MakeMigInstance& order,
+                                          std::vector<MigInstance>* removed) {
+  const MigInstance& wanted = order.instance;
+  if (wanted.gpu() < 0 || wanted.gpu() >= static_cast<int>(models_.size()) ||
+      models_[wanted.gpu()] != wanted.model() || !CanStandTogether(wanted.model(), {wanted})) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(machine_, " has no GPU for ", MigInstanceInWords(wanted)));
+  }
+  for (const auto& [name, instance] : made_) {
+    if (IsSame(instance, wanted)) return name;
+  }
+  const auto is_anothers = [&order](const MigInstance& instance) {
+    return std::any_of(order.others.begin(), order.others.end(),
+                       [&instance](const MigInstance& other) { return IsSame(other, instance); });
+  };
+  for (auto it = made_.begin(); it != made_.end();) {
+    if (!Overlap(it->second, wanted)) {
+      ++it;
+      continue;
+    }
+    if (is_anothers(it->second)) {
+      return absl::UnavailableError(
+          absl::StrCat(MigInstanceInWords(it->second), " stands in the way"));
+    }
+    removed->push_back(it->second);
+    it = made_.erase(it);
+  }
+  std::vector<MigInstance> beside = {wanted};
+  for (const auto& [name, instance] : made_) {
+    if (instance.gpu() == wanted.gpu()) beside.push_back(instance);
+  }
+  if (!CanStandTogether(wanted.model(), beside)) {
+    return absl::UnavailableError(
+        absl::StrCat(MigInstanceInWords(wanted), " has no room beside what stands there"));
+  }
+  const std::string name = absl::StrCat("MIG-", machine_, "-", next_++);
+  made_[name] = wanted;
+  return name;
+}
+
+bool MigGpus::Remove(const MigInstance& instance) {
+  return std::erase_if(made_, [&instance](const auto& made) {
+           return IsSame(made.second, instance);
+         }) > 0;
+}
+
+absl::optional<MigInstance> MigGpus::Find(absl::string_view name) const {
+  const auto found = made_.find(std::string(name));
+  if (found == made_.end()) return absl::nullopt;
+  return found->second;
+}
+
+std::string MigGpus::Left() const {
+  std::string left;
+  for (const auto& [name, instance] : made_) {
+    absl::StrAppend(&left, left.empty() ? "" : ", ", name, " (", MigInstanceInWords(instance), ")");
+  }
+  return left;
+}
+
+}  // namespace capstan::simulation

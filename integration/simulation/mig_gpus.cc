@@ -1,6 +1,5 @@
 #include "integration/simulation/mig_gpus.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -57,21 +56,17 @@ absl::StatusOr<std::string> MigGpus::Make(const node_agent::MakeMigInstance& ord
     return absl::FailedPreconditionError(
         absl::StrCat(machine_, " has no GPU for ", MigInstanceInWords(wanted)));
   }
+  for (const MigInstance& other : order.others) {
+    if (!Overlap(other, wanted)) continue;
+    return absl::UnavailableError(absl::StrCat(MigInstanceInWords(other), " is in the way"));
+  }
   for (const auto& [name, instance] : made_) {
     if (IsSame(instance, wanted)) return name;
   }
-  const auto is_anothers = [&order](const MigInstance& instance) {
-    return std::any_of(order.others.begin(), order.others.end(),
-                       [&instance](const MigInstance& other) { return IsSame(other, instance); });
-  };
   for (auto it = made_.begin(); it != made_.end();) {
     if (!Overlap(it->second, wanted)) {
       ++it;
       continue;
-    }
-    if (is_anothers(it->second)) {
-      return absl::UnavailableError(
-          absl::StrCat(MigInstanceInWords(it->second), " stands in the way"));
     }
     removed->push_back(it->second);
     it = made_.erase(it);

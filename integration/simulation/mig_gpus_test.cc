@@ -53,6 +53,8 @@ TEST(MigGpusTest, RemovesWhatIsInTheWayUnlessItIsAnothers) {
   ASSERT_TRUE(gpus.Make(Making(Instance(0, "1g.10gb", 5)), &removed).ok());
   const auto make = Making(Instance(0, "3g.40gb", 4), {Instance(0, "1g.10gb", 5)});
   EXPECT_EQ(gpus.Make(make, &removed).status().code(), absl::StatusCode::kUnavailable);
+  const auto same = Making(Instance(0, "1g.10gb", 5), {Instance(0, "1g.10gb", 5)});
+  EXPECT_EQ(gpus.Make(same, &removed).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(gpus.Make(Making(Instance(0, "3g.40gb", 0)), &removed).ok()) << "beside it";
   EXPECT_TRUE(removed.empty());
   EXPECT_TRUE(gpus.Make(Making(Instance(0, "3g.40gb", 4)), &removed).ok());

@@ -65,6 +65,10 @@ TEST(SimulationTest, InvariantsHoldInEverySeed) {
   // Not to be had in every seed.
   int64_t gone = 0;
   int64_t expired = 0;
+  int64_t evictions = 0;
+  int64_t placed_before = 0;
+  int64_t orders_used = 0;
+  int64_t instances = 0;
   int64_t run = 0;
   const int64_t wanted = absl::GetFlag(FLAGS_seeds);
   // Every seed must hold, also those that fire too little to count; three times as many is the
@@ -77,6 +81,10 @@ TEST(SimulationTest, InvariantsHoldInEverySeed) {
     preemptions += outcome.preemptions;
     gone += Fired(outcome, "node gone");
     expired += Fired(outcome, "expired cursor");
+    evictions += outcome.evictions;
+    placed_before += outcome.placed_before;
+    orders_used += outcome.orders_used;
+    instances += outcome.instances;
     counted += counts ? 1 : 0;
     std::cout << "seed " << config.seed << (counts ? ": " : " (does not count): ")
               << Describe(outcome) << std::endl;
@@ -87,6 +95,10 @@ TEST(SimulationTest, InvariantsHoldInEverySeed) {
   EXPECT_GT(preemptions, wanted / 2);
   EXPECT_GT(gone, wanted / 4);
   EXPECT_GT(expired, wanted >= 50 ? 0 : -1);
+  EXPECT_GT(evictions, wanted);
+  EXPECT_GT(placed_before, wanted / 4);
+  EXPECT_GT(orders_used, wanted / 2);
+  EXPECT_GT(instances, wanted * 10);
 }
 
 TEST(SimulationTest, ASeedMakesOneHistory) {

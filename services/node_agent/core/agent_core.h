@@ -186,6 +186,8 @@ class AgentCore {
   void DecideEnd(const session::TaskId& id, Entry& entry, capstan::type::v1::TaskEnd end,
                  bool must_kill);
   void SetEnded(const session::TaskId& id, Entry& entry);
+  // Whether a Task that has not ended was given the same MIG instance: it is removed with that one.
+  bool AnotherHasItsInstance(const session::TaskId& id, const Entry& entry) const;
   void GiveControl(const session::TaskId& id, Entry& entry);
   void Serve(const session::TaskId& id, const Entry& entry);
   void Keep(const session::TaskId& id, const Entry& entry);

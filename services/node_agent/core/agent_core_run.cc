@@ -229,7 +229,9 @@ void AgentCore::Finish(const TaskId& id, Entry& entry) {
     return;
   }
   if (!record.must_commit()) {
-    if (!record.must_remove_instance()) return SetEnded(id, entry);
+    if (!record.must_remove_instance() || AnotherHasItsInstance(id, entry)) {
+      return SetEnded(id, entry);
+    }
     after_.push_back(RemoveMigInstance{id, NewTicket(entry), entry.order.launch().mig_instance()});
     return;
   }
@@ -242,6 +244,17 @@ void AgentCore::Finish(const TaskId& id, Entry& entry) {
   }
   after_.push_back(CommitFinal{id, NewTicket(entry), entry.order.launch().output(),
                                entry.order.rendezvous().rank(), record.output_directory()});
+}
+
+bool AgentCore::AnotherHasItsInstance(const TaskId& id, const Entry& entry) const {
+  const auto& instance = entry.order.launch().mig_instance();
+  return std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& task) {
+    const auto& [other, theirs] = task;
+    const auto& has = theirs.order.launch().mig_instance();
+    return other != id && !theirs.record.mig_device().empty() &&
+           theirs.record.stage() != TaskRecord::STAGE_ENDED && has.gpu() == instance.gpu() &&
+           has.profile() == instance.profile() && has.start() == instance.start();
+  });
 }
 
 void AgentCore::OnFinishAnswer(const TaskId& id, Entry& entry, const Answered& answered, Now now) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -157,6 +158,28 @@ TEST(AgentCoreTest, TheInstancesOfOthersAreNotInAnyonesWay) {
   bench.AnswerAll();
   ASSERT_EQ(bench.mig_others.size(), 1u);
   EXPECT_EQ(bench.mig_others[0].start(), 0);
+}
+
+TEST(AgentCoreTest, ATaskThatEndsLeavesAnInstanceThatAnotherHas) {
+  const TaskId b{"other", 1, "w", 0};
+  AgentBench bench;
+  bench.Connect();
+  bench.Order({WithInstance(AgentBench::Want(kA, DesiredTask::PHASE_PREPARE, false), 0, 0)});
+  bench.AnswerAll();
+  ASSERT_EQ(bench.Stage(kA), TaskRecord::STAGE_PREPARED);
+  // Its place was given away as if kA were over; it waits, and is told to end.
+  bench.Order({WithInstance(AgentBench::Want(b, DesiredTask::PHASE_PREPARE, false), 0, 0)});
+  while (bench.pending.front().name != "MakeMigInstance") bench.AnswerNext(absl::OkStatus());
+  bench.AnswerNext(absl::UnavailableError("another Task still has its place"));
+  bench.asked.clear();
+  bench.Order({WithInstance(AgentBench::Want(b, DesiredTask::PHASE_STOP, false), 0, 0)});
+  bench.AnswerAll();
+  EXPECT_EQ(bench.Stage(b), TaskRecord::STAGE_ENDED);
+  EXPECT_EQ(std::count(bench.asked.begin(), bench.asked.end(), "RemoveMigInstance"), 0);
+  bench.Order({WithInstance(AgentBench::Want(kA, DesiredTask::PHASE_STOP, false), 0, 0)});
+  bench.AnswerAll();
+  EXPECT_EQ(bench.Stage(kA), TaskRecord::STAGE_ENDED);
+  EXPECT_EQ(std::count(bench.asked.begin(), bench.asked.end(), "RemoveMigInstance"), 1);
 }
 
 DesiredTask Granted(DesiredTask task, absl::Time signed_at) {

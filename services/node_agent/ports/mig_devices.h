@@ -23,7 +23,8 @@ class MigDevices {
 
   // Makes the instance at exactly the placement asked, or finds it made; its name is what
   // CUDA_VISIBLE_DEVICES takes, e.g. `MIG-<uuid>`. What overlaps and is none of the order's
-  // `others` is removed first: nobody uses it. UNAVAILABLE while one of `others` stands in its way;
+  // `others` is removed first: nobody uses it. UNAVAILABLE while the place of one of `others` is in
+  // its way, whether that is made or not: its Task has yet to end, and removes it then.
   // FAILED_PRECONDITION if there is no such GPU in MIG mode, or none of such a profile.
   virtual void Make(const MakeMigInstance& order, Callback<std::string> done) = 0;
   // OK if absent.

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "proto/capstan/type/v1/task.pb.h"
 #include "services/credentials/core/jwt_keyring.h"
 
 namespace capstan::simulation {

@@ -21,9 +21,8 @@ bool Unknown(const absl::Status& status) {
 
 }  // namespace
 
-Buyers::Buyers(Network* network, const MachineClock* clock,
-               std::vector<SchedulerActor*> schedulers, PlacementWitness* witness,
-               std::vector<Place> places)
+Buyers::Buyers(Network* network, const MachineClock* clock, std::vector<SchedulerActor*> schedulers,
+               PlacementWitness* witness, std::vector<Place> places)
     : Process(&network->world(), "buyers", clock),
       network_(network),
       schedulers_(std::move(schedulers)),
@@ -80,8 +79,7 @@ void Buyers::OrderForSomebody() {
         const absl::Duration life = random.Between(absl::Seconds(70), absl::Seconds(200));
         *order.mutable_expire_time() = ToProto(now + life);
         if (random.OneIn(2)) {
-          *order.mutable_expected_time() =
-              ToProto(now + random.Between(absl::Seconds(10), life));
+          *order.mutable_expected_time() = ToProto(now + random.Between(absl::Seconds(10), life));
         }
         ever_.insert(create.order_id);
         Create(create);
@@ -93,9 +91,7 @@ void Buyers::Create(const scheduler::CreateCapacityOrder& create) {
   SchedulerActor* const scheduler = AnyScheduler();
   network_->Call<CapacityOrder>(
       this, scheduler,
-      [scheduler, create](auto reply) {
-        scheduler->CreateCapacityOrder(create, std::move(reply));
-      },
+      [scheduler, create](auto reply) { scheduler->CreateCapacityOrder(create, std::move(reply)); },
       [this, create](const absl::StatusOr<CapacityOrder>& made) {
         --open_;
         if (made.ok()) {
@@ -147,8 +143,7 @@ void Buyers::Delete(const std::string& order) {
   network_->Call<bool>(
       this, scheduler,
       [scheduler, order](auto reply) {
-        scheduler->DeleteCapacityOrder(scheduler::DeleteCapacityOrder{0, order},
-                                       std::move(reply));
+        scheduler->DeleteCapacityOrder(scheduler::DeleteCapacityOrder{0, order}, std::move(reply));
       },
       [this, order](const absl::StatusOr<bool>& done) {
         --open_;

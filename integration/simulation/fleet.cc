@@ -39,9 +39,8 @@ Fleet::Fleet(const FleetConfig& config)
     schedulers_.push_back(std::make_unique<SchedulerActor>(
         &network_, clock(), name, &store_, loader_.get(), telemetry_.get(), &config_.mutants));
     schedulers.push_back(schedulers_.back().get());
-    schedulers.back()->SetObserver([this](const auto&... said) {
-      placement_witness_.SawStep(said...);
-    });
+    schedulers.back()->SetObserver(
+        [this](const auto&... said) { placement_witness_.SawStep(said...); });
   }
   std::vector<auth::SpiffeId> nodes;
   for (int c = 0; c < config.clusters; ++c) {

@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "integration/simulation/mig_witness.h"
 
 namespace capstan::simulation {
 
@@ -221,8 +222,8 @@ absl::StatusOr<std::string> Machine::MakeInstance(const node_agent::MakeMigInsta
   std::vector<capstan::type::v1::MigInstance> removed;
   absl::StatusOr<std::string> made = mig_gpus_.Make(order, &removed);
   for (const auto& instance : removed) witness_->mig().Removed(name_, instance);
-  world_->Log(name_, absl::StrCat(made.ok() ? "has " : "cannot make ",
-                                  MigInstanceInWords(order.instance)));
+  world_->Log(
+      name_, absl::StrCat(made.ok() ? "has " : "cannot make ", MigInstanceInWords(order.instance)));
   return made;
 }
 

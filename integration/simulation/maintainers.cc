@@ -77,8 +77,7 @@ scheduler::CreateMaintenanceWindow Maintainers::AnyWindow() {
   const absl::Time start = Read().wall + ahead;
   // Unset: now.
   if (!random.OneIn(6)) *window.mutable_start_time() = ToProto(start);
-  *window.mutable_end_time() =
-      ToProto(start + random.Between(absl::Seconds(2), absl::Seconds(50)));
+  *window.mutable_end_time() = ToProto(start + random.Between(absl::Seconds(2), absl::Seconds(50)));
   window.set_evict(!random.OneIn(3));
   window.set_reason("simulated");
   return create;
@@ -124,8 +123,7 @@ void Maintainers::Delete(const Window& window) {
       this, scheduler,
       [scheduler, window](auto reply) {
         scheduler->DeleteMaintenanceWindow(
-            scheduler::DeleteMaintenanceWindow{0, window.cluster, window.id, ""},
-            std::move(reply));
+            scheduler::DeleteMaintenanceWindow{0, window.cluster, window.id, ""}, std::move(reply));
       },
       [this, window](const absl::StatusOr<bool>& done) {
         --open_;

@@ -85,9 +85,8 @@ absl::StatusOr<std::string> MigGpus::Make(const node_agent::MakeMigInstance& ord
 }
 
 bool MigGpus::Remove(const MigInstance& instance) {
-  return std::erase_if(made_, [&instance](const auto& made) {
-           return IsSame(made.second, instance);
-         }) > 0;
+  return std::erase_if(made_,
+                       [&instance](const auto& made) { return IsSame(made.second, instance); }) > 0;
 }
 
 absl::optional<MigInstance> MigGpus::Find(absl::string_view name) const {

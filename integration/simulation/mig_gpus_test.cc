@@ -74,7 +74,8 @@ TEST(MigGpusTest, RefusesWhatNoGpuOfTheMachineTakes) {
 }
 
 TEST(MigGpusTest, TellsWhatCannotStandTogether) {
-  EXPECT_TRUE(CanStandTogether("H100-80GB", {Instance(0, "3g.40gb", 0), Instance(0, "3g.40gb", 4)}));
+  EXPECT_TRUE(
+      CanStandTogether("H100-80GB", {Instance(0, "3g.40gb", 0), Instance(0, "3g.40gb", 4)}));
   EXPECT_FALSE(
       CanStandTogether("H100-80GB", {Instance(0, "3g.40gb", 0), Instance(0, "1g.10gb", 3)}));
   EXPECT_FALSE(CanStandTogether("A30-24GB", {Instance(0, "3g.40gb", 0)}));

@@ -51,8 +51,7 @@ void MigWitness::Started(const TaskId& id, const std::string& machine,
     return instance.has_value() ? MigInstanceInWords(*instance) : std::string("no MIG instance");
   };
   const bool is_same =
-      placed.has_value() == found.has_value() &&
-      (!placed.has_value() || IsSame(*placed, *found));
+      placed.has_value() == found.has_value() && (!placed.has_value() || IsSame(*placed, *found));
   if (!is_same) {
     world_->Violate(absl::StrCat(id.Path(), " on ", machine, " finds ", words(found),
                                  ", and its placement says ", words(placed)));

@@ -105,8 +105,8 @@ void PlacementWitness::Apply(const scheduler::Step& step, Term* term) {
   for (const scheduler::Write& write : step.persist) {
     for (const store::Delete& gone : write.deletes) {
       const auto first = term->keys.lower_bound(gone.key);
-      const auto last = gone.end.empty() ? term->keys.upper_bound(gone.key)
-                                         : term->keys.lower_bound(gone.end);
+      const auto last =
+          gone.end.empty() ? term->keys.upper_bound(gone.key) : term->keys.lower_bound(gone.end);
       for (auto key = first; key != last; ++key) apply(*key, absl::nullopt);
       term->keys.erase(first, last);
     }
@@ -123,7 +123,8 @@ void PlacementWitness::JudgeRemovals(const Windows& windows, const Orders& order
   const auto* unmake = std::get_if<scheduler::DeleteMaintenanceWindow>(&event);
   for (const auto& [id, record] : windows) {
     if (term.model().maintenance_windows.count(id) > 0) continue;
-    const bool asked = unmake != nullptr && id == std::make_pair(unmake->cluster, unmake->window_id);
+    const bool asked =
+        unmake != nullptr && id == std::make_pair(unmake->cluster, unmake->window_id);
     if (!asked && now.wall < ToTime(record.window().end_time())) {
       Violate(absl::StrCat(record.window().name(), " is removed before it is over"));
     }
@@ -272,8 +273,7 @@ void PlacementWitness::CheckStored() {
       continue;
     }
     if (store_->disk.records.count(*key) == 0) {
-      Violate(absl::StrCat("acknowledged ", *key,
-                           " is not stored, and nobody has taken it back"));
+      Violate(absl::StrCat("acknowledged ", *key, " is not stored, and nobody has taken it back"));
     }
     ++key;
   }

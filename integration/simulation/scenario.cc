@@ -8,20 +8,26 @@
 
 #include "absl/strings/str_cat.h"
 #include "integration/simulation/agent_actor.h"
+#include "integration/simulation/buyers.h"
 #include "integration/simulation/credentials_actor.h"
 #include "integration/simulation/executor_actor.h"
 #include "integration/simulation/fleet.h"
 #include "integration/simulation/health_actor.h"
 #include "integration/simulation/machine.h"
+#include "integration/simulation/maintainers.h"
+#include "integration/simulation/mig_witness.h"
 #include "integration/simulation/network.h"
 #include "integration/simulation/operators.h"
 #include "integration/simulation/people.h"
+#include "integration/simulation/placement_witness.h"
 #include "integration/simulation/process.h"
 #include "integration/simulation/remote_store.h"
 #include "integration/simulation/scheduler_actor.h"
 #include "integration/simulation/subscriber_actor.h"
 #include "integration/simulation/telemetry_actor.h"
+#include "integration/simulation/witness.h"
 #include "libs/time/proto_time.h"
+#include "proto/capstan/type/v1/task.pb.h"
 
 namespace capstan::simulation {
 namespace {

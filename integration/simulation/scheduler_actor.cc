@@ -258,8 +258,8 @@ void SchedulerActor::CarryOut(const scheduler::Effect& effect, int64_t revision)
   } else if (const auto* order = std::get_if<scheduler::ReplyCapacityOrder>(&effect)) {
     Answer(order->call, order->order);
   } else if (const auto* empty = std::get_if<scheduler::ReplyEmpty>(&effect)) {
-    Answer(empty->call, empty->status.ok() ? absl::StatusOr<bool>(true)
-                                           : absl::StatusOr<bool>(empty->status));
+    Answer(empty->call,
+           empty->status.ok() ? absl::StatusOr<bool>(true) : absl::StatusOr<bool>(empty->status));
   } else if (const auto* pins = std::get_if<scheduler::ReleasePins>(&effect)) {
     ReleasePins(pins->job_uid, pins->generation);
   }

@@ -7,6 +7,7 @@
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/repartition_config.h"
 #include "services/scheduler/server.h"
 
 namespace capstan::scheduler {
@@ -61,6 +62,7 @@ absl::Status CheckConfig(const config::v1::SchedulerConfig& config) {
                          absl::ZeroDuration(), kMostHysteresis, &errors);
   process::CheckDuration("demand.starts_within", demand.has_starts_within(), demand.starts_within(),
                          absl::ZeroDuration(), kMostHysteresis, &errors);
+  CheckMigRepartition("mig_repartition", config.mig_repartition(), &errors);
   process::CheckNumber("max_waiting_events", config.has_max_waiting_events(),
                        config.max_waiting_events(), kLeastWaitingEvents, kMostWaitingEvents, "",
                        &errors);
@@ -87,6 +89,10 @@ absl::Status Run(const config::v1::SchedulerConfig& config, const process::Start
   if (fencing.has_suspect_after()) core.suspect_after = ToDuration(fencing.suspect_after());
   if (fencing.has_min_fence_after()) core.min_fence_after = ToDuration(fencing.min_fence_after());
   if (fencing.has_replace_margin()) core.replace_margin = ToDuration(fencing.replace_margin());
+  const config::v1::MigRepartition& repartition = config.mig_repartition();
+  if (repartition.has_max_cost()) core.repartition_max_cost = ToDuration(repartition.max_cost());
+  if (repartition.has_act_cost()) core.repartition_act_cost = ToDuration(repartition.act_cost());
+  if (repartition.has_pause()) core.repartition_pause = ToDuration(repartition.pause());
   const config::v1::JobRetention& ended_jobs = config.ended_jobs();
   if (ended_jobs.has_keep_for()) core.keep_finished_for = ToDuration(ended_jobs.keep_for());
   if (ended_jobs.max_jobs() > 0) core.max_finished_jobs = ended_jobs.max_jobs();

@@ -22,6 +22,7 @@
 #include "services/scheduler/api/body_hash.h"
 #include "services/scheduler/api/watch_stream.h"
 #include "services/scheduler/core/explain.h"
+#include "services/scheduler/core/explain_moves.h"
 #include "services/scheduler/core/render.h"
 #include "services/scheduler/core/validate.h"
 #include "services/scheduler/core/what_if.h"
@@ -306,10 +307,10 @@ grpc::ServerUnaryReactor* JobService::ExplainJob(grpc::CallbackServerContext* co
         ReadView(deps_, std::move(finish), [this, &r, response](const CommittedView& view) {
           const JobEntry* job = view.model().FindJobByName(r.name());
           if (job == nullptr) return status::NotFound(r.name());
-          *response = scheduler::ExplainJob(
-              view.model(), *job,
-              Standings(view.model(), view.usage(), {}, {}, deps_.strand->clock().Read().wall),
-              deps_.strand->clock().Read().wall);
+          const absl::Time now = deps_.strand->clock().Read().wall;
+          const auto standings = Standings(view.model(), view.usage(), {}, {}, now);
+          *response = scheduler::ExplainJob(view.model(), *job, standings, now);
+          ExplainMoves(view.model(), view.usage(), *job, standings, config_, now, response);
           return absl::OkStatus();
         });
       });

@@ -127,6 +127,8 @@ void SchedulerCore::On(const LeadershipGained& event) {
     for (const auto& avoided : job.state.avoided_nodes()) {
       avoidances_.emplace(now_.boot + (ToTime(avoided.until()) - now_.wall), uid);
     }
+    if (IsMoving(job) || IsMoved(job)) moving_.insert(uid);
+    RestorePause(job);
     if (job.live()) {
       live_.insert(uid);
       usage_.Update(uid, &job);

@@ -39,6 +39,14 @@ struct CoreConfig {
   // where it cannot be placed at once.
   absl::Duration return_within = absl::Minutes(5);
 
+  // Running gangs are moved to make room in one piece for a MIG instance, if that costs no more than
+  // so much time of whole GPUs: work that is lost since the last checkpoints, and a fixed part for
+  // each gang. 0: nobody is moved.
+  absl::Duration repartition_max_cost = absl::ZeroDuration();
+  absl::Duration repartition_act_cost = absl::Minutes(1);
+  // From the beginning of one such move to that of the next, at least.
+  absl::Duration repartition_pause = absl::Minutes(1);
+
   // Rounds ask about each Job that waits, one by one, as if none told anything of its kind. That
   // changes nothing but what they cost, as a test shows.
   bool visit_all = false;

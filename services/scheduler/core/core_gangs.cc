@@ -110,7 +110,7 @@ void SchedulerCore::StartGang(JobEntry* job) {
   *job->state.mutable_start_time() = ToProto(now_.wall);
   WatchGang(*job);
   // Whoever waits may have reason to look again once it is protected no more.
-  if (MayWant(*job)) {
+  if (MayWant(*job) || MayBeInTheWay(*job)) {
     protected_until_ = std::min(protected_until_, now_.boot + MinRuntime(*job));
   }
   SetState(job, Job::STATE_RUNNING, "STARTED",
@@ -119,7 +119,12 @@ void SchedulerCore::StartGang(JobEntry* job) {
 }
 
 void SchedulerCore::StopGang(JobEntry* job, Stop::Reason reason, const std::string& beneficiary) {
-  if (IsDisruption(reason)) AddDisruption(reason, beneficiary, now_.wall, &job->state);
+  const bool moves = job->gang->head.has_move();
+  if (moves) {
+    AddDisruption(kRepartitioned, beneficiary, now_.wall, &job->state);
+  } else if (IsDisruption(reason)) {
+    AddDisruption(reason, beneficiary, now_.wall, &job->state);
+  }
   job->gang->head.set_phase(GangHeadRecord::PHASE_STOPPING);
   job->gang->head.set_stop_reason(reason);
   Touch(*job).gang = true;
@@ -134,6 +139,12 @@ void SchedulerCore::StopGang(JobEntry* job, Stop::Reason reason, const std::stri
       SetState(job, Job::STATE_STOPPING, "PREPARE_FAILED", FailureInWords(*job));
       break;
     case Stop::REASON_PREEMPTED:
+      if (moves) {
+        SetState(job, Job::STATE_STOPPING, kRepartitioned,
+                 "its MIG instances stand where another Job needs room in one piece; it starts "
+                 "again elsewhere at once");
+        break;
+      }
       SetState(job, Job::STATE_STOPPING, "PREEMPTED",
                "a Job of higher standing needs its room; its Tasks are being ended");
       break;
@@ -218,6 +229,10 @@ void SchedulerCore::EndGeneration(JobEntry* job, bool success) {
                            stopped == Stop::REASON_DRAINED || stopped == Stop::REASON_MAINTENANCE;
   if (success || (interrupted && Succeeded(*job->gang))) {
     Finish(job, Job::STATE_SUCCEEDED, "SUCCEEDED", "every Task exited 0");
+    return;
+  }
+  if (job->gang->head.has_move()) {
+    Return(job, "all its Tasks have ended; it starts again where it is in nobody's way");
     return;
   }
   if (stopped == Stop::REASON_PREEMPTED) {

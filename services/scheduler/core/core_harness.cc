@@ -292,7 +292,7 @@ void CoreHarness::CheckDisruptions(const JobEntry& job) {
   if (all.size() == seen || all.size() >= kMaxDisruptions) return;
   ASSERT_EQ(all.size(), seen + 1) << job.uid();
   const std::string& reason = all[seen].reason();
-  if (reason != "PREEMPTED" && reason != "SHRUNK") return;
+  if (reason != "PREEMPTED" && reason != "SHRUNK" && reason != "REPARTITIONED") return;
   std::string queue = job.spec.spec().queue().substr(sizeof("queues/") - 1);
   while (!queue.empty() && !core_->model().queues.at(queue).queue().has_disruption_budget()) {
     const std::string& parent = core_->model().queues.at(queue).queue().parent();
@@ -480,7 +480,7 @@ void FakeExecutor::Take(const std::vector<Effect>& effects) {
       }
       if (!added && desired.phase() < task.desired.phase()) continue;
       task.desired = desired;
-      if (desired.phase() == DesiredTask::PHASE_STOP && hears(desired.node()) &&
+      if (desired.phase() == DesiredTask::PHASE_STOP && hears(desired.node()) && !slow_to_stop_ &&
           task.observed.state() != TaskObservation::STATE_ENDED) {
         task.observed.set_state(TaskObservation::STATE_ENDED);
         task.observed.mutable_end()->set_cause(TaskEnd::CAUSE_STOPPED);

@@ -158,6 +158,8 @@ class FakeExecutor {
   void set_mig_gpus(int index, std::vector<std::string> models) {
     mig_gpus_[NodeName(index)] = std::move(models);
   }
+  // From now on what is told to stop does not end before the test ends it.
+  void set_slow_to_stop() { slow_to_stop_ = true; }
   // Hello and full report.
   void Connect();
   void Disconnect();
@@ -200,6 +202,7 @@ class FakeExecutor {
   std::map<std::string, std::map<std::string, std::string>> labels_;  // by Node
   std::map<std::string, std::vector<std::string>> mig_gpus_;          // by Node
   Tasks tasks_;
+  bool slow_to_stop_ = false;
   static SessionId next_session_;
 };
 

@@ -129,6 +129,11 @@ SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* 
     const bool only_bound = bound && work->placing->FitsUnbound(request);
     (only_bound ? work->unfit_bound : work->unfit).insert(shape);
   }
+  // Who is moved loses no more than work; who is ended loses its place too.
+  if (AsksForMig(job->spec.spec()) && (is_reserved || work->unfit.count(shape) > 0) &&
+      TryRepartition(order, job, request, work)) {
+    return Tried::kMakesRoom;
+  }
   if (MayAskForVictims(order, *work) && TryMakeRoom(order, job, request, work)) {
     return Tried::kMakesRoom;
   }
@@ -269,6 +274,10 @@ void SchedulerCore::ResumeMakingRoom() {
       if (victim == nullptr || !victim->live() ||
           victim->gang->head.generation() != record.generation() ||
           victim->gang->head.phase() == GangHeadRecord::PHASE_STOPPING) {
+        continue;
+      }
+      if (record.has_move()) {
+        MoveGang(victim, record.move(), beneficiary.spec.name());
         continue;
       }
       StopGang(victim, record.shrinks() ? Stop::REASON_SHRUNK : Stop::REASON_PREEMPTED,

@@ -77,13 +77,16 @@ void SchedulerCore::KeepForReturned(RoundWork* work) {
     JobEntry* job = FindJob(std::get<2>(key));
     const JobSpec& spec = job->spec.spec();
     const std::string queue(absl::StripPrefix(spec.queue(), "queues/"));
-    // One that grows has not lost its place.
+    // One that grows has not lost its place, nor has one that is moved.
     const bool grows = job->gang->head.stop_reason() == Stop::REASON_GROWN;
-    if (until <= now_.boot || (!grows && queue_book_.IsOutranked(*job)) ||
+    const bool moves = IsMoved(*job);
+    if (until <= now_.boot || (!grows && !moves && queue_book_.IsOutranked(*job)) ||
         !QueueAbove(model_, queue, starts_nothing).empty()) {
       ForgetReturn(job);
       continue;
     }
+    // Where it was is not kept for it: see KeepMoves.
+    if (moves) continue;
     const GangRequest request = RequestOf(*job);
     // What Nodes of its have left beside what was kept of them here.
     std::map<int, Amounts> kept;
@@ -217,15 +220,16 @@ Topology::Level SchedulerCore::LevelStoodIn(const JobEntry& job) const {
   return in_one ? preferred : topology.required();
 }
 
+bool SchedulerCore::IsHeard(const std::string& cluster) const {
+  const auto session = sessions_.find(cluster);
+  return session != sessions_.end() ? session->second.synced : leases_.ClusterSilent(cluster);
+}
+
 void SchedulerCore::FindPlacesForReturned(RoundWork* work) {
   for (Returned& returned : work->returned) {
     JobEntry* job = FindJob(returned.uid);
     // Its Nodes may only not have been heard of yet.
-    const std::string& cluster = job->gang->head.cluster();
-    const auto session = sessions_.find(cluster);
-    const bool is_heard =
-        session != sessions_.end() ? session->second.synced : leases_.ClusterSilent(cluster);
-    if (!is_heard && !returned.is_whole()) continue;
+    if (!IsHeard(job->gang->head.cluster()) && !returned.is_whole()) continue;
     returned.placement = FindPlaceAgain(*job, returned, work);
     if (returned.placement.has_value()) continue;
     const auto missing = std::count(returned.places.begin(), returned.places.end(), -1);

@@ -49,10 +49,7 @@ absl::Duration SchedulerCore::RanFor(const JobEntry& job) const {
 }
 
 absl::Duration SchedulerCore::MinRuntime(const JobEntry& job) const {
-  const auto* const queue = NearestQueue(
-      model_, job,
-      [](const capstan::scheduler::v1::Queue& says) { return says.has_min_runtime(); });
-  return queue == nullptr ? config_.min_runtime : ToDuration(queue->min_runtime());
+  return MinRuntimeOf(model_, job, config_.min_runtime);
 }
 
 std::vector<HeldGang> SchedulerCore::HeldGangs(const RoundWork& work) const {
@@ -224,8 +221,10 @@ void SchedulerCore::Round() {
     work = std::make_shared<RoundWork>();
     BeginRound(work.get());
   }
+  KeepMoves(work.get());
   FindPlacesForReturned(work.get());
   PlaceMadeRoomFor(work.get());
+  PlaceMovedElsewhere(work.get());
   KeepReservation(work.get());
   TryInOrder(work.get());
   const bool asked_all = asks_all && !room_changed_;
@@ -276,6 +275,7 @@ void SchedulerCore::BeginRound(RoundWork* work) {
       if (at >= 0) work->nodes[at].avoided = true;
     }
   }
+  if (const absl::optional<Amounts> taken = TakenByMoves()) free.push_back(*taken);
   work->free = queue_book_.Sum(free);
   work->capacity = queue_book_.Capacity(free);
   work->held = HeldGangs(*work);
@@ -304,15 +304,26 @@ void SchedulerCore::PlaceMadeRoomFor(RoundWork* work) {
   const std::set<OrderKey> all = making_room_;
   for (const OrderKey& key : all) {
     JobEntry* job = FindJob(std::get<2>(key));
+    if (MovesFor(*job) && !IsPlanWhole(*job, *work)) {
+      // Who is moved for it starts again all the same.
+      making_room_.erase(key);
+      Enqueue(job);
+      queue_book_.SetLive(*job);
+      continue;
+    }
+    if (MovesFor(*job) && work->awaits_report) continue;
     const GangRequest request = RequestOf(*job);
     // Its least is in use already.
     const auto may_have = [&](const Amounts& more) {
       return queue_book_.MayUse(*job, work->capacity, more);
     };
     if (const auto placement = work->placing->Place(request, may_have)) {
+      const bool moves = MovesFor(*job);
       making_room_.erase(key);
       PlaceIn(job, request, *placement, work);
       queue_book_.SetLive(*job);
+      // Somebody may wait for its turn to have others moved.
+      room_changed_ = room_changed_ || (moves && !AnyMoves());
     } else if (!work->placing->HoldAfterEnding(request)) {
       // Nodes have gone meanwhile: it waits as it did before.
       making_room_.erase(key);

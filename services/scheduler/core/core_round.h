@@ -50,6 +50,15 @@ struct SchedulerCore::RoundWork {
   int victim_searches = 0;
   int victim_questions = 0;
   int reserve_attempts = 0;
+  // Uids of gangs that are moved and cannot go where they were to.
+  std::vector<std::string> misplaced;
+  // Uids of those that are moved of which a Task is on a silent Node.
+  std::set<std::string> stuck;
+  // Some gang that is moved is on Nodes of which nothing was heard yet.
+  bool awaits_report = false;
+  // Shapes with their Openings for which nobody can be moved.
+  std::set<std::string> immovable;
+  int move_searches = 0;
   int revisions = 0;
   int revisions_put_off = 0;
 

@@ -35,12 +35,23 @@ bool IsDisruption(Stop::Reason reason) { return NameOf(reason) != nullptr; }
 
 void AddDisruption(Stop::Reason reason, const std::string& beneficiary, absl::Time now,
                    rec::JobStateRecord* state) {
+  AddDisruption(std::string(NameOf(reason)), beneficiary, now, state);
+}
+
+void AddDisruption(const std::string& reason, const std::string& beneficiary, absl::Time now,
+                   rec::JobStateRecord* state) {
   auto& all = *state->mutable_disruptions();
   if (all.size() >= kMaxDisruptions) all.DeleteSubrange(0, all.size() - kMaxDisruptions + 1);
   Disruption& one = *all.Add();
   *one.mutable_time() = ToProto(now);
-  one.set_reason(NameOf(reason));
+  one.set_reason(reason);
   one.set_beneficiary(beneficiary);
+}
+
+absl::Duration MinRuntimeOf(const Model& model, const JobEntry& job, absl::Duration otherwise) {
+  const Queue* const queue =
+      NearestQueue(model, job, [](const Queue& says) { return says.has_min_runtime(); });
+  return queue == nullptr ? otherwise : ToDuration(queue->min_runtime());
 }
 
 absl::Duration ProtectedByBudget(const Model& model, const JobEntry& job, absl::Time now) {

@@ -12,12 +12,22 @@ namespace capstan::scheduler {
 
 inline constexpr int kMaxDisruptions = 100;
 
+// The reason of a Job whose gang was stopped to stand elsewhere, and of such a disruption.
+inline constexpr char kRepartitioned[] = "REPARTITIONED";
+
 // Whether a stop for this reason is one: neither asked for nor forced.
 bool IsDisruption(capstan::type::v1::Stop::Reason reason);
 
 // Enters it; the oldest leaves where there are too many.
 void AddDisruption(capstan::type::v1::Stop::Reason reason, const std::string& beneficiary,
                    absl::Time now, rec::JobStateRecord* state);
+// The same by name: kRepartitioned is no reason of a Stop.
+void AddDisruption(const std::string& reason, const std::string& beneficiary, absl::Time now,
+                   rec::JobStateRecord* state);
+
+// How long a Job of its Queue must run before it may be disrupted for another; `otherwise` where no
+// Queue says anything.
+absl::Duration MinRuntimeOf(const Model& model, const JobEntry& job, absl::Duration otherwise);
 
 // For how long yet the budget of its Queue lets it not be disrupted for another Job; 0: it may be.
 absl::Duration ProtectedByBudget(const Model& model, const JobEntry& job, absl::Time now);

@@ -102,7 +102,7 @@ bool Succeeded(const Gang& gang) {
 
 bool IsMakingWay(const Gang& gang) {
   return gang.head.phase() == GangHeadRecord::PHASE_STOPPING &&
-         gang.head.stop_reason() == Stop::REASON_PREEMPTED;
+         gang.head.stop_reason() == Stop::REASON_PREEMPTED && !gang.head.has_move();
 }
 
 bool IsShrinking(const JobEntry& job) {
@@ -116,6 +116,13 @@ bool IsGrowing(const JobEntry& job) {
          job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING &&
          job.gang->head.stop_reason() == Stop::REASON_GROWN;
 }
+
+bool IsMoving(const JobEntry& job) {
+  return job.live() && !job.state.cancel_requested() &&
+         job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING && job.gang->head.has_move();
+}
+
+bool IsMoved(const JobEntry& job) { return IsReturning(job) && job.gang->head.has_move(); }
 
 bool IsReturning(const JobEntry& job) {
   return job.gang.has_value() && !job.live() &&

@@ -47,8 +47,12 @@ bool IsShrinking(const JobEntry& job);
 // Told to end so that it can start again with more Tasks: its room is kept for it, and that of the
 // Tasks that are added is held.
 bool IsGrowing(const JobEntry& job);
-// Has ended, and is to be placed where it was before anybody else is.
+// Told to end so that it starts again at once elsewhere, where it is in nobody's way.
+bool IsMoving(const JobEntry& job);
+// Has ended, and is to be placed where it was, or where it is moved to, before anybody else is.
 bool IsReturning(const JobEntry& job);
+// Of those that return, one that is moved.
+bool IsMoved(const JobEntry& job);
 // Whether the Task of a live gang is one beyond the least of its TaskGroup.
 bool IsSpare(const JobEntry& job, int rank);
 // ` with 6 of 4..8 Tasks`, of the Job's generation; empty if it is not elastic.

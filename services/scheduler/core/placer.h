@@ -181,6 +181,32 @@ class VictimRules {
   virtual bool MayStart() const = 0;
 };
 
+// Who may be moved so that one that waits gets its room in one piece. Gangs are named by their
+// position among those held; of one in two parts (HeldGang::is_spare) the first stands for both.
+class MoveRules {
+ public:
+  virtual ~MoveRules() = default;
+
+  // What moving it costs, in any unit, at least 1; absent if it may not be moved.
+  virtual absl::optional<int64_t> CostOf(int held) const = 0;
+  // As it is to be placed again: at least all that it has.
+  virtual GangRequest RequestOf(int held) const = 0;
+};
+
+// Where a gang that is moved goes.
+struct Relocation {
+  // Position among those held.
+  int held = 0;
+  GangPlacement to;
+};
+
+// Gangs that stand elsewhere so that another one fits.
+struct MovePlan {
+  std::vector<Relocation> moves;
+  // Of all of them.
+  int64_t cost = 0;
+};
+
 // When a gang can start at the latest, from now.
 struct StartEstimate {
   absl::Duration wait;
@@ -233,6 +259,18 @@ class PlacingRound {
   // is none.
   virtual std::vector<int> FindVictims(const GangRequest& gang, int32_t priority,
                                        VictimRules* rules) = 0;
+
+  // A cheap set of gangs, minimal by inclusion, such that, once all of them have ended, the gang
+  // fits and each of them fits again beside it. If there is one that costs at most `max_cost`, its
+  // members count as told to end, and the places of all are held as by HoldAfterEnding. Not all
+  // sets are tried, so none may be found where there is one. `has_reservation`: what room is kept
+  // for is the gang itself, which gives that up.
+  virtual absl::optional<MovePlan> FindMoves(const GangRequest& gang, const MoveRules& rules,
+                                             int64_t max_cost, bool has_reservation) = 0;
+  // Takes the gang's place just there, if it is free now.
+  virtual bool PlaceAt(const GangRequest& gang, const GangPlacement& placement) = 0;
+  // The same, if it is free once all that is told to end has gone: nobody else is placed there.
+  virtual bool HoldAt(const GangRequest& gang, const GangPlacement& placement) = 0;
 };
 
 // Decides where gangs go. Pure: equal arguments and calls give equal answers.

@@ -45,7 +45,7 @@ std::vector<std::string> Names(const std::vector<QueueSpec>& specs,
 Amounts LiveAmounts(const JobEntry& job) {
   Amounts amounts;
   if (job.state.making_room_size() > 0) return LeastOf(job);
-  const bool comes_back = IsGrowing(job) || IsReturning(job);
+  const bool comes_back = IsGrowing(job) || IsReturning(job) || IsMoving(job);
   const bool returns = comes_back || ReturnsAtOnce(job);
   if ((!job.live() && !returns) || IsMakingWay(*job.gang)) return amounts;
   if (IsShrinking(job)) return LeastOf(job);

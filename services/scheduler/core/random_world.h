@@ -105,6 +105,13 @@ class RandomWorld {
       return event.reason() == "MAINTENANCE" && event.state() == "STOPPING" && !event.has_task();
     }));
   }
+  // Times that a gang was stopped to stand elsewhere.
+  int repartitioned() const {
+    const auto& events = harness_.events();
+    return static_cast<int>(std::count_if(events.begin(), events.end(), [](const auto& event) {
+      return event.reason() == "REPARTITIONED" && !event.has_task();
+    }));
+  }
   int preemptions() const {
     int preemptions = 0;
     for (const auto& [uid, job] : harness_.jobs()) preemptions += job.state.preemptions();
@@ -122,6 +129,11 @@ class RandomWorld {
     config.min_grow_after = absl::Seconds(1);
     config.spare_for = absl::Seconds(1);
     config.return_within = absl::Minutes(1);
+    // In most of those with GPUs in MIG mode.
+    if (seed % 4 == 3 || seed % 16 == 6) {
+      config.repartition_max_cost = absl::Hours(seed % 16 == 15 ? 0 : 1);
+    }
+    config.repartition_pause = absl::Seconds(seed % 8 == 3 ? 0 : 10);
     return config;
   }
 
@@ -173,6 +185,12 @@ class RandomWorld {
     if (random_.OneIn(4)) Slice(&spec);
     if (random_.OneIn(4)) PutInSections(&spec);
     if (with_mig_ && !random_.OneIn(4)) AskForMig(&spec);
+    // Where somebody may be moved, instances are what is scarce.
+    if (harness_.config().repartition_max_cost > absl::ZeroDuration()) {
+      for (auto& group : *spec.mutable_task_groups()) {
+        if (group.resources().has_mig()) group.mutable_resources()->set_cpu_millis(50);
+      }
+    }
     // Of those that are there; what has ended otherwise is refused.
     for (int64_t n = random_.OneIn(3) && jobs_ > 0 ? random_.Between(1, 2) : 0; n > 0; --n) {
       using capstan::scheduler::v1::JobDependency;

@@ -290,12 +290,42 @@ class SchedulerCore {
   // asked: elastic ones with more, if so much is left.
   void FindPlacesForReturned(RoundWork* work);
   void PlaceReturned(bool may_have_more, RoundWork* work);
+  // Whether it has said what it hears, or is known to be silent.
+  bool IsHeard(const std::string& cluster) const;
   // Where it goes now: where it was, or as much of it as is left with others near that, or elsewhere
   // as a whole.
   absl::optional<GangPlacement> FindPlaceAgain(const JobEntry& job, const Returned& returned,
                                                RoundWork* work) const;
   // The level that it prefers, if it was in one domain of that; else the one that it requires.
   capstan::scheduler::v1::Topology::Level LevelStoodIn(const JobEntry& job) const;
+
+  // Gangs that are moved to make room in one piece for MIG instances: core_repartition.cc.
+  // Whether it may have to be moved some day for somebody who waits now.
+  bool MayBeInTheWay(const JobEntry& job) const;
+  // Whether others are moved for the Job.
+  static bool MovesFor(const JobEntry& job);
+  // Looks for gangs to move for the order's next gang, and has them begin.
+  bool TryRepartition(const QueueOrder& order, JobEntry* job, const GangRequest& request,
+                      RoundWork* work);
+  // Stops it; its next generation is to be there.
+  void MoveGang(JobEntry* job, const rec::PlannedPlace& to, const std::string& beneficiary);
+  // One move at a time.
+  bool AnyMoves() const;
+  // Some time must have passed since the last one, which a leader before may have begun.
+  void RestorePause(const JobEntry& job);
+  // What is used as the Queues count, and yet free: the places of those that have ended to be
+  // moved, and of the one that they are moved for. As amounts below 0.
+  absl::optional<Amounts> TakenByMoves() const;
+  // Before anybody else is placed: those that are moved go where they are to, or that is kept for
+  // them while others have to end first.
+  void KeepMoves(RoundWork* work);
+  // Whether those that are moved for the Job are all on their way.
+  bool IsPlanWhole(const JobEntry& job, const RoundWork& work) const;
+  void StartMoved(JobEntry* job, const GangRequest& request, const GangPlacement& placement,
+                  RoundWork* work);
+  // Once the room of the one that they were moved for is held: a place for those that cannot go
+  // where they were to.
+  void PlaceMovedElsewhere(RoundWork* work);
 
   // Gangs that grow: core_growth.cc.
   // Whether the gang may grow some day, as it runs.
@@ -460,6 +490,10 @@ class SchedulerCore {
   // Jobs that are about to return to their places, and until when these are kept; none of those
   // that queue_book_ knows to wait.
   std::map<OrderKey, BootTime> returning_;
+  // Uids of Jobs whose gangs are moved, until they are placed again; perhaps of some that are not
+  // any more. And when the next may be.
+  std::set<std::string> moving_;
+  BootTime next_move_at_ = BootTime::InfinitePast();
   // Jobs that run and may grow; of those, since when there was room, without a gap that was seen.
   std::set<OrderKey> growers_;
   std::map<std::string, BootTime> spare_since_;  // by uid

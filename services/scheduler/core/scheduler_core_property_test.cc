@@ -32,6 +32,7 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   int evicted = 0;
   int with_instances = 0;
   int most_on_a_gpu = 0;
+  int repartitioned = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     RandomWorld world(seed);
@@ -54,6 +55,7 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
     grown += world.grown();
     evicted += world.evicted();
     with_instances += world.with_instances();
+    repartitioned += world.repartitioned();
     most_on_a_gpu = std::max(most_on_a_gpu, world.most_on_a_gpu());
     for (const auto& [fault, count] : world.faults()) faults[fault] += count;
     if (HasFailure()) return;

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "services/scheduler/core/group_tree.h"
 #include "services/scheduler/core/mig_amounts.h"
+#include "services/scheduler/core/move_search.h"
 #include "services/scheduler/core/placing_fleet.h"
 #include "services/scheduler/core/round/backfill.h"
 #include "services/scheduler/core/round/fleet.h"
@@ -79,6 +80,7 @@ class TightRound final : public PlacingRound {
     }
     for (size_t i = 0; i < held.size(); ++i) {
       held_.push_back(movable[i] ? AddHeld(held[i], i) : absl::nullopt);
+      is_spare_.push_back(held[i].is_spare);
       if (held[i].is_spare) ShareLostWork(i);
     }
     for (size_t n = 0; n < nodes.size(); ++n) {
@@ -104,14 +106,8 @@ class TightRound final : public PlacingRound {
     }
     if (plane == Plane::kBeyondReservation) Lower(fleet_.shape(*id), *runs);
     departures_.push_back(DepartureIn(gang.duration, index));
-    for (const TaskRun& run : *runs) {
-      placement.nodes.insert(placement.nodes.end(), static_cast<size_t>(run.count),
-                             static_cast<int>(run.node));
-      if (run.instance.is_one()) placement.mig.resize(placement.nodes.size());
-      if (run.instance.is_one()) placement.mig.back() = placing_fleet_.SpotOf(run);
-      if (unisolated_[run.node]) TakeForOne(run.node, gang.submitter);
-    }
-    if (!placement.mig.empty()) placement.mig.resize(placement.nodes.size());
+    AddRuns(*runs, &placement);
+    TakeUnisolated(*runs, gang.submitter);
     return placement;
   }
 
@@ -253,7 +249,124 @@ class TightRound final : public PlacingRound {
     return victims;
   }
 
+  absl::optional<MovePlan> FindMoves(const GangRequest& gang, const MoveRules& rules,
+                                     int64_t max_cost, bool has_reservation) override {
+    MoveScene scene;
+    scene.placing_fleet = &placing_fleet_;
+    scene.workspace = &workspace_;
+    scene.held = &held_;
+    scene.is_spare = &is_spare_;
+    scene.prepare = [this] {
+      Load();
+      // Some of it is taken out of what is free already, for those that wait for it.
+      GiveEnding();
+    };
+    scene.plane_of = [this, has_reservation](const GangRequest& request) {
+      return has_reservation ? Plane::kNow : PlaneOf(request);
+    };
+    absl::optional<MoveChoice> choice = ChooseMoves(scene, gang, rules, max_cost);
+    is_loaded_ = false;
+    if (!choice.has_value()) return absl::nullopt;
+    return Carry(*choice);
+  }
+
+  bool PlaceAt(const GangRequest& gang, const GangPlacement& placement) override {
+    return TakeAt(gang, placement, [this](GangIndex index, std::vector<TaskRun> runs) {
+      return fleet_.Start(index, std::move(runs), kRoundStart).ok();
+    });
+  }
+
+  bool HoldAt(const GangRequest& gang, const GangPlacement& placement) override {
+    return TakeAt(gang, placement, [this](GangIndex index, std::vector<TaskRun> runs) {
+      return fleet_.Nominate(index, std::move(runs), ending_).ok();
+    });
+  }
+
  private:
+  // Holds the places of all of them.
+  absl::optional<MovePlan> Carry(const MoveChoice& choice) {
+    std::vector<GangIndex> leaving = ending_;
+    leaving.insert(leaving.end(), choice.leaving.begin(), choice.leaving.end());
+    // A Node that cannot isolate strangers becomes its first submitter's.
+    std::map<round::NodeIndex, std::string> taken;
+    for (const MoveChoice::Part& part : choice.parts) {
+      for (const TaskRun& run : part.runs) {
+        const auto known = taken.emplace(run.node, part.request.submitter).first;
+        if (unisolated_[run.node] && known->second != part.request.submitter) return absl::nullopt;
+      }
+    }
+    std::vector<GangIndex> added;
+    for (const MoveChoice::Part& part : choice.parts) {
+      added.push_back(AddPending(part.shape, 0));
+      if (Hold(added.back(), part.request, part.runs, leaving)) continue;
+      for (GangIndex index : added) fleet_.RemoveGang(index);
+      departures_.resize(departures_.size() - (added.size() - 1));
+      return absl::nullopt;
+    }
+    MovePlan plan;
+    plan.cost = choice.cost;
+    for (const MoveChoice::Part& part : choice.parts) {
+      if (part.plane == Plane::kBeyondReservation) Lower(fleet_.shape(part.shape), part.runs);
+      TakeUnisolated(part.runs, part.request.submitter);
+      if (part.held < 0) continue;
+      Relocation& move = plan.moves.emplace_back();
+      move.held = part.held;
+      move.to.sizes = LeastSizes(part.request);
+      AddRuns(part.runs, &move.to);
+    }
+    ending_ = std::move(leaving);
+    return plan;
+  }
+
+  // `take`: starts or nominates the gang of that index with these runs.
+  template <typename Take>
+  bool TakeAt(const GangRequest& gang, const GangPlacement& placement, Take take) {
+    const absl::optional<round::ShapeId> id = placing_fleet_.ShapeOf(gang, placement.sizes);
+    if (!id.has_value()) return false;
+    std::vector<TaskRun> runs;
+    const int first_leaf = FirstLeafOf(gang);
+    size_t rank = 0;
+    for (size_t g = 0; g < placement.sizes.size(); ++g) {
+      for (int i = 0; i < placement.sizes[g]; ++i, ++rank) {
+        TaskRun run;
+        run.node = static_cast<round::NodeIndex>(placement.nodes[rank]);
+        run.group = static_cast<int32_t>(g) + first_leaf;
+        run.count = 1;
+        if (rank < placement.mig.size() && placement.mig[rank].has_value()) {
+          run.instance = placing_fleet_.PlaceOf(placement.nodes[rank], *placement.mig[rank]);
+          if (!run.instance.is_one()) return false;
+        }
+        runs.push_back(run);
+      }
+    }
+    const GangIndex index = AddPending(*id, 0);
+    is_loaded_ = false;
+    if (!take(index, runs)) {
+      fleet_.RemoveGang(index);
+      return false;
+    }
+    departures_.push_back(DepartureIn(gang.duration, index));
+    TakeUnisolated(runs, gang.submitter);
+    return true;
+  }
+
+  // Appends the runs' Tasks, in order of rank.
+  void AddRuns(const std::vector<TaskRun>& runs, GangPlacement* placement) const {
+    for (const TaskRun& run : runs) {
+      placement->nodes.insert(placement->nodes.end(), static_cast<size_t>(run.count),
+                              static_cast<int>(run.node));
+      if (run.instance.is_one()) placement->mig.resize(placement->nodes.size());
+      if (run.instance.is_one()) placement->mig.back() = placing_fleet_.SpotOf(run);
+    }
+    if (!placement->mig.empty()) placement->mig.resize(placement->nodes.size());
+  }
+
+  void TakeUnisolated(const std::vector<TaskRun>& runs, const std::string& submitter) {
+    for (const TaskRun& run : runs) {
+      if (unisolated_[run.node]) TakeForOne(run.node, submitter);
+    }
+  }
+
   // Brings the workspace up to the fleet, and to what is kept for the reservation.
   void Load() {
     workspace_.Load(fleet_.Freeze());
@@ -477,6 +590,7 @@ class TightRound final : public PlacingRound {
   std::vector<bool> unisolated_;
   // By position among those held; without those that stay where they are, come what may.
   std::vector<absl::optional<GangIndex>> held_;
+  std::vector<bool> is_spare_;
   std::vector<GangIndex> ending_;
   // Of all that holds a place.
   std::vector<round::Departure> departures_;

@@ -14,6 +14,7 @@
 #include "libs/resource/name.h"
 #include "services/scheduler/core/events.h"
 #include "services/scheduler/core/explain.h"
+#include "services/scheduler/core/explain_moves.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/placer.h"
 #include "services/scheduler/core/scheduler_core.h"
@@ -47,7 +48,8 @@ constexpr char kNodePrefix[] = "simulated-";
 // One request on its way through a core of its own.
 class Simulation::Course {
  public:
-  Course(const CoreConfig& config, SimulatedState state, const Now& now) : now_(now) {
+  Course(const CoreConfig& config, SimulatedState state, const Now& now)
+      : config_(config), now_(now) {
     response_.mutable_others()->set_waiting(state.waiting);
     response_.mutable_others()->set_left_out(state.left_out);
     state.model.jobs.ForEachGlance([this](const JobGlance& job) {
@@ -280,7 +282,8 @@ class Simulation::Course {
       return;
     }
     if (!standings_.has_value()) standings_ = StandingsOfNow();
-    const auto why = ExplainJob(model(), *job, *standings_, now_.wall);
+    auto why = ExplainJob(model(), *job, *standings_, now_.wall);
+    ExplainMoves(model(), core_->usage(), *job, *standings_, config_, now_.wall, &why);
     outcome.set_summary(why.summary());
     outcome.set_jobs_ahead(why.jobs_ahead());
     *outcome.mutable_constraints() = why.constraints();
@@ -337,6 +340,7 @@ class Simulation::Course {
     outcome->set_victim_count(job.state.making_room_size());
     for (const auto& victim : job.state.making_room()) {
       if (victim.shrinks()) outcome->set_shrinking_count(outcome->shrinking_count() + 1);
+      if (victim.has_move()) outcome->set_moved_count(outcome->moved_count() + 1);
       const JobEntry* const other = model().FindJob(victim.job_uid());
       if (other == nullptr || ProjectOf(other->spec.name()) != request_->parent()) continue;
       absl::string_view uid = victim.job_uid();
@@ -360,6 +364,7 @@ class Simulation::Course {
     return standings;
   }
 
+  const CoreConfig config_;
   const SimulatePlacementRequest* request_ = nullptr;
   const std::string* submitter_ = nullptr;
   Now now_;

@@ -185,8 +185,9 @@ uint64_t DigestOf(absl::string_view bytes) { return XXH3_64bits(bytes.data(), by
 ConfigRecord RecordConfig(const CoreConfig& config) {
   const auto& [suspect_after, default_fence_after, min_fence_after, max_fence_after, replace_margin,
                prepare_timeout, freeze_window, freeze_percent, freeze_min_executors,
-               freeze_min_nodes, min_runtime, spare_for, min_grow_after, return_within, visit_all,
-               max_jobs, keep_finished_for, max_finished_jobs, archive_retry, request_id_ttl,
+               freeze_min_nodes, min_runtime, spare_for, min_grow_after, return_within,
+               repartition_max_cost, repartition_act_cost, repartition_pause, visit_all, max_jobs,
+               keep_finished_for, max_finished_jobs, archive_retry, request_id_ttl,
                streak_reset_after] = config;
   ConfigRecord record;
   record.set_suspect_after(ToNanoseconds(suspect_after));
@@ -203,6 +204,9 @@ ConfigRecord RecordConfig(const CoreConfig& config) {
   record.set_spare_for(ToNanoseconds(spare_for));
   record.set_min_grow_after(ToNanoseconds(min_grow_after));
   record.set_return_within(ToNanoseconds(return_within));
+  record.set_repartition_max_cost(ToNanoseconds(repartition_max_cost));
+  record.set_repartition_act_cost(ToNanoseconds(repartition_act_cost));
+  record.set_repartition_pause(ToNanoseconds(repartition_pause));
   record.set_visit_all(visit_all);
   record.set_max_jobs(max_jobs);
   record.set_keep_finished_for(ToNanoseconds(keep_finished_for));
@@ -229,6 +233,9 @@ CoreConfig RecordedConfig(const ConfigRecord& record) {
   config.spare_for = FromNanoseconds(record.spare_for());
   config.min_grow_after = FromNanoseconds(record.min_grow_after());
   config.return_within = FromNanoseconds(record.return_within());
+  config.repartition_max_cost = FromNanoseconds(record.repartition_max_cost());
+  config.repartition_act_cost = FromNanoseconds(record.repartition_act_cost());
+  config.repartition_pause = FromNanoseconds(record.repartition_pause());
   config.visit_all = record.visit_all();
   config.max_jobs = record.max_jobs();
   config.keep_finished_for = FromNanoseconds(record.keep_finished_for());

@@ -70,6 +70,14 @@ std::string DescribeSimulation(const SimulatePlacementResponse& response,
     for (int i = 0; i < response.jobs_size(); ++i) {
       const JobOutcome& job = response.jobs(i);
       if (job.victim_count() == 0) continue;
+      if (job.moved_count() == job.victim_count()) {
+        absl::StrAppend(&out, "\n", WithoutControls(name_of(i)), " has ", job.victim_count(),
+                        job.victim_count() == 1 ? " Job" : " Jobs", " moved",
+                        Named(job.victims(), job.victim_count()),
+                        job.victim_count() == 1 ? "; it starts" : "; they start",
+                        " again at once\n");
+        continue;
+      }
       absl::StrAppend(&out, "\n", WithoutControls(name_of(i)), " ends ", job.victim_count(),
                       job.victim_count() == 1 ? " Job" : " Jobs",
                       Named(job.victims(), job.victim_count()), "\n");

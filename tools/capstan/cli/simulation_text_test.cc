@@ -59,6 +59,19 @@ TEST(SimulationTextTest, SaysWhoOnlyGivesUpTasks) {
             "  1 Job of others only gives up Tasks\n");
 }
 
+TEST(SimulationTextTest, SaysWhoIsOnlyMoved) {
+  SimulatePlacementResponse response;
+  JobOutcome& moves = Add(JobOutcome::OUTCOME_MAKES_ROOM, "1 Job is being moved", &response);
+  moves.set_victim_count(1);
+  moves.add_victims("projects/p/jobs/v");
+  moves.set_moved_count(1);
+  EXPECT_EQ(DescribeSimulation(response, {"a.yaml"}, /*nodes_change=*/false, kNow, Terminal()),
+            "JOB     OUTCOME     STARTS IN  WHY\n"
+            "a.yaml  MAKES ROOM  -          1 Job is being moved\n"
+            "\n"
+            "a.yaml has 1 Job moved: projects/p/jobs/v; it starts again at once\n");
+}
+
 TEST(SimulationTextTest, SaysWhatNodesMeanForOthers) {
   SimulatePlacementResponse response;
   auto& others = *response.mutable_others();

@@ -19,6 +19,7 @@
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/repartition_config.h"
 #include "tools/capstan/cli/proto_text.h"
 #include "tools/capstan/dev/parts.h"
 
@@ -168,6 +169,8 @@ absl::StatusOr<cli::v1::PlatformConfig> ReadNewPlatformConfig(const std::string&
   CheckNodeAgent(config.node_agent(), &errors);
   CheckSpills(config, &errors);
   CheckDemand(config.scheduler().demand(), &errors);
+  scheduler::CheckMigRepartition("scheduler.mig_repartition", config.scheduler().mig_repartition(),
+                                 &errors);
   CheckReplicas(config, &errors);
   CheckMonitoring(config.monitoring(), &errors);
   CAPSTAN_RETURN_IF_ERROR(errors.ToStatus());

@@ -154,6 +154,10 @@ void VictimSearch::Collect(const absl::flat_hash_set<GangIndex>& excluded) {
     candidate.queue = entry.queue;
     candidate.priority = entry.priority;
     candidate.cost = limits_.weigh_lost_work ? LostWork(snapshot, gang, now_) : 1;
+    if (const absl::optional<int64_t> cost = rules_.CostOf(gang)) {
+      candidate.priority = 0;
+      candidate.cost = *cost;
+    }
     candidate.shape = snapshot.shapes[entry.shape].get();
     candidate.runs = entry.runs;
     candidates_.push_back(std::move(candidate));

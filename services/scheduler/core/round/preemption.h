@@ -61,6 +61,9 @@ class EvictionRules {
   // Whether the preemptor's queues let it start, with those gone that count as ended. Once it may,
   // it also may with more of them gone.
   virtual bool MayStart() const = 0;
+  // What going costs the gang, in a unit of the rules' own, at least 1. Then the cheapest set is
+  // looked for, whatever priorities are in it. Absent: LostWork is weighed, behind priorities.
+  virtual absl::optional<int64_t> CostOf(GangIndex) const { return absl::nullopt; }
 };
 
 // The cheapest set of victims found that makes room, and quota, for the gang: lowest highest

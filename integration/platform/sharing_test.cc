@@ -28,6 +28,10 @@ class SharingTest : public ::testing::Test {
     platform_->Up();
   }
 
+  static std::string Mig(absl::string_view profile) {
+    return absl::StrCat(", mig: {model: H100-80GB, profile: ", profile, "}}");
+  }
+
   void Submit(absl::string_view id, absl::string_view script, absl::string_view more) {
     const CommandResult result = platform_->SubmitText(
         id, absl::StrCat("job_id: ", id,
@@ -74,6 +78,46 @@ TEST_F(SharingTest, TasksShareAGpuThatIsInMigMode) {
               HasSubstr("1 of 1 node has no place for a 7g.80gb instance"));
   platform_->MustCapstan({"job", "cancel", "large"});
   platform_->MustSucceed("whole");
+}
+
+// With another GPU, and a bound on what moving may cost.
+class MovingTest : public SharingTest {
+ protected:
+  void SetUp() override {
+    const auto unable = TestPlatform::Unable();
+    if (unable.has_value()) GTEST_SKIP() << *unable;
+    platform_ = std::make_unique<TestPlatform>(
+        "scheduler: {mig_repartition: {max_cost: 30m}}\n"
+        "node_agent:\n  reserved: {cpu: 0, memory: 0}\n"
+        "  mig_gpus: [{index: 0, model: H100-80GB}, {index: 1, model: H100-80GB}]\n");
+    platform_->Up();
+    platform_->MustCapstan({"queue", "update", "default", "--min-runtime", "0s"});
+  }
+  bool Runs(const std::string& id) {
+    return platform_->Await([&] { return platform_->Get(id).state() == Job::STATE_RUNNING; });
+  }
+};
+
+TEST_F(MovingTest, AJobIsMovedForOneThatNeedsAWholeGpuAndFinishes) {
+  // Done once it has been moved.
+  constexpr char kOnce[] = "test $CAPSTAN_GENERATION = 2 || sleep 600";
+  Submit("one", kOnce, Mig("1g.10gb"));
+  ASSERT_TRUE(Runs("one"));
+  // What of its GPU is left.
+  for (const char* filler : {"f1", "f2", "f3"}) Submit(filler, "sleep 600", Mig("2g.20gb"));
+  for (const char* filler : {"f1", "f2", "f3"}) ASSERT_TRUE(Runs(filler));
+  Submit("other", kOnce, Mig("1g.10gb"));
+  ASSERT_TRUE(Runs("other"));
+  for (const char* filler : {"f1", "f2", "f3"}) platform_->MustCapstan({"job", "cancel", filler});
+  Submit("whole", "sleep 600", Mig("7g.80gb"));
+  ASSERT_TRUE(Runs("whole"));
+  const bool one_moved = platform_->Get("one").generation() == 2;
+  const std::string moved = one_moved ? "one" : "other";
+  platform_->MustSucceed(moved);
+  EXPECT_EQ(platform_->Get(moved).generation(), 2);
+  EXPECT_EQ(platform_->Get(one_moved ? "other" : "one").generation(), 1);
+  EXPECT_THAT(platform_->MustCapstan({"job", "get", moved}),
+              HasSubstr("REPARTITIONED, for projects/default/jobs/whole"));
 }
 
 TEST_F(SharingTest, TwoJobsShareADatasetThatIsLoadedOnceAndAThirdNamesWhatIsMissing) {

@@ -68,8 +68,8 @@ TEST_F(PlatformConfigTest, WhatMovingMayCostIsNoLessThanAMove) {
       refused("max_cost: 30s"),
       "is 30s; expected 1m (`act_cost`, which each move costs) to 720h, or 0s to move nobody");
   EXPECT_EQ(
-      refused("max_cost: -1s, act_cost: 2s"),
-      "is -1s; expected 2s (`act_cost`, which each move costs) to 720h, or 0s to move nobody");
+      refused("max_cost: 721h, act_cost: 2s"),
+      "is 721h; expected 2s (`act_cost`, which each move costs) to 720h, or 0s to move nobody");
   EXPECT_EQ(refused("act_cost: 0s"), "is 0; expected 1s to 24h");
   EXPECT_EQ(refused("max_cost: 0s"), "");
   EXPECT_EQ(refused("max_cost: 2s, act_cost: 2s, pause: 0s"), "");

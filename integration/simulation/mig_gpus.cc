@@ -4,33 +4,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/mig/layouts.h"
+#include "libs/mig/placed_instance.h"
 #include "libs/mig/profiles.h"
 #include "libs/mig/state_table.h"
 
 namespace capstan::simulation {
-namespace {
 
 using capstan::type::v1::MigInstance;
-
-// Memory slices, [first, second).
-std::pair<int, int> SlicesOf(const MigInstance& instance) {
-  const auto model = mig::FindDeviceModel(instance.model());
-  const auto profile = mig::ParseProfile(*model, instance.profile());
-  return {instance.start(), instance.start() + model->profiles[*profile].memory_slices};
-}
-
-bool Overlap(const MigInstance& a, const MigInstance& b) {
-  const auto [a_from, a_until] = SlicesOf(a);
-  const auto [b_from, b_until] = SlicesOf(b);
-  return a.gpu() == b.gpu() && a_from < b_until && b_from < a_until;
-}
-
-}  // namespace
-
-bool IsSame(const MigInstance& a, const MigInstance& b) {
-  return a.gpu() == b.gpu() && a.model() == b.model() && a.profile() == b.profile() &&
-         a.start() == b.start();
-}
 
 std::string MigInstanceInWords(const MigInstance& instance) {
   return absl::StrCat(instance.profile(), " at ", instance.start(), " of GPU ", instance.gpu());
@@ -57,14 +37,14 @@ absl::StatusOr<std::string> MigGpus::Make(const node_agent::MakeMigInstance& ord
         absl::StrCat(machine_, " has no GPU for ", MigInstanceInWords(wanted)));
   }
   for (const MigInstance& other : order.others) {
-    if (!Overlap(other, wanted)) continue;
+    if (!mig::Overlap(other, wanted)) continue;
     return absl::UnavailableError(absl::StrCat(MigInstanceInWords(other), " is in the way"));
   }
   for (const auto& [name, instance] : made_) {
-    if (IsSame(instance, wanted)) return name;
+    if (mig::IsSameInstance(instance, wanted)) return name;
   }
   for (auto it = made_.begin(); it != made_.end();) {
-    if (!Overlap(it->second, wanted)) {
+    if (!mig::Overlap(it->second, wanted)) {
       ++it;
       continue;
     }
@@ -85,8 +65,9 @@ absl::StatusOr<std::string> MigGpus::Make(const node_agent::MakeMigInstance& ord
 }
 
 bool MigGpus::Remove(const MigInstance& instance) {
-  return std::erase_if(made_,
-                       [&instance](const auto& made) { return IsSame(made.second, instance); }) > 0;
+  return std::erase_if(made_, [&instance](const auto& made) {
+           return mig::IsSameInstance(made.second, instance);
+         }) > 0;
 }
 
 absl::optional<MigInstance> MigGpus::Find(absl::string_view name) const {

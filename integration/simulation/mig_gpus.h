@@ -50,8 +50,6 @@ class MigGpus {
   int64_t next_ = 1;
 };
 
-bool IsSame(const capstan::type::v1::MigInstance& a, const capstan::type::v1::MigInstance& b);
-
 // `3g.40gb at 4 of GPU 0`.
 std::string MigInstanceInWords(const capstan::type::v1::MigInstance& instance);
 

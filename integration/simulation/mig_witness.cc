@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "integration/simulation/mig_gpus.h"
+#include "libs/mig/placed_instance.h"
 #include "services/scheduler/core/keys.h"
 #include "services/scheduler/core/records.pb.h"
 
@@ -50,8 +51,8 @@ void MigWitness::Started(const TaskId& id, const std::string& machine,
   const auto words = [](const absl::optional<MigInstance>& instance) {
     return instance.has_value() ? MigInstanceInWords(*instance) : std::string("no MIG instance");
   };
-  const bool is_same =
-      placed.has_value() == found.has_value() && (!placed.has_value() || IsSame(*placed, *found));
+  const bool is_same = placed.has_value() == found.has_value() &&
+                       (!placed.has_value() || mig::IsSameInstance(*placed, *found));
   if (!is_same) {
     world_->Violate(absl::StrCat(id.Path(), " on ", machine, " finds ", words(found),
                                  ", and its placement says ", words(placed)));
@@ -74,7 +75,7 @@ void MigWitness::Started(const TaskId& id, const std::string& machine,
 
 void MigWitness::Removed(const std::string& machine, const MigInstance& instance) {
   for (const auto& [id, live] : live_) {
-    if (live.machine != machine || !IsSame(live.instance, instance)) continue;
+    if (live.machine != machine || !mig::IsSameInstance(live.instance, instance)) continue;
     world_->Violate(absl::StrCat(MigInstanceInWords(instance), " on ", machine,
                                  " is removed under ", id.Path(), ", which lives"));
   }

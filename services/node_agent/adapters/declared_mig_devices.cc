@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "libs/mig/placed_instance.h"
 
 namespace capstan::node_agent {
 namespace {
@@ -36,9 +37,8 @@ class DeclaredMigDevices final : public MigDevices {
           "the Node has no GPU ", instance.gpu(), " of model ", instance.model(), " in MIG mode"));
     }
     const bool is_taken = std::any_of(
-        order.others.begin(), order.others.end(), [&instance](const MigInstance& other) {
-          return other.gpu() == instance.gpu() && other.start() == instance.start();
-        });
+        order.others.begin(), order.others.end(),
+        [&instance](const MigInstance& other) { return mig::Overlap(other, instance); });
     if (is_taken) return absl::UnavailableError("another Task still has the instance's place");
     return absl::StrCat("MIG-GPU-", instance.gpu(), "/", instance.start(), "/", instance.profile());
   }

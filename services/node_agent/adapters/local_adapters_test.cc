@@ -109,6 +109,11 @@ TEST(DeclaredMigDevicesTest, NamesInstancesOfTheGpusThatItKnows) {
   EXPECT_EQ(make(order).value(), "MIG-GPU-1/4/3g.40gb");
   order.others = {order.instance};
   EXPECT_TRUE(absl::IsUnavailable(make(order).status())) << "another Task has it";
+  order.others[0].set_profile("1g.10gb");
+  order.others[0].set_start(5);
+  EXPECT_TRUE(absl::IsUnavailable(make(order).status())) << "another Task has a part of it";
+  order.others[0].set_start(3);
+  EXPECT_TRUE(make(order).ok()) << "beside it";
   order.others.clear();
   order.instance.set_gpu(0);
   EXPECT_TRUE(absl::IsFailedPrecondition(make(order).status()));

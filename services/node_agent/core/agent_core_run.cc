@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "libs/mig/placed_instance.h"
 #include "libs/session/lower_side.h"
 #include "services/node_agent/core/agent_core.h"
 #include "services/node_agent/core/deadline.h"
@@ -250,10 +251,9 @@ bool AgentCore::AnotherHasItsInstance(const TaskId& id, const Entry& entry) cons
   const auto& instance = entry.order.launch().mig_instance();
   return std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& task) {
     const auto& [other, theirs] = task;
-    const auto& has = theirs.order.launch().mig_instance();
     return other != id && !theirs.record.mig_device().empty() &&
-           theirs.record.stage() != TaskRecord::STAGE_ENDED && has.gpu() == instance.gpu() &&
-           has.profile() == instance.profile() && has.start() == instance.start();
+           theirs.record.stage() != TaskRecord::STAGE_ENDED &&
+           mig::IsSameInstance(theirs.order.launch().mig_instance(), instance);
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -409,6 +410,43 @@ TEST_F(ServerTest, AWatcherGetsEachOfManyJobsOnceAndThenWhatChanges) {
   ASSERT_TRUE(only->Read(&response));
   EXPECT_TRUE(response.synced());
   one_context.TryCancel();
+}
+
+// More changes than are kept of it (watch_backlog.h) while it does not read.
+TEST_F(ServerTest, AWatcherThatReadsLateIsToldOfAllThatChanged) {
+  constexpr int kElements = 1000;
+  pb::CreateJobRequest request = CreateRequest("a");
+  request.mutable_job()->mutable_spec()->mutable_array()->set_size(kElements);
+  std::set<std::string> arrays;
+  for (const char* id : {"a", "b"}) {
+    request.set_job_id(id);
+    const auto made = Create(request);
+    ASSERT_TRUE(made.ok()) << made.status();
+    arrays.insert(made->name());
+  }
+  pb::WatchJobsRequest watch;
+  watch.set_parent("projects/p");
+  grpc::ClientContext context;
+  auto reader = jobs_->WatchJobs(&context, watch);
+  pb::WatchJobsResponse response;
+  while (reader->Read(&response) && !response.synced()) {
+  }
+  ASSERT_TRUE(response.synced());
+  for (const std::string& name : arrays) {
+    pb::CancelJobRequest cancel;
+    cancel.set_name(name);
+    const auto cancelled = Call(jobs_, &pb::JobService::Stub::CancelJob, cancel);
+    ASSERT_TRUE(cancelled.ok()) << cancelled.status();
+  }
+  std::set<std::string> told;
+  while (told.size() < 2 * kElements && reader->Read(&response)) {
+    const bool is_element = response.job().has_element();
+    if (is_element && response.job().state() == pb::Job::STATE_CANCELLED) {
+      told.insert(response.job().name());
+    }
+  }
+  EXPECT_EQ(told.size(), 2u * kElements);
+  context.TryCancel();
 }
 
 TEST_F(ServerTest, TellsAWatcherWhatIsUnmetWholeAndAnewAsItChanges) {

@@ -27,6 +27,7 @@ class WatchBacklog {
   bool MustLook() const { return found_.empty() && changed_.empty() && !looked_; }
   // The watcher is sent all there is, as far as that was told here.
   bool IsDone() const { return found_.empty() && changed_.empty() && looked_; }
+  bool IsLooking() const { return !looked_; }
   bool HasNext() const { return !found_.empty() || !changed_.empty(); }
 
   // The look has come to an object, whose last change that is.
@@ -40,11 +41,10 @@ class WatchBacklog {
     BeginAgain();
     return true;
   }
-  // An object of so many has changed, which the look is past, or is not. True if the look must begin
-  // again.
-  bool Changed(const Key& key, bool is_past, size_t objects) {
-    // It is sent as it is then when its turn comes.
-    if ((!looked_ && (!is_past || forgot_)) || found_.count(key) > 0) return false;
+  // An object of so many has changed. While it is looking only those are told that the look is past:
+  // another is sent as it is then when its turn comes. True if the look must begin again.
+  bool Changed(const Key& key, size_t objects) {
+    if (forgot_ || found_.count(key) > 0) return false;
     changed_.insert(key);
     if (changed_.size() <= Most(objects)) return false;
     changed_.clear();

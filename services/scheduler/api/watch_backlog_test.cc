@@ -29,7 +29,8 @@ class World {
   void Change(int key) {
     objects_[key] = ++revision_;
     if (backlog_.empty()) return;
-    if (backlog().Changed(key, key <= past_, objects_.size())) past_ = -1;
+    const bool is_told = !backlog().IsLooking() || key <= past_;
+    if (is_told && backlog().Changed(key, objects_.size())) past_ = -1;
     most_kept_ = std::max(most_kept_, backlog().kept());
   }
   void ChangeOne() {

@@ -73,8 +73,10 @@ class WatchStream : public CommittedView::Listener,
 
   void Changed(const std::set<Key>& keys) {
     if (!backlog_.has_value()) return;
+    const size_t objects = Count();
     for (const Key& key : keys) {
-      if (Matches(key) && backlog_->Changed(key, IsPast(key), Count())) Rewind();
+      if (backlog_->IsLooking() && !IsPast(key)) continue;
+      if (Matches(key) && backlog_->Changed(key, objects)) Rewind();
     }
     TakeTurn();
   }

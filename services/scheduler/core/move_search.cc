@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -88,11 +89,11 @@ bool AddVictims(const MoveScene& scene, const MoveRules& rules,
   if (!found.has_value()) return false;
   // By size and position, the largest first: who is small finds a place more easily.
   std::map<std::pair<int64_t, int>, GangRequest> moves;
-  std::map<int, bool> seen;
+  std::set<int> seen;
   int tasks = 0;
   for (GangIndex victim : found->victims) {
     const int held = WholeOf(scene, victim);
-    if (!seen.emplace(held, true).second) continue;
+    if (!seen.insert(held).second) continue;
     GangRequest request = scene.placing_fleet->WithDelay(rules.RequestOf(held));
     for (const GangRequest::Group& group : request.groups) tasks += group.replicas;
     choice->cost += *rules.CostOf(held);

@@ -14,7 +14,6 @@
 #include "libs/store/etcd_store.h"
 #include "services/scheduler/bench_process.h"
 #include "services/scheduler/bench_store_records.h"
-#include "services/scheduler/core/bench_fleet.h"
 #include "services/scheduler/record_reader.h"
 #include "tools/testenv/etcd_server.h"
 
@@ -71,18 +70,12 @@ class RestartBench {
       return store;
     };
   }
-  std::string Name(absl::string_view metric) const {
-    return absl::StrCat("scheduler.", metric, ".",
-                        sizes_.waiting % 1'000'000 == 0
-                            ? absl::StrCat("queued", sizes_.waiting / 1'000'000, "m")
-                            : absl::StrCat("queued", sizes_.waiting));
-  }
+  std::string Name(absl::string_view metric) const { return BenchMetric(metric, sizes_.waiting); }
   std::string Conditions() const {
-    return absl::StrCat(
-        sizes_.nodes, " full nodes of 8 GPUs, ", sizes_.waiting, " Jobs of 1 to 128 GPUs wait in ",
-        bench_fleet::kShapes, " shapes and ", bench_fleet::kQueues,
-        " queues, specs of 1 KiB, no two the same; etcd of one member on the same machine, over "
-        "mTLS, which runs on; flight recorder on; one core is the scheduler's strand's");
+    return absl::StrCat(BenchRecordsInWords(sizes_.nodes, sizes_.waiting),
+                        "; etcd of one member on the same machine, over mTLS, which runs on; "
+                        "flight recorder on; one "
+                        "core is the scheduler's strand's");
   }
   // What takes minutes says how far it is.
   void Tell(absl::string_view words) const {

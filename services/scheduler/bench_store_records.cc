@@ -55,6 +55,19 @@ class Writer {
 
 std::string BenchJobName(int number) { return absl::StrCat("projects/p/jobs/", UidOf(number)); }
 
+std::string BenchMetric(absl::string_view metric, int waiting) {
+  constexpr int kMillion = 1'000'000;
+  return absl::StrCat(
+      "scheduler.", metric, ".queued",
+      waiting % kMillion == 0 ? absl::StrCat(waiting / kMillion, "m") : absl::StrCat(waiting));
+}
+
+std::string BenchRecordsInWords(int nodes, int waiting) {
+  return absl::StrCat(nodes, " full nodes of 8 GPUs, ", waiting, " Jobs of 1 to 128 GPUs wait in ",
+                      bench_fleet::kShapes, " shapes and ", bench_fleet::kQueues,
+                      " queues, specs of 1 KiB, no two the same");
+}
+
 absl::Status StoreBenchRecords(int nodes, int waiting, absl::Time submitted, store::Store* store,
                                Strand* strand) {
   Writer writer(store, strand);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
@@ -15,6 +16,11 @@ namespace capstan::scheduler {
 
 // Name of the Job that waits, by its number.
 std::string BenchJobName(int number);
+
+// `scheduler.{metric}.queued1m`, as figures with so many Jobs are named.
+std::string BenchMetric(absl::string_view metric, int waiting);
+// What StoreBenchRecords stores, in words for the conditions of a figure.
+std::string BenchRecordsInWords(int nodes, int waiting);
 
 // Stores the fleet of bench_fleet::AddFull and so many Jobs that wait, of bench_fleet::LargeSpecOf
 // and tried before. `store` calls back on `strand`; not to be called there.

@@ -21,7 +21,6 @@
 #include "services/scheduler/bench_process.h"
 #include "services/scheduler/bench_replica.h"
 #include "services/scheduler/bench_store_records.h"
-#include "services/scheduler/core/bench_fleet.h"
 #include "services/scheduler/core/explain.h"
 #include "services/scheduler/core/keys.h"
 #include "services/scheduler/core/what_if.h"
@@ -29,8 +28,6 @@
 namespace capstan::scheduler {
 namespace {
 
-using bench_fleet::kQueues;
-using bench_fleet::kShapes;
 using capstan::scheduler::v1::SimulatePlacementRequest;
 
 class StoreBench {
@@ -48,18 +45,12 @@ class StoreBench {
   }
 
  private:
-  std::string Name(absl::string_view metric) const {
-    return absl::StrCat("scheduler.", metric, ".",
-                        sizes_.waiting % 1'000'000 == 0
-                            ? absl::StrCat("queued", sizes_.waiting / 1'000'000, "m")
-                            : absl::StrCat("queued", sizes_.waiting));
-  }
+  std::string Name(absl::string_view metric) const { return BenchMetric(metric, sizes_.waiting); }
   std::string Conditions() const {
-    return absl::StrCat(
-        sizes_.nodes, " full nodes of 8 GPUs, ", sizes_.waiting, " Jobs of 1 to 128 GPUs wait in ",
-        kShapes, " shapes and ", kQueues,
-        " queues, specs of 1 KiB, no two the same; SQLite, flight recorder on; that core "
-        "is the scheduler's strand's, all other threads are on the others");
+    return absl::StrCat(BenchRecordsInWords(sizes_.nodes, sizes_.waiting),
+                        "; SQLite, flight recorder on; that core is the scheduler's strand's, all "
+                        "other threads are on "
+                        "the others");
   }
   BenchReplica::Options ReplicaOptions() const {
     BenchReplica::Options options;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "libs/time/proto_time.h"
 #include "services/scheduler/core/core_harness.h"
 #include "services/scheduler/core/events.h"
 #include "services/scheduler/core/model.h"
@@ -43,6 +44,14 @@ class SchedulerCoreRepartitionTest : public ::testing::Test {
   void Cancel(const std::string& id) {
     harness_.Deliver(
         harness_.Apply(CancelJob{harness_.next_call(), absl::StrCat("projects/p/jobs/", id), ""}));
+  }
+  void SetMinRuntime(absl::Duration min_runtime) {
+    UpdateQueue update;
+    update.call = harness_.next_call();
+    update.queue_id = "default";
+    *update.queue.mutable_min_runtime() = ToProto(min_runtime);
+    update.update_mask.add_paths("min_runtime");
+    harness_.Deliver(harness_.Apply(update));
   }
   // Prepares and starts what is to be.
   void Work() {

@@ -154,12 +154,7 @@ TEST_F(SchedulerCoreRepartitionTest, MovesNobodyWhoSaysNever) {
 }
 
 TEST_F(SchedulerCoreRepartitionTest, WaitsUntilWhoIsInTheWayMayBeMoved) {
-  UpdateQueue update;
-  update.call = harness_.next_call();
-  update.queue_id = "default";
-  *update.queue.mutable_min_runtime() = ToProto(absl::Minutes(3));
-  update.update_mask.add_paths("min_runtime");
-  harness_.Deliver(harness_.Apply(update));
+  SetMinRuntime(absl::Minutes(3));
   Scatter(Sliced(1, "1g.10gb"));
   Submit("whole", Sliced(1, "7g.80gb"));
   Pass(absl::Seconds(170));

@@ -30,7 +30,36 @@ std::string InWords(absl::Duration duration) {
   return absl::FormatDuration(absl::Trunc(duration, absl::Seconds(1)));
 }
 
-// What runs and has MIG instances.
+// Nodes that are looked at: whoever asks has the strand wait, and the search takes time in
+// proportion to its Nodes and gangs.
+constexpr size_t kMostNodes = 64;
+
+// Of the Nodes those with most room of what the Job asks for, though not in one piece; in their
+// order.
+std::vector<NodeStanding> Roomiest(const std::vector<NodeStanding>& nodes,
+                                   const GangRequest& request) {
+  const std::set<std::string> slices = SliceResourcesOf(request);
+  // The most first; of equal ones the first Node.
+  std::vector<std::pair<int64_t, size_t>> rooms;
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    int64_t room = 0;
+    for (const std::string& name : slices) {
+      const auto free = nodes[n].capacity.free.accelerators.find(name);
+      if (free != nodes[n].capacity.free.accelerators.end()) room += free->second;
+    }
+    if (room > 0) rooms.emplace_back(-room, n);
+  }
+  const size_t most = std::min(rooms.size(), kMostNodes);
+  std::partial_sort(rooms.begin(), rooms.begin() + static_cast<int64_t>(most), rooms.end());
+  std::vector<size_t> chosen;
+  for (size_t i = 0; i < most; ++i) chosen.push_back(rooms[i].second);
+  std::sort(chosen.begin(), chosen.end());
+  std::vector<NodeStanding> roomiest;
+  for (const size_t n : chosen) roomiest.push_back(nodes[n]);
+  return roomiest;
+}
+
+// What runs, on these Nodes alone, and has MIG instances.
 struct Holders {
   std::vector<HeldGang> gangs;
   // By position: for how long yet it may not be moved.
@@ -44,20 +73,23 @@ Holders HoldersOf(const Model& model, const NodeUsage& usage,
                   absl::Time now) {
   Holders holders;
   for (const auto& [uid, shares] : usage.shares()) {
-    const JobEntry* const job = model.FindJob(uid);
-    if (job == nullptr || !job->live() || !AsksForMig(job->spec.spec())) continue;
     HeldGang gang;
     gang.uid = uid;
     bool any_silent = false;
+    bool is_whole = true;
     for (const auto& [id, share] : shares) {
       const auto at = std::lower_bound(nodes.begin(), nodes.end(), id,
                                        [](const NodeStanding& standing, const NodeId& wanted) {
                                          return standing.capacity.id < wanted;
                                        });
-      if (at == nodes.end() || at->capacity.id != id) continue;
+      is_whole = at != nodes.end() && at->capacity.id == id;
+      if (!is_whole) break;
       any_silent = any_silent || at->silent;
       gang.shares.emplace_back(static_cast<int>(at - nodes.begin()), share.amounts);
     }
+    if (!is_whole) continue;
+    const JobEntry* const job = model.FindJob(uid);
+    if (job == nullptr || !job->live() || !AsksForMig(job->spec.spec())) continue;
     const JobSpec& spec = job->spec.spec();
     const GangHeadRecord::Phase phase = job->gang->head.phase();
     const bool started = phase == GangHeadRecord::PHASE_STARTED;
@@ -112,16 +144,17 @@ std::string WordsOf(const Model& model, const JobEntry& job, const Holders& hold
 }  // namespace
 
 void ExplainMoves(const Model& model, const NodeUsage& usage, const JobEntry& job,
-                  const std::vector<NodeStanding>& nodes, const CoreConfig& config, absl::Time now,
-                  ExplainJobResponse* response) {
+                  const std::vector<NodeStanding>& all_nodes, const CoreConfig& config,
+                  absl::Time now, ExplainJobResponse* response) {
   const auto& constraints = response->constraints();
   if (job.state.state() != Job::STATE_QUEUED || !AsksForMig(job.spec.spec()) ||
       std::none_of(constraints.begin(), constraints.end(),
                    [](const auto& constraint) { return constraint.type() == "mig"; })) {
     return;
   }
-  Holders holders = HoldersOf(model, usage, nodes, config, now);
   const GangRequest request = GangRequest::From(job);
+  const std::vector<NodeStanding> nodes = Roomiest(all_nodes, request);
+  Holders holders = HoldersOf(model, usage, nodes, config, now);
   std::vector<NodeCapacity> capacities;
   for (const NodeStanding& standing : nodes) {
     NodeCapacity& node = capacities.emplace_back(standing.capacity);

@@ -36,6 +36,15 @@ absl::Duration CostOfMove(const JobEntry& job, absl::Duration unsaved, absl::Dur
   return std::clamp(lost + act_cost, absl::Milliseconds(1), kMostCost);
 }
 
+std::set<std::string> SliceResourcesOf(const GangRequest& request) {
+  std::set<std::string> slices;
+  for (const GangRequest::Group& group : request.groups) {
+    const absl::optional<mig::Ask> ask = group.each.mig.ask();
+    if (ask.has_value()) slices.insert(mig::SliceResource(mig::DeviceModels()[ask->model]));
+  }
+  return slices;
+}
+
 GangRequest MovedRequest(GangRequest request, const JobEntry& job) {
   for (size_t group = 0; group < request.groups.size(); ++group) {
     request.groups[group].replicas = SizeOf(job, static_cast<int>(group));
@@ -94,12 +103,11 @@ absl::optional<GangPlacement> PlacementOf(const JobEntry& job, const rec::Planne
 MoveTerms::MoveTerms(const Model* model, const std::vector<HeldGang>* held,
                      const GangRequest& wants, absl::Duration act_cost,
                      std::function<GangRequest(const JobEntry& job)> request_of)
-    : model_(model), held_(held), act_cost_(act_cost), request_of_(std::move(request_of)) {
-  for (const GangRequest::Group& group : wants.groups) {
-    const absl::optional<mig::Ask> ask = group.each.mig.ask();
-    if (ask.has_value()) slices_.insert(mig::SliceResource(mig::DeviceModels()[ask->model]));
-  }
-}
+    : model_(model),
+      held_(held),
+      slices_(SliceResourcesOf(wants)),
+      act_cost_(act_cost),
+      request_of_(std::move(request_of)) {}
 
 bool MoveTerms::IsInTheWay(int held) const {
   const auto& shares = (*held_)[held].shares;

@@ -21,6 +21,9 @@ namespace capstan::scheduler {
 // memory slices, and `act_cost`. At least a millisecond.
 absl::Duration CostOfMove(const JobEntry& job, absl::Duration unsaved, absl::Duration act_cost);
 
+// mig::SliceResource of each model of which it asks for an instance.
+std::set<std::string> SliceResourcesOf(const GangRequest& request);
+
 // The Job as it asks to be placed, with the sizes of its generation and in the same Cluster.
 GangRequest MovedRequest(GangRequest request, const JobEntry& job);
 
@@ -48,8 +51,8 @@ class MoveTerms final : public MoveRules {
  private:
   const Model* const model_;
   const std::vector<HeldGang>* const held_;
-  // mig::SliceResource of the models that are wanted.
-  std::set<std::string> slices_;
+  // Of what is wanted.
+  const std::set<std::string> slices_;
   const absl::Duration act_cost_;
   const std::function<GangRequest(const JobEntry& job)> request_of_;
 };

@@ -249,6 +249,7 @@ void SchedulerCore::BeginRound(RoundWork* work) {
       const bool synced = session != sessions_.end() && session->second.synced;
       all_heard = synced ? &session->second.nodes_heard : &none;
       heard = all_heard->begin();
+      work->awaits_any_report = work->awaits_any_report || !IsHeard(id.cluster);
     }
     while (heard != all_heard->end() && *heard < id) ++heard;
     if (heard == all_heard->end() || *heard != id) unreported.insert(unreported.end(), id);
@@ -324,7 +325,7 @@ void SchedulerCore::PlaceMadeRoomFor(RoundWork* work) {
       queue_book_.SetLive(*job);
       // Somebody may wait for its turn to have others moved.
       room_changed_ = room_changed_ || (moves && !AnyMoves());
-    } else if (!work->placing->HoldAfterEnding(request)) {
+    } else if (!work->placing->HoldAfterEnding(request) && !work->awaits_any_report) {
       // Nodes have gone meanwhile: it waits as it did before.
       making_room_.erase(key);
       Enqueue(job);

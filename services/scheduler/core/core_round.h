@@ -56,6 +56,8 @@ struct SchedulerCore::RoundWork {
   std::set<std::string> stuck;
   // Some gang that is moved is on Nodes of which nothing was heard yet.
   bool awaits_report = false;
+  // There are Nodes of a Cluster that has said nothing yet.
+  bool awaits_any_report = false;
   // Shapes with their Openings for which nobody can be moved.
   std::set<std::string> immovable;
   int move_searches = 0;

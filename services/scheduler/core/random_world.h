@@ -37,8 +37,9 @@ class RandomWorld {
   explicit RandomWorld(uint64_t seed, CoreHarness::Observer observer = nullptr)
       : random_(seed),
         with_windows_(seed % 2 == 1),
-        calm_(seed % 8 == 6),
+        calm_(seed % 8 == 6 || seed % 8 == 3),
         with_mig_(seed % 4 == 3 || seed % 16 == 6),
+        scattered_(with_mig_ && seed % 16 != 15),
         harness_(Config(seed), [this, observer = std::move(observer)](const auto&... said) {
           SawStep(said...);
           if (observer) observer(said...);
@@ -122,10 +123,10 @@ class RandomWorld {
   int orders_used() const { return static_cast<int>(used_orders_.size()); }
   const std::map<std::string, int>& faults() const { return faults_; }
 
-  // In half of the worlds anybody may be ended for others at any time.
+  // In most worlds anybody may be ended for others at any time.
   static CoreConfig Config(uint64_t seed) {
     CoreConfig config;
-    config.min_runtime = seed % 2 == 0 ? absl::ZeroDuration() : absl::Seconds(20);
+    config.min_runtime = seed % 2 == 0 || seed % 8 == 3 ? absl::ZeroDuration() : absl::Seconds(20);
     config.min_grow_after = absl::Seconds(1);
     config.spare_for = absl::Seconds(1);
     config.return_within = absl::Minutes(1);
@@ -145,7 +146,20 @@ class RandomWorld {
 
   FakeExecutor& AnyExecutor() { return *executors_[random_.Below(executors_.size())]; }
 
+  // Small parts of GPUs that come and go one by one, and now and then somebody who wants a whole one.
+  JobSpec ScatteredSpec() {
+    static constexpr const char* kParts[] = {"1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb"};
+    JobSpec spec = CoreHarness::Spec(1, 50);
+    *spec.mutable_fence_after() = ToProto(absl::Minutes(1));
+    spec.mutable_retry()->set_max_restarts(5);
+    auto& slice = *spec.mutable_task_groups(0)->mutable_resources()->mutable_mig();
+    slice.set_model("H100-80GB");
+    slice.set_profile(random_.OneIn(6) ? "7g.80gb" : kParts[random_.Below(4)]);
+    return spec;
+  }
+
   JobSpec AnySpec() {
+    if (scattered_ && !random_.OneIn(6)) return ScatteredSpec();
     JobSpec spec =
         CoreHarness::Spec(static_cast<int>(random_.Between(1, 5)), random_.Between(1, 4) * 500);
     spec.set_priority(static_cast<int>(random_.Between(-1, 1)));
@@ -423,9 +437,12 @@ class RandomWorld {
     switch (random_.Below(with_windows_ ? 15 : 14)) {
       case 0:
       case 1: {
-        if (calm_ && random_.OneIn(2)) break;
+        if (calm_ && !scattered_ && random_.OneIn(2)) break;
         const std::string id = absl::StrCat("j", jobs_++);
         Give(harness_.Submit(id, AnySpec()));
+        if (!scattered_) break;
+        for (auto& other : executors_) other->PrepareAll();
+        for (auto& other : executors_) other->RunAll();
         break;
       }
       case 2:
@@ -616,10 +633,13 @@ class RandomWorld {
   int grown_ = 0;
   Random random_;
   const bool with_windows_;
-  // Few Jobs come, and what starts runs for a while: there is room to grow into.
+  // What starts runs for a while, and few Jobs come, unless it is `scattered_`: there is room to grow
+  // into.
   const bool calm_;
   // Nodes have GPUs in MIG mode, and many Jobs ask for a part of one.
   const bool with_mig_;
+  // Most of those that do take little of it, so that moving some makes room for others.
+  const bool scattered_;
   CoreHarness harness_;
   std::vector<std::unique_ptr<FakeExecutor>> executors_;
   std::set<std::string> acknowledged_;

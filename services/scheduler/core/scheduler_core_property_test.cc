@@ -78,6 +78,7 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   EXPECT_GT(orders_used, 5);
   EXPECT_GT(grown, 1);
   EXPECT_GT(evicted, 3);
+  EXPECT_GT(repartitioned, 5);
   EXPECT_GT(with_instances, 60);
   EXPECT_GE(most_on_a_gpu, 2);
   EXPECT_GT(faults["crash"], 20);

@@ -41,6 +41,7 @@ Outbox::Outbox(Store* store, Strand* strand, CommitQueue* queue, int64_t loaded_
       options_(std::move(options)),
       sink_(std::move(sink)),
       first_sequence_((loaded_revision << kSequenceBits) + 1),
+      next_key_(options_.prefix),
       next_sequence_(first_sequence_),
       retry_(options_.retry_first) {}
 
@@ -117,7 +118,7 @@ void Outbox::Ship() {
   shipping_ = true;
   more_ = false;
   store_->Range(
-      {.key = options_.prefix, .end = PrefixEnd(options_.prefix), .limit = options_.batch_records},
+      {.key = next_key_, .end = PrefixEnd(options_.prefix), .limit = options_.batch_records},
       WhileAlive([this](absl::StatusOr<RangeResult> found) {
         if (!found.ok()) return Taken(found.status(), "", 0, 0);
         Offer(*found);
@@ -152,16 +153,19 @@ void Outbox::Taken(absl::Status status, const std::string& last, int64_t records
     return RetryLater(&Outbox::Ship);
   }
   retry_ = options_.retry_first;
-  std::vector<Delete> gone = {Delete{options_.prefix, last + '\0'}};
+  // What is committed later comes behind it. A range for each piece: one that began where another
+  // does could not go into the same transaction.
+  std::vector<Delete> gone = {Delete{std::exchange(next_key_, last + '\0'), last + '\0'}};
   // If this fails the engine's term is over, and the next one sends these records again.
   queue_->Submit({}, std::move(gone),
                  WhileAlive([this, records, bytes](absl::StatusOr<int64_t> revision) {
                    if (!revision.ok()) return;
                    records_ -= records;
                    bytes_ -= bytes;
-                   shipping_ = false;
-                   Ship();
                  }));
+  shipping_ = false;
+  // The next ones leave meanwhile: a deletion waits behind all that is being stored.
+  Ship();
 }
 
 }  // namespace capstan::store

@@ -51,7 +51,7 @@ class Outbox {
     int64_t max_records = 100000;
     int64_t max_bytes = int64_t{64} << 20;
     // Of one call of the sink.
-    int64_t batch_records = 200;
+    int64_t batch_records = 1000;
     int64_t batch_bytes = 512 << 10;
     absl::Duration retry_first = absl::Milliseconds(100);
     absl::Duration retry_most = absl::Seconds(10);
@@ -77,7 +77,7 @@ class Outbox {
   Put Add(std::string payload);
 
   bool full() const { return records_ >= options_.max_records || bytes_ >= options_.max_bytes; }
-  // Records that the sink has not taken yet, as far as known.
+  // Records that are not deleted yet, as far as known.
   int64_t records() const { return records_; }
   int64_t bytes() const { return bytes_; }
   // Why the sink's last answer was not OK; OK if it was.
@@ -103,10 +103,12 @@ class Outbox {
   const Options options_;
   Sink sink_;
   const int64_t first_sequence_;
+  // Behind what the sink has taken in this term.
+  std::string next_key_;
   int64_t next_sequence_;
   int64_t records_ = 0;
   int64_t bytes_ = 0;
-  // A read, a call of the sink or a deletion is under way.
+  // A read or a call of the sink is under way.
   bool shipping_ = false;
   // Something may have been committed since the last look.
   bool more_ = false;

@@ -93,6 +93,27 @@ TEST_F(OutboxTest, ShipsCommittedRecordsInOrderAndDeletesThem) {
   EXPECT_EQ(strand_.armed(), 0u);
 }
 
+// A store that is slow to commit keeps no record from leaving that is committed.
+TEST_F(OutboxTest, TheNextLeaveBeforeThoseTakenAreDeleted) {
+  receiver_up_ = false;
+  Begin({.prefix = kPrefix, .batch_records = 10});
+  for (int i = 0; i < 100; ++i) Event(absl::StrCat(i));
+  strand_.RunReady();
+  term_->store.SetCommitDelay(absl::Seconds(20));
+  receiver_up_ = true;
+  strand_.Advance(absl::Seconds(10));
+  EXPECT_EQ(receiver_.kept.size(), 100u);
+  EXPECT_EQ(receiver_.duplicates, 0);
+  EXPECT_EQ(term_->outbox.records(), 100);
+  // The first deletion, and all others in one transaction.
+  const int64_t transactions = term_->queue.transactions();
+  strand_.Advance(absl::Seconds(50));
+  EXPECT_EQ(term_->outbox.records(), 0);
+  EXPECT_LE(term_->queue.transactions(), transactions + 1);
+  const auto left = disk_->map.Range({.key = kPrefix, .end = PrefixEnd(kPrefix)});
+  EXPECT_TRUE(left->kvs.empty());
+}
+
 TEST_F(OutboxTest, NothingLeavesBeforeItIsCommitted) {
   Begin();
   term_->store.SetCommitDelay(absl::Seconds(1));

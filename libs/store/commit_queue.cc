@@ -8,6 +8,9 @@
 namespace capstan::store {
 namespace {
 
+// etcd counts what frames keys and values, too.
+constexpr size_t kFraming = 16 << 10;
+
 const std::string& KeyOf(const Op& op) {
   const auto* put = std::get_if<Put>(&op);
   return put != nullptr ? put->key : std::get<Delete>(op).key;
@@ -74,7 +77,11 @@ class Batch {
 
 CommitQueue::CommitQueue(Store* store, Strand* strand, absl::optional<Compare> leadership,
                          Options options)
-    : store_(store), strand_(strand), leadership_(std::move(leadership)), options_(options) {}
+    : store_(store),
+      strand_(strand),
+      leadership_(std::move(leadership)),
+      options_(options),
+      bounds_{.ops = store->txn_bounds().ops, .bytes = store->txn_bounds().bytes - kFraming} {}
 
 CommitQueue::~CommitQueue() = default;
 
@@ -106,7 +113,7 @@ std::vector<Op> CommitQueue::TakeBatch() {
   while (!queued_.empty()) {
     Submission& next = queued_.front();
     if (!next.valid.ok()) break;
-    if (!batch.Add(next.ops, options_.max_ops, options_.max_bytes)) break;
+    if (!batch.Add(next.ops, bounds_.ops, bounds_.bytes)) break;
     in_flight_.push_back(std::move(queued_.front()));
     queued_.pop_front();
   }

@@ -51,9 +51,6 @@ inline constexpr char kReasonNotLeader[] = "NOT_LEADER";
 class CommitQueue {
  public:
   struct Options {
-    size_t max_ops = kMaxTxnOps;
-    // Of keys and values. etcd counts what frames them, too.
-    size_t max_bytes = kMaxTxnBytes - (16 << 10);
     // Submissions waiting beyond which congested() says so. Nothing is refused: by the time it
     // persists, the engine's state has already changed.
     size_t congested_at = 4096;
@@ -103,6 +100,8 @@ class CommitQueue {
   Strand* const strand_;
   const absl::optional<Compare> leadership_;
   const Options options_;
+  // Of a transaction.
+  const TxnBounds bounds_;
   std::deque<Submission> queued_;
   std::deque<Submission> in_flight_;
   bool flush_scheduled_ = false;

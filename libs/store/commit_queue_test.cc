@@ -109,6 +109,19 @@ TEST_F(CommitQueueTest, SplitsAtTheBoundsOfATransaction) {
   EXPECT_TRUE(queue_->status().ok()) << queue_->status();
 }
 
+TEST_F(CommitQueueTest, FillsWhatItsStoreTakes) {
+  store_.SetTxnBounds({.ops = 4 * kMaxTxnOps, .bytes = 4 << 20});
+  queue_ = std::make_unique<CommitQueue>(&store_, &strand_, absl::nullopt);
+  for (size_t i = 0; i < 4 * kMaxTxnOps; ++i) Submit("s", {Put{absl::StrCat("/k", i), "1"}});
+  for (int i = 0; i < 6; ++i) {
+    Submit("big", {Put{absl::StrCat("/big", i), std::string(700 << 10, 'x')}});
+  }
+  strand_.RunReady();
+  EXPECT_TRUE(queue_->status().ok()) << queue_->status();
+  EXPECT_EQ(queue_->transactions(), 3);
+  EXPECT_EQ(log_.size(), 4 * kMaxTxnOps + 6);
+}
+
 TEST_F(CommitQueueTest, FailedCompareKillsTheQueue) {
   queue_ = std::make_unique<CommitQueue>(
       &store_, &strand_,

@@ -197,8 +197,16 @@ TEST_P(StoreConformanceTest, ARangeInABranchSeesWhatTheBranchDid) {
 }
 
 TEST_P(StoreConformanceTest, BadRequestsAreRefusedWhole) {
+  const TxnBounds bounds = store_->txn_bounds();
+  EXPECT_GE(bounds.ops, kMaxTxnOps);
+  EXPECT_GE(bounds.bytes, kMaxTxnBytes);
+  EXPECT_LT(bounds.ops, size_t{1} << 20) << "an outbox counts on it";
+  std::vector<Op> large;
+  for (size_t bytes = 0; bytes <= bounds.bytes; bytes += kMaxValueBytes) {
+    large.push_back(Put{absl::StrCat("/large/", bytes), std::string(kMaxValueBytes, 'v')});
+  }
   std::vector<Op> many;
-  for (size_t i = 0; i <= kMaxTxnOps; ++i) many.push_back(Put{absl::StrCat("/", i), ""});
+  for (size_t i = 0; i <= bounds.ops; ++i) many.push_back(Put{absl::StrCat("/", i), ""});
   const std::vector<std::vector<Op>> kBad = {
       {Put{"", "1"}},
       {Put{"\xff", "1"}},
@@ -209,7 +217,7 @@ TEST_P(StoreConformanceTest, BadRequestsAreRefusedWhole) {
       {Put{"/ab", "1"}, Delete{"/a", "/b"}},
       {Delete{"/a", "/c"}, Delete{"/b", "/d"}},
       {Delete{"/b", "/a"}},
-      {Put{"/a", std::string(kMaxValueBytes, 'v')}, Put{"/b", std::string(kMaxValueBytes, 'v')}},
+      large,
       {RangeRequest{.key = "/a", .limit = -1}},
       many,
   };

@@ -283,7 +283,7 @@ void MemoryStore::Range(RangeRequest request, Callback<RangeResult> done) {
 
 void MemoryStore::Txn(TxnRequest request, Callback<TxnResult> done) {
   auto shared = Share(std::move(done));
-  const absl::Status checked = CheckTxn(request);
+  const absl::Status checked = CheckTxn(request, txn_bounds());
   Body::Pending pending;
   pending.is_txn = true;
   pending.puts = std::any_of(request.then.begin(), request.then.end(),

@@ -41,6 +41,7 @@ class MemoryStore final : public Store {
 
   void Range(RangeRequest request, Callback<RangeResult> done) override;
   void Txn(TxnRequest request, Callback<TxnResult> done) override;
+  TxnBounds txn_bounds() const override { return txn_bounds_; }
   std::unique_ptr<Watch> StartWatch(
       WatchRequest request, absl::AnyInvocable<void(absl::StatusOr<WatchBatch>)> on_batch) override;
   void GrantLease(absl::Duration ttl, Callback<LeaseId> done) override;
@@ -58,6 +59,8 @@ class MemoryStore final : public Store {
   // Commits take this long from now on (0 at first); what is submitted meanwhile goes with the next
   // one. Ranges, keep-alives and watches are not delayed.
   void SetCommitDelay(absl::Duration delay);
+  // Before the store is used.
+  void SetTxnBounds(const TxnBounds& bounds) { txn_bounds_ = bounds; }
   // While full, transactions that put get NO_SPACE; those that only delete go through.
   void SetFull(bool full);
   // While cut off, every call and keep-alive gets UNAVAILABLE and takes no effect: the store's
@@ -76,6 +79,7 @@ class MemoryStore final : public Store {
  private:
   class Body;
   const std::shared_ptr<Body> body_;
+  TxnBounds txn_bounds_;
 };
 
 }  // namespace capstan::store

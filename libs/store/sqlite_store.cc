@@ -50,8 +50,12 @@ void SqliteStore::Range(RangeRequest request, Callback<RangeResult> done) {
       [shared](absl::Status why) { (*shared)(std::move(why)); });
 }
 
+TxnBounds SqliteStore::txn_bounds() const {
+  return {.ops = 8 * kMaxTxnOps, .bytes = size_t{8} << 20};
+}
+
 void SqliteStore::Txn(TxnRequest request, Callback<TxnResult> done) {
-  const absl::Status checked = CheckTxn(request);
+  const absl::Status checked = CheckTxn(request, txn_bounds());
   if (!checked.ok()) {
     return body_->Post([done = std::move(done), checked]() mutable { done(checked); });
   }

@@ -18,8 +18,9 @@ namespace capstan::store {
 // Identifies a lease; 0 means none.
 using LeaseId = int64_t;
 
-// Bounds that every adapter keeps to; beyond them calls get INVALID_ARGUMENT. Keys are not empty
-// and do not begin with the byte 0xff.
+// Bounds that every adapter keeps to; beyond them calls get INVALID_ARGUMENT. Those of a whole
+// transaction are what each takes; some take more (Store::txn_bounds). Keys are not empty and do not
+// begin with the byte 0xff.
 inline constexpr size_t kMaxKeyBytes = 4096;
 inline constexpr size_t kMaxValueBytes = 1 << 20;
 inline constexpr size_t kMaxTxnOps = 1024;
@@ -27,6 +28,12 @@ inline constexpr size_t kMaxTxnCompares = 128;
 inline constexpr size_t kMaxTxnBytes = 3 << 19;  // 1.5 MiB
 inline constexpr int64_t kDefaultRangeLimit = 1000;
 inline constexpr int64_t kMaxRangeLimit = 10000;
+
+// The largest branch of a transaction: operations, and bytes of keys and values.
+struct TxnBounds {
+  size_t ops = kMaxTxnOps;
+  size_t bytes = kMaxTxnBytes;
+};
 
 // A key as of some revision.
 struct KeyValue {
@@ -93,7 +100,7 @@ using Op = std::variant<Put, Delete, RangeRequest>;
 
 // If all compares hold, does `then`, else `otherwise`; atomically. A branch must not put or delete
 // the same key twice. A RangeRequest in a branch sees what the branch did before it. At most 128
-// compares, and in a branch 1,024 operations and 1.5 MiB.
+// compares, and in a branch what Store::txn_bounds says.
 struct TxnRequest {
   std::vector<Compare> compares{};
   std::vector<Op> then{};
@@ -173,6 +180,8 @@ class Store {
 
   virtual void Range(RangeRequest request, Callback<RangeResult> done) = 0;
   virtual void Txn(TxnRequest request, Callback<TxnResult> done) = 0;
+  // Never less than the defaults, and always the same of one store.
+  virtual TxnBounds txn_bounds() const { return {}; }
   // The callback gets batches until the watch is destroyed or an error, which is the last call.
   virtual std::unique_ptr<Watch> StartWatch(
       WatchRequest request, absl::AnyInvocable<void(absl::StatusOr<WatchBatch>)> on_batch) = 0;

@@ -36,9 +36,9 @@ absl::Status CheckSpan(const std::string& key, const std::string& end) {
 
 using Span = std::pair<std::string, std::string>;  // [first, second)
 
-absl::Status CheckBranch(const std::vector<Op>& ops, const char* branch) {
-  if (ops.size() > kMaxTxnOps) {
-    return Invalid(absl::StrCat(branch, " has ", ops.size(), " operations, at most ", kMaxTxnOps));
+absl::Status CheckBranch(const std::vector<Op>& ops, const char* branch, const TxnBounds& bounds) {
+  if (ops.size() > bounds.ops) {
+    return Invalid(absl::StrCat(branch, " has ", ops.size(), " operations, at most ", bounds.ops));
   }
   std::vector<Span> spans;
   size_t bytes = 0;
@@ -61,8 +61,8 @@ absl::Status CheckBranch(const std::vector<Op>& ops, const char* branch) {
     }
     if (!checked.ok()) return status::Annotate(checked, absl::StrCat(branch, "[", i, "]"));
   }
-  if (bytes > kMaxTxnBytes) {
-    return Invalid(absl::StrCat(branch, " has ", bytes, " bytes, at most ", kMaxTxnBytes));
+  if (bytes > bounds.bytes) {
+    return Invalid(absl::StrCat(branch, " has ", bytes, " bytes, at most ", bounds.bytes));
   }
   std::sort(spans.begin(), spans.end());
   for (size_t i = 1; i < spans.size(); ++i) {
@@ -90,14 +90,14 @@ bool Ordered(Compare::Op op, const T& actual, const T& wanted) {
 
 }  // namespace
 
-absl::Status CheckTxn(const TxnRequest& request) {
+absl::Status CheckTxn(const TxnRequest& request, const TxnBounds& bounds) {
   if (request.compares.size() > kMaxTxnCompares) {
     return Invalid(absl::StrCat("compares has ", request.compares.size(), " conditions, at most ",
                                 kMaxTxnCompares));
   }
   for (const Compare& compare : request.compares) CAPSTAN_RETURN_IF_ERROR(CheckKey(compare.key));
-  CAPSTAN_RETURN_IF_ERROR(CheckBranch(request.then, "then"));
-  return CheckBranch(request.otherwise, "otherwise");
+  CAPSTAN_RETURN_IF_ERROR(CheckBranch(request.then, "then", bounds));
+  return CheckBranch(request.otherwise, "otherwise", bounds);
 }
 
 absl::Status CheckRange(const RangeRequest& request) {

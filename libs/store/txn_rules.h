@@ -11,7 +11,7 @@ namespace capstan::store {
 
 // INVALID_ARGUMENT, naming the operation, if the request breaks a bound, names an unusable key, or
 // touches one key twice in a branch.
-absl::Status CheckTxn(const TxnRequest& request);
+absl::Status CheckTxn(const TxnRequest& request, const TxnBounds& bounds = {});
 absl::Status CheckRange(const RangeRequest& request);
 absl::Status CheckWatch(const WatchRequest& request);
 absl::Status CheckTtl(absl::Duration ttl);

@@ -109,8 +109,8 @@ DesiredTasks* DesiredBuilder::Room(size_t bytes) {
   return messages_.back().mutable_desired();
 }
 
-void DesiredBuilder::Add(const capstan::type::v1::DesiredTask& task) {
-  *Room(task.ByteSizeLong() + (task.has_grant() ? 0 : kGrantBytes))->add_tasks() = task;
+void DesiredBuilder::Add(capstan::type::v1::DesiredTask task) {
+  *Room(task.ByteSizeLong() + (task.has_grant() ? 0 : kGrantBytes))->add_tasks() = std::move(task);
 }
 
 void DesiredBuilder::AddForgotten(const capstan::type::v1::TaskKey& key) {

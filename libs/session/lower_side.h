@@ -75,7 +75,7 @@ class DesiredBuilder {
  public:
   DesiredBuilder(capstan::type::v1::FencingToken token, int64_t revision, bool snapshot)
       : token_(std::move(token)), revision_(revision), snapshot_(snapshot) {}
-  void Add(const capstan::type::v1::DesiredTask& task);
+  void Add(capstan::type::v1::DesiredTask task);
   void AddForgotten(const capstan::type::v1::TaskKey& key);
   // The messages; at least one for a snapshot. `sync_complete` is borne by the last of a snapshot.
   std::vector<capstan::type::v1::SessionDown> Build(bool sync_complete);

@@ -15,7 +15,6 @@
 
 namespace capstan::scheduler {
 
-using capstan::type::v1::SessionDown;
 using capstan::type::v1::SessionUp;
 
 namespace {
@@ -226,7 +225,7 @@ void Engine::Submit(Step step, absl::optional<BootTime> begun) {
     if (last) after = std::move(step.after);
     queue_->Submit(std::move(write.puts), std::move(write.deletes),
                    [this, decided, begun = last ? begun : absl::nullopt,
-                    after = std::move(after)](absl::StatusOr<int64_t> revision) {
+                    after = std::move(after)](absl::StatusOr<int64_t> revision) mutable {
                      if (!revision.ok()) {
                        metrics_.commit_failures.Increment();
                        // Destroys the queue, and with it the callbacks behind this one.
@@ -249,9 +248,9 @@ void Engine::RoundStored(BootTime begun, BootTime decided) {
   if (deps_.on_round) deps_.on_round({.decided = decided - begun, .durable = durable});
 }
 
-void Engine::CarryOut(const std::vector<Effect>& effects, int64_t revision) {
-  for (const Effect& effect : effects) {
-    if (const auto* send = std::get_if<SendDown>(&effect)) {
+void Engine::CarryOut(std::vector<Effect>& effects, int64_t revision) {
+  for (Effect& effect : effects) {
+    if (auto* send = std::get_if<SendDown>(&effect)) {
       Do(*send, revision);
     } else if (const auto* close = std::get_if<CloseSession>(&effect)) {
       Do(*close);
@@ -292,7 +291,7 @@ void Engine::CarryOut(const std::vector<Effect>& effects, int64_t revision) {
   }
 }
 
-void Engine::Do(const SendDown& effect, int64_t revision) {
+void Engine::Do(SendDown& effect, int64_t revision) {
   auto it = sessions_.find(effect.session);
   if (it == sessions_.end()) return;
   absl::Status sent;
@@ -302,9 +301,8 @@ void Engine::Do(const SendDown& effect, int64_t revision) {
     metrics_.renewals.Increment();
     sent = it->second.sink->Send(effect.message);
   } else if (effect.message.has_desired()) {
-    SessionDown message = effect.message;
-    message.mutable_desired()->set_revision(revision);
-    sent = it->second.sink->Send(message);
+    effect.message.mutable_desired()->set_revision(revision);
+    sent = it->second.sink->Send(effect.message);
   } else {
     sent = it->second.sink->Send(effect.message);
   }

@@ -177,8 +177,8 @@ class Engine {
   // `begun`: when the step was, if a round was part of it.
   void Submit(Step step, absl::optional<BootTime> begun);
   void RoundStored(BootTime begun, BootTime decided);
-  void CarryOut(const std::vector<Effect>& effects, int64_t revision);
-  void Do(const SendDown& effect, int64_t revision);
+  void CarryOut(std::vector<Effect>& effects, int64_t revision);
+  void Do(SendDown& effect, int64_t revision);
   void Do(const CloseSession& effect);
   void Do(const EnsureData& effect);
   void Do(const ReleasePins& effect);

@@ -6,7 +6,8 @@
 // - A move is begun only if then the gang that waits fits, and each that is moved fits again, as
 //   large as it is. So each starts one that waits and leaves nobody waiting that did not: there are
 //   no more moves than times that a gang began to wait, but for what Nodes that fail undo.
-// - One is under way at a time, and the next begins `repartition_pause` later at the earliest.
+// - One is under way at a time, and the next begins `repartition_pause` later at the earliest; and
+//   where nobody could be moved, somebody else is looked for 10 s later at the earliest.
 // - Each is a disruption of whom it moves, which its Queue's budget bounds; and who starts anew must
 //   run for its Queue's min_runtime before it can be moved again.
 //
@@ -41,6 +42,9 @@ namespace {
 
 // Of one round: what is left is tried in the next.
 constexpr int kMaxMoveSearches = 2;
+// After a round that searched in vain: what has changed since is looked at together. A search goes
+// over all Nodes, some 0.4 s for 7,500 with MIG instances on each.
+constexpr absl::Duration kPauseAfterVain = absl::Seconds(10);
 
 }  // namespace
 
@@ -135,6 +139,12 @@ bool SchedulerCore::TryRepartition(const QueueOrder& order, JobEntry* job,
   }
   next_move_at_ = now_.boot + config_.repartition_pause;
   return true;
+}
+
+void SchedulerCore::PauseMoveSearches(const RoundWork& work) {
+  if (work.move_searches == 0 || AnyMoves()) return;
+  next_move_at_ =
+      std::max(next_move_at_, now_.boot + std::min(config_.repartition_pause, kPauseAfterVain));
 }
 
 void SchedulerCore::MoveGang(JobEntry* job, const rec::PlannedPlace& to,

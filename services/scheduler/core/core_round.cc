@@ -227,6 +227,7 @@ void SchedulerCore::Round() {
   PlaceMovedElsewhere(work.get());
   KeepReservation(work.get());
   TryInOrder(work.get());
+  PauseMoveSearches(*work);
   const bool asked_all = asks_all && !room_changed_;
   PlaceReturned(/*may_have_more=*/asked_all, work.get());
   if (asked_all && GrowthDue()) GrowGangs(work.get());

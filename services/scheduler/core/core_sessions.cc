@@ -300,7 +300,7 @@ void SchedulerCore::SendDesired(const std::string& cluster) {
     for (DesiredTask& stray : strays_[cluster]) tasks.push_back(std::move(stray));
   }
   session::DesiredBuilder builder(token_, /*revision=*/0, open.snapshot_due);
-  for (const DesiredTask& task : tasks) builder.Add(task);
+  for (DesiredTask& task : tasks) builder.Add(std::move(task));
   for (const TaskKey& key : forgotten_[cluster]) builder.AddForgotten(key);
   for (SessionDown& message : builder.Build(/*sync_complete=*/open.snapshot_due)) {
     effects_.push_back(SendDown{open.id, std::move(message)});

@@ -307,6 +307,8 @@ class SchedulerCore {
   // Looks for gangs to move for the order's next gang, and has them begin.
   bool TryRepartition(const QueueOrder& order, JobEntry* job, const GangRequest& request,
                       RoundWork* work);
+  // After a round that has searched in vain.
+  void PauseMoveSearches(const RoundWork& work);
   // Stops it; its next generation is to be there.
   void MoveGang(JobEntry* job, const rec::PlannedPlace& to, const std::string& beneficiary);
   // One move at a time.

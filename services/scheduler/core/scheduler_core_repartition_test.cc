@@ -290,6 +290,21 @@ TEST_F(SchedulerCoreRepartitionTest, AFailureOnTheWayIsNotCounted) {
   EXPECT_EQ(harness_.job(mover).state.counted_restarts(), 0);
 }
 
+// Each search goes over all Nodes: what changes soon after one that was in vain waits for the next.
+TEST_F(SchedulerCoreRepartitionTest, AfterASearchInVainTheNextOneIsLater) {
+  Start("a", Sliced(1, "1g.10gb"));
+  Start("filler", Sliced(6, "1g.10gb"));
+  Start("b", Sliced(1, "1g.10gb"));
+  Submit("whole", Sliced(1, "7g.80gb"));
+  ASSERT_EQ(ReasonOf("whole"), "INSUFFICIENT_RESOURCES");
+  Pass(absl::Seconds(2));
+  EndAll("filler");
+  Pass(absl::Seconds(7));
+  EXPECT_EQ(ReasonOf("whole"), "INSUFFICIENT_RESOURCES");
+  Pass(absl::Seconds(2));
+  EXPECT_EQ(ReasonOf("whole"), "MAKING_ROOM");
+}
+
 TEST_F(SchedulerCoreRepartitionTest, ANewLeaderGoesOn) {
   for (const bool all_ended : {false, true}) {
     SCOPED_TRACE(all_ended);

@@ -19,7 +19,7 @@ struct StoreBenchSizes {
   int waiting = 1'000'000;
   // Jobs that end, and as many that are submitted, in a second; and how many of each.
   int rate = 500;
-  int arrivals = 15'000;
+  int arrivals = 40'000;
   // Of restart, take-over and simulations.
   int runs = 5;
   int explained = 50;

@@ -81,31 +81,36 @@ DiskStreams::DiskStreams(Process* process, Disk* disk, const Mutants* mutants,
   }
 }
 
-void DiskStreams::Append(std::string, std::vector<telemetry::v1::Record> records,
-                         absl::AnyInvocable<void(absl::StatusOr<telemetry::Appended>)> done) {
+void DiskStreams::Append(std::vector<telemetry::StreamAppend> appends,
+                         absl::AnyInvocable<void(telemetry::AppendResults)> done) {
   std::vector<store::Put> puts;
-  telemetry::Appended appended;
-  for (telemetry::v1::Record& record : records) {
-    if (!index_.IsNew(record.producer(), record.key(), record.producer_sequence())) {
-      ++appended.duplicates;
-      continue;
+  telemetry::AppendResults results;
+  for (telemetry::StreamAppend& append : appends) {
+    telemetry::Appended appended;
+    for (telemetry::v1::Record& record : append.records) {
+      if (!index_.IsNew(record.producer(), record.key(), record.producer_sequence())) {
+        ++appended.duplicates;
+        continue;
+      }
+      // A new segment begins with how far each producer had come by then.
+      if (next_ % kRecords == 1) {
+        puts.push_back({.key = kHeaderKey, .value = index_.ToHeader().SerializeAsString()});
+      }
+      index_.Advance(record.producer(), record.key(), record.producer_sequence());
+      record.set_offset(next_);
+      puts.push_back({.key = RecordKey(next_), .value = record.SerializeAsString()});
+      records_[next_++] = std::move(record);
     }
-    // A new segment begins with how far each producer had come by then.
-    if (next_ % kRecords == 1) {
-      puts.push_back({.key = kHeaderKey, .value = index_.ToHeader().SerializeAsString()});
-    }
-    index_.Advance(record.producer(), record.key(), record.producer_sequence());
-    record.set_offset(next_);
-    puts.push_back({.key = RecordKey(next_), .value = record.SerializeAsString()});
-    records_[next_++] = std::move(record);
+    appended.last_offset = next_ - 1;
+    results.push_back(appended);
   }
-  appended.last_offset = next_ - 1;
   pipe_.Submit(std::move(puts), {},
-               [this, appended, done = std::make_shared<decltype(done)>(std::move(done))](int64_t) {
-                 stored_next_ = std::max(stored_next_, appended.last_offset + 1);
+               [this, next = next_, results = std::move(results),
+                done = std::make_shared<decltype(done)>(std::move(done))](int64_t) {
+                 stored_next_ = std::max(stored_next_, next);
                  stored_();
                  PumpAll();
-                 (*done)(appended);
+                 (*done)(results);
                });
   if (mutants_->telemetry_shows_unstored) {
     stored_next_ = next_;

@@ -36,8 +36,8 @@ class DiskStreams final : public telemetry::Streams {
   // The life is over: the append under way may or may not have taken effect.
   void Crash() { pipe_.Crash(); }
 
-  void Append(std::string stream, std::vector<telemetry::v1::Record> records,
-              absl::AnyInvocable<void(absl::StatusOr<telemetry::Appended>)> done) override;
+  void Append(std::vector<telemetry::StreamAppend> appends,
+              absl::AnyInvocable<void(telemetry::AppendResults)> done) override;
   void OpenReader(telemetry::v1::ReadRecordsRequest request,
                   std::unique_ptr<telemetry::RecordSink> sink) override;
   void FindExtent(std::string stream,

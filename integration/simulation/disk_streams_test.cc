@@ -77,9 +77,9 @@ class OneStream {
       record.set_key("k");
       record.set_producer_sequence(i);
     }
-    server_.streams().Append("s", std::move(records),
-                             [](const absl::StatusOr<telemetry::Appended>& done) {
-                               EXPECT_TRUE(done.ok()) << done.status();
+    server_.streams().Append({{"s", std::move(records)}},
+                             [](const telemetry::AppendResults& results) {
+                               EXPECT_TRUE(results.front().ok()) << results.front().status();
                              });
     RunFor(absl::Seconds(1));
   }

@@ -62,17 +62,18 @@ void TelemetryActor::Retain() {
 
 void TelemetryActor::Append(const std::string& producer, const std::vector<Record>& records,
                             const Reply<bool>& reply) {
-  std::vector<telemetry::v1::Record> appended;
+  telemetry::StreamAppend append{.stream = DiskSubscriptions::kStream, .records = {}};
   for (const Record& record : records) {
-    telemetry::v1::Record& each = appended.emplace_back();
+    telemetry::v1::Record& each = append.records.emplace_back();
     each.set_kind("job_event");
     each.set_producer(producer);
     each.set_key(record.key);
     each.set_producer_sequence(record.sequence);
     each.set_payload(absl::StrCat(record.key, "#", record.sequence));
   }
-  streams_->Append(DiskSubscriptions::kStream, std::move(appended),
-                   [this, records, reply](const absl::StatusOr<telemetry::Appended>& done) {
+  streams_->Append({std::move(append)},
+                   [this, records, reply](const telemetry::AppendResults& results) {
+                     const absl::StatusOr<telemetry::Appended>& done = results.front();
                      if (!done.ok()) return reply(done.status());
                      world().Log(name(), absl::StrCat("has taken ", records.size(), ", ",
                                                       done->duplicates, " of them before"));

@@ -45,30 +45,33 @@ void Engine::Retain() {
   retain_timer_ = strand_->RunAfter(options_.retain_every, WhileAlive([this] { Retain(); }));
 }
 
-void Engine::Append(std::string stream, std::vector<v1::Record> records,
-                    absl::AnyInvocable<void(absl::StatusOr<Appended>)> done) {
-  const auto count = static_cast<int64_t>(records.size());
-  int64_t bytes = 0;
-  for (const v1::Record& record : records) bytes += static_cast<int64_t>(record.payload().size());
-  auto name = stream;
-  files_->Append(std::move(stream), std::move(records),
-                 [this, alive = std::weak_ptr<char>(alive_), name = std::move(name), count, bytes,
-                  done = std::move(done)](absl::StatusOr<Appended> result) mutable {
-                   if (alive.lock()) {
-                     if (result.ok()) {
-                       appended_records_.Increment(static_cast<double>(count - result->duplicates));
-                       appended_bytes_.Increment(static_cast<double>(bytes));
-                       duplicate_records_.Increment(result->duplicates);
-                       const auto following = by_stream_.find(name);
-                       if (following != by_stream_.end()) {
-                         for (const int64_t id : std::set<int64_t>(following->second)) Pump(id);
-                       }
-                     } else {
-                       failed_appends_.Increment();
-                     }
+void Engine::Append(std::vector<StreamAppend> appends,
+                    absl::AnyInvocable<void(AppendResults)> done) {
+  std::vector<Sent> sent;
+  for (const StreamAppend& append : appends) {
+    sent.push_back({append.stream, static_cast<int64_t>(append.records.size())});
+    for (const v1::Record& record : append.records) {
+      sent.back().bytes += static_cast<int64_t>(record.payload().size());
+    }
+  }
+  files_->Append(std::move(appends),
+                 [this, alive = std::weak_ptr<char>(alive_), sent = std::move(sent),
+                  done = std::move(done)](AppendResults results) mutable {
+                   for (size_t i = 0; i < sent.size() && alive.lock(); ++i) {
+                     Answered(sent[i], results[i]);
                    }
-                   done(std::move(result));
+                   done(std::move(results));
                  });
+}
+
+void Engine::Answered(const Sent& sent, const absl::StatusOr<Appended>& result) {
+  if (!result.ok()) return failed_appends_.Increment();
+  appended_records_.Increment(static_cast<double>(sent.records - result->duplicates));
+  appended_bytes_.Increment(static_cast<double>(sent.bytes));
+  duplicate_records_.Increment(result->duplicates);
+  const auto following = by_stream_.find(sent.stream);
+  if (following == by_stream_.end()) return;
+  for (const int64_t id : std::set<int64_t>(following->second)) Pump(id);
 }
 
 void Engine::OpenReader(v1::ReadRecordsRequest request, std::unique_ptr<RecordSink> sink) {

@@ -39,8 +39,8 @@ class Engine final : public Streams {
   // Begins to drop what is too old, at once and then now and then.
   void Start();
 
-  void Append(std::string stream, std::vector<v1::Record> records,
-              absl::AnyInvocable<void(absl::StatusOr<Appended>)> done) override;
+  void Append(std::vector<StreamAppend> appends,
+              absl::AnyInvocable<void(AppendResults)> done) override;
   void OpenReader(v1::ReadRecordsRequest request, std::unique_ptr<RecordSink> sink) override;
   void FindExtent(std::string stream,
                   absl::AnyInvocable<void(absl::StatusOr<StreamExtent>)> done) override;
@@ -67,6 +67,14 @@ class Engine final : public Streams {
     v1::ReadRecordsResponse pending;
   };
 
+  // What is known of an append when its answer comes.
+  struct Sent {
+    std::string stream;
+    int64_t records = 0;
+    int64_t bytes = 0;
+  };
+
+  void Answered(const Sent& sent, const absl::StatusOr<Appended>& result);
   void Retain();
   void Pump(int64_t id);
   void OnPiece(int64_t id, StreamFiles::Piece piece);

@@ -15,6 +15,8 @@
 #include "libs/metrics/client_addresses.h"
 #include "libs/metrics/endpoint_server.h"
 #include "libs/metrics/registry.h"
+#include "libs/rpc/status_conversion.h"
+#include "libs/status/error.h"
 #include "libs/strand/thread_strand.h"
 #include "libs/time/system_clock.h"
 #include "proto/capstan/event/v1/job_event.pb.h"
@@ -76,6 +78,24 @@ class ServerTest : public testing::Test {
     return stub_->AppendRecords(&context, request, &appended_);
   }
 
+  static std::string EventsOf(int job) {
+    return absl::StrCat("projects/p/jobs/e", job, "/streams/events");
+  }
+  static void AddAppend(v1::AppendToStreamsRequest* request, const std::string& stream,
+                        const std::vector<v1::Record>& records) {
+    v1::AppendRecordsRequest* append = request->add_appends();
+    append->set_stream(stream);
+    for (const v1::Record& record : records) *append->add_records() = record;
+  }
+  grpc::Status AppendToStreams(const v1::AppendToStreamsRequest& request) {
+    grpc::ClientContext context;
+    return stub_->AppendToStreams(&context, request, &results_);
+  }
+  // Of the last call.
+  absl::Status ErrorOf(int append) const {
+    return rpc::FromStatusProto(results_.results(append).error());
+  }
+
   static v1::ReadRecordsRequest Request(int64_t start = 0, int64_t tail = 0, bool follow = false) {
     v1::ReadRecordsRequest request;
     request.set_stream(kLog);
@@ -128,6 +148,7 @@ class ServerTest : public testing::Test {
   std::unique_ptr<v1::ScrapeTargetService::Stub> targets_;
   v1::ReportScrapeTargetResponse reported_;
   v1::AppendRecordsResponse appended_;
+  v1::AppendToStreamsResponse results_;
 };
 
 TEST_F(ServerTest, KeepsRecordsOnceOverARestart) {
@@ -180,6 +201,89 @@ TEST_F(ServerTest, RefusesWhatIsWrong) {
   auto reader = stub_->ReadRecords(&context, Request());
   EXPECT_FALSE(reader->Read(&response));
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::PERMISSION_DENIED);
+}
+
+TEST_F(ServerTest, AppendsToManyStreamsInOneCall) {
+  access_.CallAs(auth::SpiffeId::Service("d", "scheduler"));
+  v1::AppendToStreamsRequest request;
+  constexpr int kStreams = 200;
+  for (int i = 0; i < kStreams; ++i) {
+    AddAppend(&request, EventsOf(i),
+              {Line(absl::StrCat("a", i), 1), Line(absl::StrCat("b", i), 2)});
+  }
+  ASSERT_TRUE(AppendToStreams(request).ok());
+  ASSERT_EQ(results_.results_size(), kStreams);
+  for (const auto& result : results_.results()) {
+    EXPECT_EQ(result.appended().last_offset(), 2);
+    EXPECT_EQ(result.appended().duplicates(), 0);
+  }
+  // Also after a restart it is known what was there, by whichever call it came.
+  Start();
+  ASSERT_TRUE(Append({Line("c", 3)}, EventsOf(1)).ok());
+  *request.mutable_appends(0)->add_records() = Line("c", 3);
+  ASSERT_TRUE(AppendToStreams(request).ok());
+  ASSERT_EQ(results_.results_size(), kStreams);
+  for (int i = 0; i < kStreams; ++i) {
+    EXPECT_EQ(results_.results(i).appended().last_offset(), i < 2 ? 3 : 2);
+    EXPECT_EQ(results_.results(i).appended().duplicates(), 2);
+  }
+  for (int i = 0; i < kStreams; ++i) {
+    v1::ReadRecordsRequest read = Request();
+    read.set_stream(EventsOf(i));
+    std::vector<std::string> expected = {absl::StrCat("a", i), absl::StrCat("b", i)};
+    if (i < 2) expected.emplace_back("c");
+    EXPECT_EQ(ReadAll(read), expected);
+  }
+}
+
+TEST_F(ServerTest, AnAppendThatIsRefusedStopsNoOther) {
+  // A Node does not get this far, but for this test: it may append to logs alone.
+  v1::AppendToStreamsRequest request;
+  AddAppend(&request, kLog, {Line("a", 1)});
+  AddAppend(&request, EventsOf(1), {Line("a", 1)});
+  AddAppend(&request, "projects/p/jobs/k/streams/log", {Line("a", 1), Line("b", 0)});
+  AddAppend(&request, "nonsense", {Line("a", 1)});
+  AddAppend(&request, "projects/p/jobs/l/streams/log", {Line("a", 1)});
+  ASSERT_TRUE(AppendToStreams(request).ok());
+  ASSERT_EQ(results_.results_size(), 5);
+  EXPECT_EQ(results_.results(0).appended().last_offset(), 1);
+  EXPECT_EQ(ErrorOf(1).code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(ErrorOf(2).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status::GetFieldViolations(ErrorOf(2)).at(0).field, "records[1].producer_sequence");
+  EXPECT_EQ(status::GetFieldViolations(ErrorOf(3)).at(0).field, "stream");
+  EXPECT_EQ(results_.results(4).appended().last_offset(), 1);
+  EXPECT_EQ(ReadAll(Request()), std::vector<std::string>{"a"});
+  // The same for a Stream that is there.
+  access_.CallAs(auth::SpiffeId::Service("d", "scheduler"));
+  ASSERT_TRUE(Append({Line("a", 1)}, EventsOf(1)).ok());
+  access_.CallAs(auth::SpiffeId::Node("d", "local", "a"));
+  const absl::Status absent = ErrorOf(1);
+  ASSERT_TRUE(AppendToStreams(request).ok());
+  EXPECT_EQ(ErrorOf(1), absent);
+  EXPECT_EQ(results_.results(0).appended().duplicates(), 1);
+}
+
+TEST_F(ServerTest, ACallToManyStreamsBeyondItsBoundsAppendsNothing) {
+  const auto refused = [this](const v1::AppendToStreamsRequest& request) {
+    EXPECT_EQ(AppendToStreams(request).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_TRUE(ReadAll(Request()).empty());
+  };
+  v1::AppendToStreamsRequest twice;
+  AddAppend(&twice, kLog, {Line("a", 1)});
+  AddAppend(&twice, kLog, {Line("b", 2)});
+  refused(twice);
+  v1::AppendToStreamsRequest many;
+  AddAppend(&many, kLog, {Line("a", 1)});
+  for (int i = 0; i < 256; ++i) AddAppend(&many, EventsOf(i), {Line("a", 1)});
+  refused(many);
+  v1::AppendToStreamsRequest large;
+  AddAppend(&large, kLog, {Line(std::string(600 << 10, 'x'), 1)});
+  AddAppend(&large, "projects/p/jobs/k/streams/log", {Line(std::string(600 << 10, 'x'), 1)});
+  refused(large);
+  EXPECT_TRUE(AppendToStreams({}).ok());
+  EXPECT_EQ(results_.results_size(), 0);
+  access_.Refuse(absl::PermissionDeniedError("no"));
+  EXPECT_EQ(AppendToStreams(twice).error_code(), grpc::StatusCode::PERMISSION_DENIED);
 }
 
 TEST_F(ServerTest, AFollowerGetsWhatComesAlsoFromAStreamThatIsNotThereYet) {

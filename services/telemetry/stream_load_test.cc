@@ -173,8 +173,8 @@ class StreamLoadTest : public ::testing::TestWithParam<int> {
     absl::Notification done;
     absl::StatusOr<Appended> result = absl::InternalError("");
     strand_.Post([&, records = std::move(records)]() mutable {
-      engine_->Append(kLog, std::move(records), [&](absl::StatusOr<Appended> appended) {
-        result = std::move(appended);
+      engine_->Append({{kLog, std::move(records)}}, [&](AppendResults results) {
+        result = std::move(results.front());
         done.Notify();
       });
     });

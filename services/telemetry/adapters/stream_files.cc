@@ -19,7 +19,9 @@ namespace {
 
 namespace fs = ::std::filesystem;
 
-constexpr size_t kMaxGroup = 512;
+// Appends that are written before any is synced. A call fits; and each may be to a Stream of its
+// own, which is two open files.
+constexpr size_t kMaxGroup = kMaxAppends;
 constexpr size_t kMaxReads = 10000;
 
 absl::Status ClosingError() { return absl::UnavailableError("telemetry is stopping"); }
@@ -67,10 +69,13 @@ StreamFiles::~StreamFiles() {
   if (reader_.joinable()) reader_.join();
 }
 
-void StreamFiles::Append(std::string stream, std::vector<v1::Record> records, Done<Appended> done) {
-  PendingAppend append{std::move(stream), std::move(records), std::move(done)};
-  for (const v1::Record& record : append.records) {
-    append.bytes += static_cast<int64_t>(record.ByteSizeLong());
+void StreamFiles::Append(std::vector<StreamAppend> appends,
+                         absl::AnyInvocable<void(AppendResults)> done) {
+  PendingCall call{std::move(appends), std::move(done)};
+  for (const StreamAppend& append : call.appends) {
+    for (const v1::Record& record : append.records) {
+      call.bytes += static_cast<int64_t>(record.ByteSizeLong());
+    }
   }
   absl::Status refusal;
   {
@@ -80,12 +85,18 @@ void StreamFiles::Append(std::string stream, std::vector<v1::Record> records, Do
     } else if (waiting_bytes_ > options_.max_waiting_bytes) {
       refusal = BusyError("too many records wait for the disk");
     } else {
-      waiting_bytes_ += append.bytes;
-      appends_.push_back(std::move(append));
+      waiting_bytes_ += call.bytes;
+      calls_.push_back(std::move(call));
       return;
     }
   }
-  strand_->Post([done = std::move(append.done), refusal]() mutable { done(refusal); });
+  Fail(std::move(call), refusal);
+}
+
+void StreamFiles::Fail(PendingCall call, const absl::Status& status) {
+  strand_->Post([call = std::move(call), status]() mutable {
+    call.done(AppendResults(call.appends.size(), status));
+  });
 }
 
 void StreamFiles::Read(std::string stream, Position position, int64_t max_bytes, Done<Piece> done) {
@@ -237,25 +248,26 @@ void StreamFiles::Forget(const std::string& stream) {
 
 void StreamFiles::WriteLoop() {
   while (true) {
-    std::deque<PendingAppend> group;
+    std::vector<PendingCall> group;
     std::deque<Retention> retentions;
     {
       absl::MutexLock lock(&mutex_);
       const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return closing_ || !appends_.empty() || !retentions_.empty();
+        return closing_ || !calls_.empty() || !retentions_.empty();
       };
       mutex_.Await(absl::Condition(&has_work));
       if (closing_) {
-        for (PendingAppend& append : appends_) {
-          strand_->Post([done = std::move(append.done)]() mutable { done(ClosingError()); });
-        }
-        appends_.clear();
+        for (PendingCall& call : calls_) Fail(std::move(call), ClosingError());
+        calls_.clear();
         return;
       }
-      while (!appends_.empty() && group.size() < kMaxGroup) {
-        waiting_bytes_ -= appends_.front().bytes;
-        group.push_back(std::move(appends_.front()));
-        appends_.pop_front();
+      size_t appends = 0;
+      while (!calls_.empty() &&
+             (group.empty() || appends + calls_.front().appends.size() <= kMaxGroup)) {
+        appends += calls_.front().appends.size();
+        waiting_bytes_ -= calls_.front().bytes;
+        group.push_back(std::move(calls_.front()));
+        calls_.pop_front();
       }
       retentions.swap(retentions_);
     }
@@ -264,39 +276,46 @@ void StreamFiles::WriteLoop() {
   }
 }
 
-void StreamFiles::WriteGroup(std::deque<PendingAppend> group) {
+void StreamFiles::WriteGroup(std::vector<PendingCall> group) {
   struct Answer {
-    std::string stream;
-    Done<Appended> done;
-    absl::StatusOr<Appended> result;
+    absl::AnyInvocable<void(AppendResults)> done;
+    AppendResults results;
+  };
+  struct Touched {
+    std::shared_ptr<OpenStream> open;
+    // By answer and result.
+    std::vector<std::pair<size_t, size_t>> appends;
   };
   auto answers = std::make_shared<std::vector<Answer>>();
-  std::map<std::string, std::shared_ptr<OpenStream>> touched;
-  for (PendingAppend& append : group) {
-    absl::StatusOr<Appended> result = absl::UnknownError("");
-    auto found = Find(append.stream, /*make=*/true);
-    if (found.ok()) {
-      touched[append.stream] = *found;
-      result = WriteOne(**found, std::move(append.records));
-    } else {
-      result = found.status();
+  std::map<std::string, Touched> touched;
+  for (PendingCall& call : group) {
+    Answer answer;
+    for (StreamAppend& append : call.appends) {
+      auto found = Find(append.stream, /*make=*/true);
+      if (!found.ok()) {
+        answer.results.push_back(found.status());
+        continue;
+      }
+      Touched& stream = touched[append.stream];
+      stream.open = *found;
+      stream.appends.emplace_back(answers->size(), answer.results.size());
+      answer.results.push_back(WriteOne(**found, std::move(append.records)));
     }
-    answers->push_back({append.stream, std::move(append.done), std::move(result)});
+    answer.done = std::move(call.done);
+    answers->push_back(std::move(answer));
   }
   CrashPoint(crash::kTelemetryWritten);
-  for (const auto& [stream, open] : touched) {
-    const absl::Status synced = open->log->Sync();
+  for (const auto& [name, stream] : touched) {
+    const absl::Status synced = stream.open->log->Sync();
     if (synced.ok()) continue;
-    logger_->Error("a stream can't be written", {{"stream", stream}, {"error", synced}});
+    logger_->Error("a stream can't be written", {{"stream", name}, {"error", synced}});
     // What its producers are believed to have sent is not there: it is read again from the disk.
-    Forget(stream);
-    for (Answer& answer : *answers) {
-      if (answer.stream == stream) answer.result = synced;
-    }
+    Forget(name);
+    for (const auto& [answer, result] : stream.appends) (*answers)[answer].results[result] = synced;
   }
   CrashPoint(crash::kTelemetrySynced);
   strand_->Post([answers] {
-    for (Answer& answer : *answers) answer.done(std::move(answer.result));
+    for (Answer& answer : *answers) answer.done(std::move(answer.results));
   });
 }
 

@@ -67,8 +67,8 @@ class StreamFiles {
   ~StreamFiles();
 
   // Answered once the records are on disk. What the producers have sent before is dropped and
-  // counted.
-  void Append(std::string stream, std::vector<v1::Record> records, Done<Appended> done);
+  // counted. At most kMaxAppends, none to the same Stream as another.
+  void Append(std::vector<StreamAppend> appends, absl::AnyInvocable<void(AppendResults)> done);
   // Records until `max_bytes` is passed. A Stream that no one has appended to is empty.
   void Read(std::string stream, Position position, int64_t max_bytes, Done<Piece> done);
   // Cheap for Streams that KeepNewest was told of, open or not.
@@ -86,10 +86,10 @@ class StreamFiles {
     ProducerIndex producers;
     int64_t last_used = 0;
   };
-  struct PendingAppend {
-    std::string stream;
-    std::vector<v1::Record> records;
-    Done<Appended> done;
+  // Appends that came and are answered together.
+  struct PendingCall {
+    std::vector<StreamAppend> appends;
+    absl::AnyInvocable<void(AppendResults)> done;
     int64_t bytes = 0;
   };
   struct Retention {
@@ -101,9 +101,10 @@ class StreamFiles {
   StreamFiles(Options options, Strand* strand, const log::Logger* logger)
       : options_(std::move(options)), strand_(strand), logger_(logger) {}
 
+  void Fail(PendingCall call, const absl::Status& status);
   void WriteLoop();
   void ReadLoop();
-  void WriteGroup(std::deque<PendingAppend> group);
+  void WriteGroup(std::vector<PendingCall> group);
   absl::StatusOr<Appended> WriteOne(OpenStream& stream, std::vector<v1::Record> records);
   absl::StatusOr<Piece> ReadPiece(const std::string& stream, Position position, int64_t max_bytes);
   absl::StatusOr<StreamExtent> ExtentOf(const std::string& stream);
@@ -130,7 +131,7 @@ class StreamFiles {
   std::map<std::string, StreamExtent> extents_ ABSL_GUARDED_BY(open_mutex_);
 
   absl::Mutex mutex_;
-  std::deque<PendingAppend> appends_ ABSL_GUARDED_BY(mutex_);
+  std::deque<PendingCall> calls_ ABSL_GUARDED_BY(mutex_);
   int64_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<Retention> retentions_ ABSL_GUARDED_BY(mutex_);
   std::deque<absl::AnyInvocable<void(bool closing)>> reads_ ABSL_GUARDED_BY(mutex_);

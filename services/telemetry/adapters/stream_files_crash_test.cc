@@ -60,9 +60,9 @@ StreamFiles::Options OptionsFor(const std::string& root) {
       record.set_payload(std::string(sequence * 31 % 2000, 'x'));
       records.push_back(std::move(record));
     }
-    (*files)->Append(kStreams[producer % 2], std::move(records),
-                     [&, producer, last](absl::StatusOr<Appended> result) {
-                       if (!result.ok()) ::_exit(4);
+    (*files)->Append({{kStreams[producer % 2], std::move(records)}},
+                     [&, producer, last](const AppendResults& results) {
+                       if (!results.front().ok()) ::_exit(4);
                        acknowledged[producer] = last;
                        const Acknowledgement ack{producer, last};
                        if (::write(fd, &ack, sizeof(ack)) != sizeof(ack)) ::_exit(5);

@@ -6,13 +6,35 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "libs/auth/spiffe_id.h"
 #include "libs/rpc/server_stream.h"
+#include "libs/rpc/status_conversion.h"
 #include "libs/rpc/unary.h"
 #include "libs/status/error.h"
 #include "services/telemetry/api/writer_sink.h"
 #include "services/telemetry/core/stream_rules.h"
 
 namespace capstan::telemetry {
+namespace {
+
+// As it is stored: the producer behind its caller.
+StreamAppend AppendBy(const auth::SpiffeId& caller, const v1::AppendRecordsRequest& request) {
+  const std::string path = caller.Path();
+  StreamAppend append{request.stream(), {request.records().begin(), request.records().end()}};
+  for (v1::Record& record : append.records) {
+    record.set_producer(absl::StrCat(path, ":", record.producer()));
+  }
+  return append;
+}
+
+v1::AppendRecordsResponse ResponseOf(const Appended& appended) {
+  v1::AppendRecordsResponse response;
+  response.set_last_offset(appended.last_offset);
+  response.set_duplicates(appended.duplicates);
+  return response;
+}
+
+}  // namespace
 
 grpc::ServerUnaryReactor* StreamServiceHandler::AppendRecords(
     grpc::CallbackServerContext* context, const v1::AppendRecordsRequest* request,
@@ -28,21 +50,58 @@ grpc::ServerUnaryReactor* StreamServiceHandler::AppendRecords(
         const absl::Status placed =
             access_->CheckPlacement(call.caller, {.job = JobOf(request.stream())});
         if (!placed.ok()) return finish(placed);
-        const std::string caller = call.caller.id->Path();
-        std::vector<v1::Record> records(request.records().begin(), request.records().end());
-        for (v1::Record& record : records) {
-          record.set_producer(absl::StrCat(caller, ":", record.producer()));
-        }
-        strand_->Post([this, stream = request.stream(), records = std::move(records), response,
+        std::vector<StreamAppend> appends;
+        appends.push_back(AppendBy(*call.caller.id, request));
+        strand_->Post([this, appends = std::move(appends), response,
                        finish = std::move(finish)]() mutable {
+          streams_->Append(std::move(appends),
+                           [response, finish = std::move(finish)](AppendResults results) mutable {
+                             if (results.front().ok()) *response = ResponseOf(*results.front());
+                             finish(results.front().status());
+                           });
+        });
+      });
+}
+
+grpc::ServerUnaryReactor* StreamServiceHandler::AppendToStreams(
+    grpc::CallbackServerContext* context, const v1::AppendToStreamsRequest* request,
+    v1::AppendToStreamsResponse* response) {
+  return rpc::HandleUnary(
+      context, access_, "/capstan.telemetry.v1.StreamService/AppendToStreams", request, response,
+      CheckAppendToStreams,
+      [this](const rpc::Call& call, const v1::AppendToStreamsRequest& request,
+             v1::AppendToStreamsResponse* response, rpc::Finish finish) {
+        std::vector<StreamAppend> appends;
+        // Where the answer to each of them goes.
+        std::vector<v1::AppendToStreamsResponse::Result*> results;
+        for (const v1::AppendRecordsRequest& append : request.appends()) {
+          v1::AppendToStreamsResponse::Result* result = response->add_results();
+          absl::Status refusal = CheckAppend(append);
+          if (refusal.ok() &&
+              (!call.caller.id.has_value() || !MayAppend(*call.caller.id, append.stream()))) {
+            refusal = status::PermissionDenied(call.caller.method, append.stream());
+          }
+          if (!refusal.ok()) {
+            *result->mutable_error() = rpc::ToStatusProto(refusal);
+            continue;
+          }
+          appends.push_back(AppendBy(*call.caller.id, append));
+          results.push_back(result);
+        }
+        strand_->Post([this, appends = std::move(appends), results = std::move(results),
+                       finish = std::move(finish)]() mutable {
+          // All at once, so that they are written and synced together.
           streams_->Append(
-              std::move(stream), std::move(records),
-              [response, finish = std::move(finish)](absl::StatusOr<Appended> result) mutable {
-                if (result.ok()) {
-                  response->set_last_offset(result->last_offset);
-                  response->set_duplicates(result->duplicates);
+              std::move(appends), [results = std::move(results),
+                                   finish = std::move(finish)](AppendResults appended) mutable {
+                for (size_t i = 0; i < results.size(); ++i) {
+                  if (appended[i].ok()) {
+                    *results[i]->mutable_appended() = ResponseOf(*appended[i]);
+                  } else {
+                    *results[i]->mutable_error() = rpc::ToStatusProto(appended[i].status());
+                  }
                 }
-                finish(result.status());
+                finish(absl::OkStatus());
               });
         });
       });

@@ -20,6 +20,9 @@ class StreamServiceHandler final : public v1::StreamService::CallbackService {
   grpc::ServerUnaryReactor* AppendRecords(grpc::CallbackServerContext* context,
                                           const v1::AppendRecordsRequest* request,
                                           v1::AppendRecordsResponse* response) override;
+  grpc::ServerUnaryReactor* AppendToStreams(grpc::CallbackServerContext* context,
+                                            const v1::AppendToStreamsRequest* request,
+                                            v1::AppendToStreamsResponse* response) override;
   grpc::ServerWriteReactor<v1::ReadRecordsResponse>* ReadRecords(
       grpc::CallbackServerContext* context, const v1::ReadRecordsRequest* request) override;
 

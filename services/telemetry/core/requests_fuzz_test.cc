@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,18 +47,32 @@ const std::vector<std::string>& Words() {
   return words;
 }
 
+void CheckAccepted(const v1::AppendRecordsRequest& append) {
+  if (!CheckAppend(append).ok()) return;
+  Require(CheckRelativePath(append.stream()).ok() && IsStreamName(append.stream()));
+  Require(append.records_size() <= kMaxAppendRecords);
+  for (const v1::Record& record : append.records()) {
+    Require(record.producer_sequence() >= 1 && !record.kind().empty() &&
+            !record.producer().empty() && record.attributes_size() <= kMaxAttributes);
+    // Nobody can forge what stands for what retention has dropped.
+    Require(!IsRetentionGap(record));
+  }
+}
+
+void CheckManyStreams(FuzzInput* input) {
+  const auto request = MakeMessage<v1::AppendToStreamsRequest>(Words(), input);
+  if (!CheckAppendToStreams(request).ok()) return;
+  Require(request.appends_size() <= kMaxAppends);
+  std::set<std::string> streams;
+  for (const v1::AppendRecordsRequest& append : request.appends()) {
+    Require(streams.insert(append.stream()).second);
+    CheckAccepted(append);
+  }
+}
+
 void CheckStreams(FuzzInput* input) {
   const auto append = MakeMessage<v1::AppendRecordsRequest>(Words(), input);
-  if (CheckAppend(append).ok()) {
-    Require(CheckRelativePath(append.stream()).ok() && IsStreamName(append.stream()));
-    Require(append.records_size() <= kMaxAppendRecords);
-    for (const v1::Record& record : append.records()) {
-      Require(record.producer_sequence() >= 1 && !record.kind().empty() &&
-              !record.producer().empty() && record.attributes_size() <= kMaxAttributes);
-      // Nobody can forge what stands for what retention has dropped.
-      Require(!IsRetentionGap(record));
-    }
-  }
+  CheckAccepted(append);
   const auto read = MakeMessage<v1::ReadRecordsRequest>(Words(), input);
   if (CheckRead(read).ok()) {
     Require(read.start_offset() >= 0 && read.tail() >= 0);
@@ -160,6 +175,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   switch (input.Below(5)) {
     case 0:
       telemetry::CheckStreams(&input);
+      // Of what is left, so that what was found before stays what it was.
+      telemetry::CheckManyStreams(&input);
       break;
     case 1:
       telemetry::CheckArchived(&input);

@@ -1,5 +1,7 @@
 #include "services/telemetry/core/stream_rules.h"
 
+#include <set>
+
 #include "absl/strings/str_cat.h"
 #include "libs/resource/name.h"
 #include "libs/status/error.h"
@@ -10,6 +12,9 @@ namespace {
 
 constexpr char kStreamExpected[] =
     "expected `projects/{p}/jobs/{j}/streams/{log|events|metrics|usage}` or `streams/audit`";
+
+// A caller that gets one wrong usually gets all wrong.
+constexpr size_t kMaxViolations = 20;
 
 void CheckText(const std::string& text, size_t max, const std::string& field,
                status::FieldErrors* errors) {
@@ -72,8 +77,29 @@ absl::Status CheckAppend(const v1::AppendRecordsRequest& request) {
                    absl::StrCat("names and values have at most ", kMaxAttributeBytes, " bytes"));
       }
     }
-    // A caller that gets one wrong usually gets all wrong.
-    if (errors.violations().size() >= 20) break;
+    if (errors.violations().size() >= kMaxViolations) break;
+  }
+  return errors.ToStatus();
+}
+
+absl::Status CheckAppendToStreams(const v1::AppendToStreamsRequest& request) {
+  status::FieldErrors errors;
+  if (request.appends_size() > kMaxAppends) {
+    errors.Add("appends",
+               absl::StrCat("has ", request.appends_size(), " entries, at most ", kMaxAppends));
+    return errors.ToStatus();
+  }
+  const auto bytes = static_cast<int64_t>(request.ByteSizeLong());
+  if (bytes > kMaxAppendBytes) {
+    errors.Add("appends", absl::StrCat("has ", bytes, " bytes, at most ", kMaxAppendBytes));
+  }
+  std::set<absl::string_view> streams;
+  for (int i = 0; i < request.appends_size(); ++i) {
+    if (!streams.insert(request.appends(i).stream()).second) {
+      errors.Add(absl::StrCat("appends[", i, "].stream"),
+                 "is named by an append before, expected each Stream once");
+    }
+    if (errors.violations().size() >= kMaxViolations) break;
   }
   return errors.ToStatus();
 }

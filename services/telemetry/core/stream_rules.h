@@ -18,6 +18,8 @@ inline constexpr char kGapKind[] = "gap";
 // Bounds of a call and its records.
 inline constexpr int64_t kMaxAppendBytes = 1 << 20;
 inline constexpr int kMaxAppendRecords = 5000;
+// Of a call of AppendToStreams. Every Stream of a call is held open until all are synced.
+inline constexpr int kMaxAppends = 256;
 inline constexpr int kMaxAttributes = 32;
 inline constexpr int kMaxAttributeBytes = 256;
 
@@ -35,6 +37,8 @@ std::string JobOf(absl::string_view stream);
 
 // INVALID_ARGUMENT with everything that is wrong.
 absl::Status CheckAppend(const v1::AppendRecordsRequest& request);
+// What is wrong with the call as a whole; its appends are CheckAppend's.
+absl::Status CheckAppendToStreams(const v1::AppendToStreamsRequest& request);
 absl::Status CheckRead(const v1::ReadRecordsRequest& request);
 
 // Whether the record carries all the attributes asked for. Gaps always pass.

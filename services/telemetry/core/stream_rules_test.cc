@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "libs/auth/spiffe_id.h"
 #include "libs/status/error.h"
@@ -53,6 +54,35 @@ TEST(StreamRulesTest, NamesEveryWrongField) {
   EXPECT_TRUE(CheckRead(both).ok());
   both.set_start_offset(1);
   EXPECT_FALSE(CheckRead(both).ok());
+}
+
+TEST(StreamRulesTest, ACallToManyStreamsIsBoundedAndNamesEachOnce) {
+  v1::AppendToStreamsRequest request;
+  EXPECT_TRUE(CheckAppendToStreams(request).ok());
+  for (int i = 0; i < kMaxAppends; ++i) {
+    v1::AppendRecordsRequest* append = request.add_appends();
+    *append = Good();
+    append->set_stream(absl::StrCat("projects/p/jobs/j", i, "/streams/events"));
+  }
+  // What is wrong with one append is no matter of the call's.
+  request.mutable_appends(0)->mutable_records(0)->clear_kind();
+  EXPECT_TRUE(CheckAppendToStreams(request).ok());
+
+  v1::AppendToStreamsRequest twice = request;
+  twice.mutable_appends(7)->set_stream(twice.appends(3).stream());
+  const auto violations = status::GetFieldViolations(CheckAppendToStreams(twice));
+  ASSERT_EQ(violations.size(), 1u);
+  EXPECT_EQ(violations[0].field, "appends[7].stream");
+
+  v1::AppendToStreamsRequest many = request;
+  *many.add_appends() = Good();
+  EXPECT_EQ(CheckAppendToStreams(many).code(), absl::StatusCode::kInvalidArgument);
+  // Each within its bounds, together too much.
+  for (v1::AppendRecordsRequest& append : *request.mutable_appends()) {
+    append.mutable_records(0)->set_payload(std::string(kMaxAppendBytes / kMaxAppends, 'x'));
+    EXPECT_TRUE(CheckAppend(append).ok() || &append == &request.appends(0));
+  }
+  EXPECT_EQ(CheckAppendToStreams(request).code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(StreamRulesTest, FiltersByAttributesButNeverAGap) {

@@ -18,6 +18,12 @@ namespace capstan::telemetry {
 // Where the records go that one reader asked for.
 using RecordSink = ResponseSink<v1::ReadRecordsResponse>;
 
+// Records for one Stream, in order.
+struct StreamAppend {
+  std::string stream;
+  std::vector<v1::Record> records;
+};
+
 // What an append has done.
 struct Appended {
   // Offset of the last record of the Stream that is on disk.
@@ -26,14 +32,18 @@ struct Appended {
   int32_t duplicates = 0;
 };
 
+// One for each append, in their order.
+using AppendResults = std::vector<absl::StatusOr<Appended>>;
+
 // What the handlers ask of the engine, on its strand.
 class Streams {
  public:
   virtual ~Streams() = default;
 
-  // Answered once the records are on disk; readers that follow the Stream get them.
-  virtual void Append(std::string stream, std::vector<v1::Record> records,
-                      absl::AnyInvocable<void(absl::StatusOr<Appended>)> done) = 0;
+  // Appends to Streams, none of them twice. Answered once all is on disk that was appended; readers
+  // that follow the Streams get it.
+  virtual void Append(std::vector<StreamAppend> appends,
+                      absl::AnyInvocable<void(AppendResults)> done) = 0;
   // Serves a checked request until its end, or, if it follows, until the reader goes or the service
   // stops.
   virtual void OpenReader(v1::ReadRecordsRequest request, std::unique_ptr<RecordSink> sink) = 0;

@@ -52,8 +52,7 @@ class FakeStreams final : public Streams {
   FakeStreams(StreamDisk* disk, Strand* strand, size_t piece)
       : disk_(disk), strand_(strand), piece_(piece) {}
 
-  void Append(std::string, std::vector<v1::Record>,
-              absl::AnyInvocable<void(absl::StatusOr<Appended>)>) override {}
+  void Append(std::vector<StreamAppend>, absl::AnyInvocable<void(AppendResults)>) override {}
   void OpenReader(v1::ReadRecordsRequest request, std::unique_ptr<RecordSink> sink) override {
     const int id = next_id_++;
     Reader& reader = readers_[id];

@@ -8,15 +8,30 @@
 #include "libs/crash_point/crash_point.h"
 #include "libs/crash_point/points.h"
 #include "libs/rpc/call.h"
+#include "libs/rpc/status_conversion.h"
 
 namespace capstan {
 namespace {
 
 using telemetry::v1::AppendRecordsRequest;
 using telemetry::v1::AppendRecordsResponse;
+using telemetry::v1::AppendToStreamsRequest;
+using telemetry::v1::AppendToStreamsResponse;
 using telemetry::v1::StreamService;
 
 constexpr absl::Duration kDeadline = absl::Seconds(20);
+// Bounds of AppendToStreams.
+constexpr int kMaxAppends = 256;
+constexpr size_t kMaxBytes = 1 << 20;
+// What an append takes in a call beside its own bytes, at most: field and length.
+constexpr size_t kAppendHead = 5;
+
+// What became of one append of several.
+absl::Status StatusOf(const AppendToStreamsResponse::Result& result) {
+  if (result.has_appended()) return absl::OkStatus();
+  const absl::Status error = rpc::FromStatusProto(result.error());
+  return error.ok() ? absl::InternalError("telemetry says nothing about an append") : error;
+}
 
 }  // namespace
 
@@ -30,9 +45,9 @@ EventShipper::EventShipper(const std::shared_ptr<grpc::Channel>& telemetry, Stra
 void EventShipper::Ship(const std::vector<store::OutboxRecord>& records,
                         store::DoneCallback taken) {
   taken_ = std::move(taken);
-  // One call for each Stream, in the order in which they first come.
+  old_telemetry_ = false;
+  // One append for each Stream, in the order in which they first come.
   std::map<std::string, size_t> places;
-  requests_.clear();
   for (const store::OutboxRecord& waiting : records) {
     AppendRecordsRequest parsed;
     if (!parsed.ParseFromString(waiting.payload) || parsed.records_size() != 1) {
@@ -40,9 +55,9 @@ void EventShipper::Ship(const std::vector<store::OutboxRecord>& records,
       logger_->Error("gave up an event that can't be parsed", {{"sequence", waiting.sequence}});
       continue;
     }
-    const auto [place, fresh] = places.try_emplace(parsed.stream(), requests_.size());
-    if (fresh) requests_.emplace_back().set_stream(parsed.stream());
-    telemetry::v1::Record* record = requests_[place->second].add_records();
+    const auto [place, fresh] = places.try_emplace(parsed.stream(), appends_.size());
+    if (fresh) appends_.emplace_back().set_stream(parsed.stream());
+    telemetry::v1::Record* record = appends_[place->second].add_records();
     *record = std::move(*parsed.mutable_records(0));
     // One that a restore has brought back keeps the identity under which it may have gone already.
     if (record->producer().empty()) {
@@ -54,50 +69,110 @@ void EventShipper::Ship(const std::vector<store::OutboxRecord>& records,
 }
 
 void EventShipper::SendNext() {
-  if (requests_.empty()) {
-    return strand_->Post([this, alive = std::weak_ptr<char>(alive_)] {
-      if (alive.lock()) Finish(absl::OkStatus());
-    });
+  if (single_.empty() && old_telemetry_ && !appends_.empty()) {
+    single_.push_back(std::move(appends_.front()));
+    appends_.pop_front();
   }
+  if (!single_.empty()) return SendOne();
+  if (!appends_.empty()) return SendMany();
+  strand_->Post([this, alive = std::weak_ptr<char>(alive_)] {
+    if (alive.lock()) Finish(absl::OkStatus());
+  });
+}
+
+void EventShipper::SendOne() {
   rpc::CallUnary(stub_.get(), &StreamService::StubInterface::async_interface::AppendRecords,
-                 requests_.front(), {.deadline = kDeadline}, strand_,
+                 single_.front(), {.deadline = kDeadline}, strand_,
                  [this, alive = std::weak_ptr<char>(alive_),
-                  stub = stub_](absl::StatusOr<AppendRecordsResponse> response) {
-                   if (alive.lock()) Answered(response.status());
+                  stub = stub_](const absl::StatusOr<AppendRecordsResponse>& response) {
+                   if (alive.lock()) AnsweredOne(response.status());
                  });
 }
 
-void EventShipper::Answered(const absl::Status& status) {
+void EventShipper::SendMany() {
+  AppendToStreamsRequest request;
+  size_t bytes = 0;
+  while (!appends_.empty() && request.appends_size() < kMaxAppends) {
+    bytes += appends_.front().ByteSizeLong() + kAppendHead;
+    if (bytes > kMaxBytes && request.appends_size() > 0) break;
+    *request.add_appends() = appends_.front();
+    many_.push_back(std::move(appends_.front()));
+    appends_.pop_front();
+  }
+  rpc::CallUnary(stub_.get(), &StreamService::StubInterface::async_interface::AppendToStreams,
+                 std::move(request), {.deadline = kDeadline}, strand_,
+                 [this, alive = std::weak_ptr<char>(alive_),
+                  stub = stub_](const absl::StatusOr<AppendToStreamsResponse>& response) {
+                   if (alive.lock()) AnsweredMany(response);
+                 });
+}
+
+void EventShipper::AnsweredOne(const absl::Status& status) {
   if (status.ok()) {
     CrashPoint(crash::kEventsAcknowledged);
-    requests_.pop_front();
+    single_.pop_front();
     return SendNext();
   }
   if (status.code() != absl::StatusCode::kInvalidArgument) return Finish(status);
-  AppendRecordsRequest refused = std::move(requests_.front());
-  requests_.pop_front();
-  if (refused.records_size() == 1) {
-    ++refused_;
-    logger_->Error("gave up an event that telemetry refuses",
-                   {{"stream", refused.stream()}, {"error", status}});
-    return SendNext();
-  }
-  // One of them is wrong: in halves, in order, the others go through.
-  AppendRecordsRequest first;
-  AppendRecordsRequest second;
-  first.set_stream(refused.stream());
-  second.set_stream(refused.stream());
-  const int half = refused.records_size() / 2;
-  for (int i = 0; i < refused.records_size(); ++i) {
-    *(i < half ? first : second).add_records() = std::move(*refused.mutable_records(i));
-  }
-  requests_.push_front(std::move(second));
-  requests_.push_front(std::move(first));
+  AppendRecordsRequest refused = std::move(single_.front());
+  single_.pop_front();
+  Refused(std::move(refused), status);
   SendNext();
 }
 
+void EventShipper::AnsweredMany(const absl::StatusOr<AppendToStreamsResponse>& response) {
+  std::vector<AppendRecordsRequest> sent = std::exchange(many_, {});
+  if (absl::IsUnimplemented(response.status()) || absl::IsInvalidArgument(response.status())) {
+    // Nothing was appended. What it does not take together it is asked to take one by one: what is
+    // wrong with the call is then found, and given up.
+    old_telemetry_ = absl::IsUnimplemented(response.status());
+    for (AppendRecordsRequest& append : sent) single_.push_back(std::move(append));
+    return SendNext();
+  }
+  if (!response.ok()) return Finish(response.status());
+  if (response->results_size() != static_cast<int>(sent.size())) {
+    return Finish(absl::InternalError(absl::StrCat("telemetry answered ", response->results_size(),
+                                                   " of ", sent.size(), " appends")));
+  }
+  std::vector<absl::Status> errors;
+  for (const AppendToStreamsResponse::Result& result : response->results()) {
+    errors.push_back(StatusOf(result));
+    // All come again, also what is refused.
+    if (!errors.back().ok() && !absl::IsInvalidArgument(errors.back())) {
+      return Finish(errors.back());
+    }
+  }
+  CrashPoint(crash::kEventsAcknowledged);
+  for (size_t i = 0; i < sent.size(); ++i) {
+    if (!errors[i].ok()) Refused(std::move(sent[i]), errors[i]);
+  }
+  SendNext();
+}
+
+void EventShipper::Refused(AppendRecordsRequest append, const absl::Status& status) {
+  if (append.records_size() <= 1) {
+    ++refused_;
+    logger_->Error("gave up an event that telemetry refuses",
+                   {{"stream", append.stream()}, {"error", status}});
+    return;
+  }
+  // One of them is wrong: in halves, in order.
+  AppendRecordsRequest first;
+  AppendRecordsRequest second;
+  first.set_stream(append.stream());
+  second.set_stream(append.stream());
+  const int half = append.records_size() / 2;
+  for (int i = 0; i < append.records_size(); ++i) {
+    *(i < half ? first : second).add_records() = std::move(*append.mutable_records(i));
+  }
+  single_.push_front(std::move(second));
+  single_.push_front(std::move(first));
+}
+
 void EventShipper::Finish(const absl::Status& status) {
-  requests_.clear();
+  appends_.clear();
+  many_.clear();
+  single_.clear();
   store::DoneCallback taken = std::move(taken_);
   taken(status);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "grpcpp/channel.h"
 #include "libs/log/log.h"
 #include "libs/store/outbox.h"
@@ -32,10 +33,15 @@ namespace capstan {
 //   // With every step:
 //   for (const JobEvent& event : step.events) puts.push_back(outbox_->Add(OutboxPayload(event)));
 //
-// Records keep their order within a Stream. What was sent and not acknowledged is sent again with
+// Records go to telemetry in one call for all their Streams, as far as its bounds allow, and keep
+// their order within a Stream. What was sent and not acknowledged is sent again with
 // the same producer (`<producer>@<incarnation>`) and sequence, so telemetry keeps it once. A record
 // that telemetry refuses as malformed would block all behind it for ever: it is logged and given
 // up.
+//
+// A telemetry of a version before AppendToStreams gets a call for each Stream. It is asked anew with
+// every Ship: that is one call more beside as many as there are Streams, and none too many once it
+// is upgraded.
 class EventShipper {
  public:
   struct Options {
@@ -59,7 +65,12 @@ class EventShipper {
 
  private:
   void SendNext();
-  void Answered(const absl::Status& status);
+  void SendOne();
+  void SendMany();
+  void AnsweredOne(const absl::Status& status);
+  void AnsweredMany(const absl::StatusOr<telemetry::v1::AppendToStreamsResponse>& response);
+  // Telemetry refuses something of it. The others of its records go through.
+  void Refused(telemetry::v1::AppendRecordsRequest append, const absl::Status& status);
   void Finish(const absl::Status& status);
 
   // Lives as long as a call under way.
@@ -67,8 +78,14 @@ class EventShipper {
   Strand* const strand_;
   const log::Logger* const logger_;
   const std::string producer_;
-  // Left to send of this Ship, the front being under way.
-  std::deque<telemetry::v1::AppendRecordsRequest> requests_;
+  // Left to send of this Ship, each to a Stream of its own.
+  std::deque<telemetry::v1::AppendRecordsRequest> appends_;
+  // The call for several of them that is under way.
+  std::vector<telemetry::v1::AppendRecordsRequest> many_;
+  // What goes in calls of its own and before the others, the front being under way.
+  std::deque<telemetry::v1::AppendRecordsRequest> single_;
+  // It does not know AppendToStreams.
+  bool old_telemetry_ = false;
   store::DoneCallback taken_;
   int64_t refused_ = 0;
   const std::shared_ptr<char> alive_ = std::make_shared<char>();

@@ -1,6 +1,8 @@
 #include "libs/event_shipper/event_shipper.h"
 
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "libs/event_shipper/event_record.h"
 #include "libs/log/testing_sink.h"
 #include "libs/rpc/server.h"
+#include "libs/rpc/status_conversion.h"
 #include "libs/rpc/unary.h"
 #include "libs/store/memory_store.h"
 #include "libs/strand/thread_strand.h"
@@ -31,26 +34,53 @@ class FakeTelemetry final : public pb::StreamService::CallbackService {
   grpc::ServerUnaryReactor* AppendRecords(grpc::CallbackServerContext* context,
                                           const pb::AppendRecordsRequest* request,
                                           pb::AppendRecordsResponse* response) override {
+    return rpc::HandleUnary(context, access_, "/capstan.telemetry.v1.StreamService/AppendRecords",
+                            request, response, rpc::NothingToValidate(),
+                            [this](const rpc::Call&, const pb::AppendRecordsRequest& request,
+                                   pb::AppendRecordsResponse*, rpc::Finish finish) {
+                              absl::MutexLock lock(&mutex_);
+                              ++single_calls_;
+                              if (fail_next_ > 0) {
+                                --fail_next_;
+                                return finish(absl::UnavailableError("down"));
+                              }
+                              finish(Append(request));
+                            });
+  }
+
+  grpc::ServerUnaryReactor* AppendToStreams(grpc::CallbackServerContext* context,
+                                            const pb::AppendToStreamsRequest* request,
+                                            pb::AppendToStreamsResponse* response) override {
     return rpc::HandleUnary(
-        context, access_, "/capstan.telemetry.v1.StreamService/AppendRecords", request, response,
+        context, access_, "/capstan.telemetry.v1.StreamService/AppendToStreams", request, response,
         rpc::NothingToValidate(),
-        [this](const rpc::Call&, const pb::AppendRecordsRequest& request,
-               pb::AppendRecordsResponse*, rpc::Finish finish) {
+        [this](const rpc::Call&, const pb::AppendToStreamsRequest& request,
+               pb::AppendToStreamsResponse* response, rpc::Finish finish) {
           absl::MutexLock lock(&mutex_);
+          ++calls_;
+          if (old_) return finish(absl::UnimplementedError(""));
           if (fail_next_ > 0) {
             --fail_next_;
             return finish(absl::UnavailableError("down"));
           }
-          for (const pb::Record& record : request.records()) {
-            if (record.kind() == "bad") return finish(absl::InvalidArgumentError("bad kind"));
+          std::set<std::string> streams;
+          for (const pb::AppendRecordsRequest& append : request.appends()) {
+            EXPECT_TRUE(streams.insert(append.stream()).second);
           }
-          for (const pb::Record& record : request.records()) {
-            int64_t& highest = highest_[request.stream()];
-            if (record.producer_sequence() <= highest) continue;
-            highest = record.producer_sequence();
-            kept_.push_back(
-                absl::StrCat(request.stream(), " ", record.producer(), " ", record.payload()));
+          if (request.appends_size() > 256 || request.ByteSizeLong() > 1 << 20) {
+            return finish(absl::InvalidArgumentError("too much"));
           }
+          for (const pb::AppendRecordsRequest& append : request.appends()) {
+            pb::AppendToStreamsResponse::Result* result = response->add_results();
+            const absl::Status appended = Append(append);
+            if (appended.ok()) {
+              result->mutable_appended();
+            } else {
+              *result->mutable_error() = rpc::ToStatusProto(appended);
+            }
+          }
+          // A telemetry that knows of something that is neither.
+          if (silent_) response->mutable_results(0)->clear_result();
           finish(absl::OkStatus());
         });
   }
@@ -59,15 +89,60 @@ class FakeTelemetry final : public pb::StreamService::CallbackService {
     absl::MutexLock lock(&mutex_);
     fail_next_ = calls;
   }
+  // The disk takes nothing of this Stream.
+  void FailStream(const std::string& stream) {
+    absl::MutexLock lock(&mutex_);
+    failing_ = stream;
+  }
+  // Of the version before AppendToStreams.
+  void BeOld(bool old) {
+    absl::MutexLock lock(&mutex_);
+    old_ = old;
+  }
+  void BeSilent(bool silent) {
+    absl::MutexLock lock(&mutex_);
+    silent_ = silent;
+  }
   std::vector<std::string> kept() {
     absl::MutexLock lock(&mutex_);
     return kept_;
   }
+  // Calls of AppendToStreams, and of AppendRecords.
+  int calls() {
+    absl::MutexLock lock(&mutex_);
+    return calls_;
+  }
+  int single_calls() {
+    absl::MutexLock lock(&mutex_);
+    return single_calls_;
+  }
 
  private:
+  absl::Status Append(const pb::AppendRecordsRequest& request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (request.stream() == failing_) return absl::ResourceExhaustedError("full");
+    if (request.ByteSizeLong() > 1 << 20) return absl::InvalidArgumentError("too much");
+    for (const pb::Record& record : request.records()) {
+      if (record.kind() == "bad") return absl::InvalidArgumentError("bad kind");
+    }
+    for (const pb::Record& record : request.records()) {
+      int64_t& highest = highest_[request.stream()];
+      if (record.producer_sequence() <= highest) continue;
+      highest = record.producer_sequence();
+      kept_.push_back(
+          absl::StrCat(request.stream(), " ", record.producer(), " ", record.payload()));
+    }
+    return absl::OkStatus();
+  }
+
   auth::Access* const access_;
   absl::Mutex mutex_;
   int fail_next_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::string failing_ ABSL_GUARDED_BY(mutex_);
+  bool old_ ABSL_GUARDED_BY(mutex_) = false;
+  bool silent_ ABSL_GUARDED_BY(mutex_) = false;
+  int calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  int single_calls_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, int64_t> highest_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> kept_ ABSL_GUARDED_BY(mutex_);
 };
@@ -164,6 +239,103 @@ TEST_F(EventShipperTest, AMalformedRecordDoesNotBlockTheOthers) {
   EXPECT_EQ(telemetry_.kept(),
             (std::vector<std::string>{"a scheduler@7 1", "a scheduler@7 3", "a scheduler@7 5"}));
   OnStrand([this] { EXPECT_EQ(shipper_->refused(), 2); });
+}
+
+TEST_F(EventShipperTest, ManyStreamsGoInOneCall) {
+  std::vector<store::OutboxRecord> records;
+  std::vector<std::string> expected;
+  for (int i = 0; i < 200; ++i) {
+    records.push_back(Record(i + 1, absl::StrCat("s", i), absl::StrCat(i)));
+    expected.push_back(absl::StrCat("s", i, " scheduler@7 ", i));
+  }
+  EXPECT_TRUE(Ship(records).ok());
+  EXPECT_EQ(telemetry_.kept(), expected);
+  EXPECT_EQ(telemetry_.calls(), 1);
+  EXPECT_EQ(telemetry_.single_calls(), 0);
+}
+
+TEST_F(EventShipperTest, WhatOneCallDoesNotTakeGoesInSeveral) {
+  std::vector<store::OutboxRecord> streams;
+  for (int i = 0; i < 600; ++i) streams.push_back(Record(i + 1, absl::StrCat("s", i), "x"));
+  EXPECT_TRUE(Ship(streams).ok());
+  EXPECT_EQ(telemetry_.kept().size(), 600u);
+  EXPECT_EQ(telemetry_.calls(), 3);
+  // 256 of 4 KiB each are more than 1 MiB by what stands around them.
+  std::vector<store::OutboxRecord> bytes;
+  for (int i = 0; i < 256; ++i) {
+    bytes.push_back(Record(1000 + i, absl::StrCat("s", i), std::string(4096, 'x')));
+  }
+  EXPECT_TRUE(Ship(bytes).ok());
+  EXPECT_EQ(telemetry_.kept().size(), 856u);
+  EXPECT_EQ(telemetry_.calls(), 5);
+  EXPECT_EQ(telemetry_.single_calls(), 0);
+}
+
+TEST_F(EventShipperTest, WhatIsTooMuchForAnyCallIsGivenUpAlone) {
+  EXPECT_TRUE(Ship({Record(1, "a", "1"), Record(2, "b", std::string(2 << 20, 'x')),
+                    Record(3, "b", "3"), Record(4, "c", "4")})
+                  .ok());
+  EXPECT_EQ(telemetry_.kept(),
+            (std::vector<std::string>{"a scheduler@7 1", "b scheduler@7 3", "c scheduler@7 4"}));
+  OnStrand([this] { EXPECT_EQ(shipper_->refused(), 1); });
+}
+
+TEST_F(EventShipperTest, ARefusedStreamStopsNoOther) {
+  EXPECT_TRUE(Ship({Record(1, "a", "1"), Record(2, "b", "2", "bad"), Record(3, "c", "3"),
+                    Record(4, "d", "4", "bad"), Record(5, "d", "5"), Record(6, "e", "6"),
+                    Record(7, "d", "7")})
+                  .ok());
+  EXPECT_EQ(telemetry_.kept(),
+            (std::vector<std::string>{"a scheduler@7 1", "c scheduler@7 3", "e scheduler@7 6",
+                                      "d scheduler@7 5", "d scheduler@7 7"}));
+  EXPECT_EQ(telemetry_.calls(), 1);
+  // The one record of `b` need not be asked about again.
+  EXPECT_EQ(telemetry_.single_calls(), 2);
+  OnStrand([this] { EXPECT_EQ(shipper_->refused(), 2); });
+}
+
+TEST_F(EventShipperTest, AStreamThatFailsBringsAllAgainAndNothingTwice) {
+  telemetry_.FailStream("b");
+  const std::vector<store::OutboxRecord> records = {
+      Record(1, "a", "1"), Record(2, "b", "2"), Record(3, "c", "3", "bad"),
+      Record(4, "d", "4"), Record(5, "a", "5"), Record(6, "b", "6")};
+  EXPECT_EQ(Ship(records).code(), absl::StatusCode::kResourceExhausted);
+  OnStrand([this] { EXPECT_EQ(shipper_->refused(), 0) << "it comes again with the others"; });
+  telemetry_.FailStream("");
+  EXPECT_TRUE(Ship(records).ok());
+  EXPECT_EQ(telemetry_.kept(),
+            (std::vector<std::string>{"a scheduler@7 1", "a scheduler@7 5", "d scheduler@7 4",
+                                      "b scheduler@7 2", "b scheduler@7 6"}));
+  OnStrand([this] { EXPECT_EQ(shipper_->refused(), 1); });
+}
+
+TEST_F(EventShipperTest, AnAppendWithoutAResultHasNotSucceeded) {
+  telemetry_.BeSilent(true);
+  EXPECT_EQ(Ship({Record(1, "a", "1"), Record(2, "b", "2")}).code(), absl::StatusCode::kInternal);
+  telemetry_.BeSilent(false);
+  EXPECT_TRUE(Ship({Record(1, "a", "1"), Record(2, "b", "2")}).ok());
+  EXPECT_EQ(telemetry_.kept().size(), 2u);
+}
+
+TEST_F(EventShipperTest, AnOldTelemetryGetsACallForEachStreamUntilItIsUpgraded) {
+  telemetry_.BeOld(true);
+  std::vector<store::OutboxRecord> records;
+  for (int i = 0; i < 300; ++i) {
+    records.push_back(
+        Record(i + 1, absl::StrCat("s", i % 290), absl::StrCat(i), i == 200 ? "bad" : "k"));
+  }
+  EXPECT_TRUE(Ship(records).ok());
+  EXPECT_EQ(telemetry_.kept().size(), 299u);
+  EXPECT_EQ(telemetry_.calls(), 1);
+  EXPECT_EQ(telemetry_.single_calls(), 290);
+  telemetry_.FailNext(1);
+  EXPECT_EQ(Ship(records).code(), absl::StatusCode::kUnavailable);
+  telemetry_.BeOld(false);
+  const int single_calls = telemetry_.single_calls();
+  records.push_back(Record(1000, "s1", "new"));
+  EXPECT_TRUE(Ship(records).ok());
+  EXPECT_EQ(telemetry_.kept().size(), 300u);
+  EXPECT_EQ(telemetry_.single_calls(), single_calls);
 }
 
 TEST_F(EventShipperTest, EventsGoFromTheTransactionToTelemetryOnce) {

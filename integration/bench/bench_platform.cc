@@ -49,6 +49,14 @@ absl::StatusOr<Channels> BenchPlatform::Nodes(absl::string_view service, int con
   return Dial(service, identity, connections);
 }
 
+absl::StatusOr<std::shared_ptr<grpc::Channel>> BenchPlatform::Service(absl::string_view caller,
+                                                                      absl::string_view service) {
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const auto identity,
+      rpc::Identity::Load(absl::StrCat(platform_.data_dir(), "/", caller, "/identity")));
+  return Dial(service, identity, 1).front();
+}
+
 absl::StatusOr<std::string> BenchPlatform::Grant(const PlacedTask& task) const {
   CAPSTAN_ASSIGN_OR_RETURN(const auto scheduler, rpc::Identity::Load(absl::StrCat(
                                                      platform_.data_dir(), "/scheduler/identity")));

@@ -39,6 +39,9 @@ class BenchPlatform {
   // The same for the machine's Node, with the identity that its agent has.
   absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Nodes(absl::string_view service,
                                                                     int connections);
+  // One to the service's first process, with the identity of another service, e.g. `scheduler`.
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> Service(absl::string_view caller,
+                                                         absl::string_view service);
   // A Task of a generation 1 and a group `w`.
   struct PlacedTask {
     std::string job;

@@ -32,6 +32,9 @@ constexpr size_t kRecord = 1024;
 constexpr int kRecordsACall = 900;
 // Tasks that write at once, each to the Stream of its own Job.
 constexpr int kPublishers = 8;
+// Of an event, and as many as an outbox ships at once.
+constexpr size_t kEvent = 300;
+constexpr int kEventsACall = 200;
 constexpr double kMegabyte = 1e6;
 
 // Publishers of a Node.
@@ -193,6 +196,86 @@ absl::StatusOr<double> Tail(const Bench& bench, Publishers& publishers,
   return Publishers::Megabytes(*published) / absl::ToDoubleSeconds(elapsed);
 }
 
+// A scheduler that ships the events of Jobs of which nobody has heard, a Stream each.
+class Shipper {
+ public:
+  Shipper(const Bench& bench, const std::shared_ptr<grpc::Channel>& channel)
+      : stub_(pb::StreamService::NewStub(channel)),
+        loop_(
+            bench.clock,
+            [this](int, grpc::ClientContext* context, const pb::AppendToStreamsRequest* request,
+                   pb::AppendToStreamsResponse* response, std::function<void(grpc::Status)> done) {
+              stub_->async()->AppendToStreams(
+                  context, request, response,
+                  [this, response, done = std::move(done)](const grpc::Status& status) {
+                    for (const auto& result : response->results())
+                      shipped_ += result.has_appended();
+                    done(status);
+                  });
+            },
+            [this](int, pb::AppendToStreamsRequest* request) { Fill(request); }) {}
+
+  // Events a second.
+  absl::StatusOr<double> Run(absl::Duration time) {
+    const int64_t before = shipped_;
+    CAPSTAN_ASSIGN_OR_RETURN(const LoopResult result, loop_.Run(1, time));
+    if (shipped_ - before != result.calls * kEventsACall) {
+      return absl::InternalError(absl::StrCat(shipped_ - before, " events appended, ",
+                                              result.calls * kEventsACall, " shipped"));
+    }
+    return result.PerSecond() * kEventsACall;
+  }
+
+ private:
+  void Fill(pb::AppendToStreamsRequest* request) {
+    request->clear_appends();
+    for (int i = 0; i < kEventsACall; ++i) {
+      pb::AppendRecordsRequest& append = *request->add_appends();
+      append.set_stream(absl::StrCat("projects/default/jobs/e-", ++jobs_, "/streams/events"));
+      pb::Record& record = *append.add_records();
+      record.set_kind("job_event");
+      record.set_key("00000000-0000-4000-8000-000000000000");
+      record.set_producer("bench@1");
+      record.set_producer_sequence(jobs_);
+      record.set_payload(std::string(kEvent, 'e'));
+    }
+  }
+
+  const std::unique_ptr<pb::StreamService::Stub> stub_;
+  int64_t jobs_ = 0;
+  std::atomic<int64_t> shipped_ = 0;
+  ClosedLoop<pb::AppendToStreamsRequest, pb::AppendToStreamsResponse> loop_;
+};
+
+absl::Status BenchEvents(const Bench& bench, BenchPlatform& platform) {
+  CAPSTAN_ASSIGN_OR_RETURN(const auto channel, platform.Service("scheduler", "telemetry"));
+  Shipper shipper(bench, channel);
+  // Connects.
+  CAPSTAN_RETURN_IF_ERROR(shipper.Run(absl::Milliseconds(50)).status());
+  std::vector<double> syncs;
+  std::vector<double> shipped;
+  for (int run = 0; run < bench.Runs(5); ++run) {
+    CAPSTAN_ASSIGN_OR_RETURN(
+        const double rate,
+        SyncsPerSecond(bench.clock, platform.platform().folder(), bench.Time(absl::Seconds(1))));
+    syncs.push_back(rate);
+    CAPSTAN_ASSIGN_OR_RETURN(const double events, shipper.Run(bench.Time(absl::Seconds(3))));
+    shipped.push_back(events);
+  }
+  bench.report({.name = "events_per_s",
+                .values = shipped,
+                .unit = "1/s",
+                .better = Better::kHigher,
+                .limit = Median(syncs),
+                .limit_name = "fdatasync of 4 KiB, 1/s",
+                .conditions = absl::StrCat(
+                    "one scheduler, ", kEventsACall,
+                    " events a call, each to a new Stream, acknowledged once on disk; "
+                    "payloads of ",
+                    kEvent, " bytes, mTLS; client and all parts on ", Cores(), " cores")});
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status BenchStreams(const Bench& bench) {
@@ -244,7 +327,7 @@ absl::Status BenchStreams(const Bench& bench) {
   report("tail_mb_per_s", tailed, 0,
          "one publisher and one follower, until the follower has everything");
   report("read_mb_per_s", read, 0, "8 people read a Stream each from its beginning to its end");
-  return absl::OkStatus();
+  return BenchEvents(bench, platform);
 }
 
 }  // namespace capstan::bench

@@ -7,7 +7,7 @@
 namespace capstan::bench {
 
 // Records of 1 KiB through telemetry: what Nodes publish, what a follower gets while it is
-// published, and what readers get of what is there.
+// published, and what readers get of what is there. And events of Jobs, as a scheduler ships them.
 absl::Status BenchStreams(const Bench& bench);
 
 }  // namespace capstan::bench

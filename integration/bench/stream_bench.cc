@@ -259,7 +259,7 @@ absl::Status BenchEvents(const Bench& bench, BenchPlatform& platform) {
         const double rate,
         SyncsPerSecond(bench.clock, platform.platform().folder(), bench.Time(absl::Seconds(1))));
     syncs.push_back(rate);
-    CAPSTAN_ASSIGN_OR_RETURN(const double events, shipper.Run(bench.Time(absl::Seconds(3))));
+    CAPSTAN_ASSIGN_OR_RETURN(const double events, shipper.Run(bench.Time(absl::Milliseconds(500))));
     shipped.push_back(events);
   }
   bench.report({.name = "events_per_s",

@@ -231,7 +231,10 @@ absl::StatusOr<bool> SegmentLog::LoadNewest(
   }
   if (good == 0) return false;
   // What a crashed process had written but not synced is read from now on: it must be durable too.
-  if (::fdatasync(active_.get()) != 0) return IoError("syncing", newest.path, errno);
+  const bool all_synced = next_offset_ <= synced;
+  CAPSTAN_RETURN_IF_ERROR(SyncSegment(active_.get(), newest.path, all_synced ? "" : folder_));
+  // A record that was synced says that its segment was.
+  new_segment_ = all_synced && newest.first_offset == next_offset_;
   synced_offset_ = next_offset_;
   synced_bytes_ = newest.bytes;
   return true;
@@ -275,10 +278,9 @@ absl::Status SegmentLog::BeginSegment(absl::string_view header) {
   segment.first_offset = next_offset_;
   UniqueFd fd(::open(segment.path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd.valid()) return IoError("making", segment.path, errno);
-  absl::Status made = SyncFolder(folder_);
   std::string bytes;
   AppendFrame(FrameKind::kHeader, header, &bytes);
-  if (made.ok()) made = WriteWhole(fd.get(), segment.path, bytes);
+  const absl::Status made = WriteWhole(fd.get(), segment.path, bytes);
   if (!made.ok()) {
     ::unlink(segment.path.c_str());
     return made;
@@ -286,6 +288,7 @@ absl::Status SegmentLog::BeginSegment(absl::string_view header) {
   segment.bytes = static_cast<int64_t>(bytes.size());
   active_ = std::move(fd);
   sealed_ = false;
+  new_segment_ = true;
   synced_bytes_ = 0;
   segments_.push_back(std::move(segment));
   return absl::OkStatus();
@@ -319,10 +322,9 @@ absl::StatusOr<int64_t> SegmentLog::Append(const std::vector<std::string>& paylo
        segments_.back().first_offset < next_offset_)) {
     if (!segments_.empty() && !sealed_) {
       // Only the newest segment may hold what is not synced.
-      if (::fdatasync(active_.get()) != 0) {
-        broken_ = IoError("syncing", segments_.back().path, errno);
-        return broken_;
-      }
+      broken_ = SyncSegment(active_.get(), segments_.back().path, new_segment_ ? folder_ : "");
+      if (!broken_.ok()) return broken_;
+      new_segment_ = false;
     }
     CAPSTAN_RETURN_IF_ERROR(BeginSegment(header()));
   }
@@ -348,8 +350,16 @@ absl::StatusOr<int64_t> SegmentLog::Append(const std::vector<std::string>& paylo
   return std::exchange(next_offset_, offset);
 }
 
+absl::Status SegmentLog::SyncSegment(int fd, const std::string& path, const std::string& new_in) {
+  if (!new_in.empty()) CAPSTAN_RETURN_IF_ERROR(SyncFolder(new_in));
+  if (::fdatasync(fd) != 0) return IoError("syncing", path, errno);
+  return absl::OkStatus();
+}
+
 absl::Status SegmentLog::Sync() {
   int fd = -1;
+  std::string path;
+  std::string new_in;
   int64_t offset = 0;
   int64_t bytes = 0;
   {
@@ -357,20 +367,21 @@ absl::Status SegmentLog::Sync() {
     if (!broken_.ok()) return broken_;
     if (synced_offset_ == next_offset_) return absl::OkStatus();
     fd = active_.get();
+    path = segments_.back().path;
+    if (new_segment_) new_in = folder_;
     offset = next_offset_;
     bytes = segments_.back().bytes;
   }
-  // Readers go on meanwhile; nobody else appends or drops.
-  const bool synced = ::fdatasync(fd) == 0;
-  const int error = errno;
+  const absl::Status synced = SyncSegment(fd, path, new_in);
   absl::MutexLock lock(&mutex_);
-  if (!synced) {
+  if (!synced.ok()) {
     // The kernel has forgotten which pages failed: what is there can't be trusted or tried again.
-    broken_ = IoError("syncing", segments_.back().path, error);
+    broken_ = synced;
     CutBack(synced_bytes_);
     next_offset_ = std::max(synced_offset_, segments_.back().first_offset);
     return broken_;
   }
+  new_segment_ = false;
   synced_offset_ = offset;
   synced_bytes_ = bytes;
   StoreSynced();

@@ -20,6 +20,7 @@
 #include "libs/store/file_lock.h"
 #include "libs/strand/strand.h"
 #include "proto/capstan/telemetry/v1/stream.pb.h"
+#include "services/telemetry/adapters/sync_threads.h"
 #include "services/telemetry/core/producer_index.h"
 #include "services/telemetry/core/subscription_book.h"
 #include "services/telemetry/ports/streams.h"
@@ -27,8 +28,8 @@
 namespace capstan::telemetry {
 
 // Streams as segment logs in folders of their names under one root, which this process owns by a
-// lock. A writer thread appends what has come together and syncs each touched Stream once before
-// anything of it is answered; a reader thread reads. Calls come from the strand, answers are posted
+// lock. A writer thread appends what has come together and syncs each touched Stream once, several
+// at the same time, before anything of it is answered; a reader thread reads. Calls come from the strand, answers are posted
 // to it.
 class StreamFiles {
  public:
@@ -98,8 +99,7 @@ class StreamFiles {
     bool whole = false;
   };
 
-  StreamFiles(Options options, Strand* strand, const log::Logger* logger)
-      : options_(std::move(options)), strand_(strand), logger_(logger) {}
+  StreamFiles(Options options, Strand* strand, const log::Logger* logger);
 
   void Fail(PendingCall call, const absl::Status& status);
   void WriteLoop();
@@ -138,6 +138,8 @@ class StreamFiles {
   bool retaining_ ABSL_GUARDED_BY(mutex_) = false;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
 
+  // The writer's.
+  SyncThreads syncers_;
   std::thread writer_;
   std::thread reader_;
 };

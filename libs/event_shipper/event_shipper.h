@@ -39,9 +39,9 @@ namespace capstan {
 // that telemetry refuses as malformed would block all behind it for ever: it is logged and given
 // up.
 //
-// A telemetry of a version before AppendToStreams gets a call for each Stream. It is asked anew with
-// every Ship: that is one call more beside as many as there are Streams, and none too many once it
-// is upgraded.
+// A telemetry of a version before AppendToStreams gets a call for each Stream. It is asked anew
+// with every Ship: that is one call more beside as many as there are Streams, and none too many
+// once it is upgraded.
 class EventShipper {
  public:
   struct Options {

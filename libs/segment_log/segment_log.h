@@ -122,8 +122,8 @@ class SegmentLog {
   void StoreSynced() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status BeginSegment(absl::string_view header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Write(absl::string_view bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // All of the newest segment, and that it is there. Readers go on meanwhile; nobody else appends or
-  // drops.
+  // All of the newest segment, and that it is there. Readers go on meanwhile; nobody else appends
+  // or drops.
   static absl::Status SyncSegment(int fd, const std::string& path, const std::string& new_in);
   void CutBack(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status LoadDropped() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -139,8 +139,8 @@ class SegmentLog {
   // The newest segment, for appending; nothing is appended to it once it is sealed.
   UniqueFd active_ ABSL_GUARDED_BY(mutex_);
   bool sealed_ ABSL_GUARDED_BY(mutex_) = false;
-  // The newest segment's name in the folder may not be synced yet: Sync does it, so that an owner of
-  // many logs who syncs them together waits for all of it together.
+  // The newest segment's name in the folder may not be synced yet: Sync does it, so that an owner
+  // of many logs who syncs them together waits for all of it together.
   bool new_segment_ ABSL_GUARDED_BY(mutex_) = false;
   // The note of what is synced; invalid where there is no room even for that.
   UniqueFd synced_file_ ABSL_GUARDED_BY(mutex_);

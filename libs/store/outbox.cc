@@ -10,7 +10,8 @@ namespace capstan::store {
 namespace {
 
 // A transaction makes one revision and far fewer than 2^20 records (Store::txn_bounds), so what a
-// term adds stays below (revision of the next term) << 20: sequences rise over terms without being stored anywhere.
+// term adds stays below (revision of the next term) << 20: sequences rise over terms without being
+// stored anywhere.
 constexpr int kSequenceBits = 20;
 
 std::string KeyOf(const std::string& prefix, int64_t sequence) {

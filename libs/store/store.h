@@ -19,8 +19,8 @@ namespace capstan::store {
 using LeaseId = int64_t;
 
 // Bounds that every adapter keeps to; beyond them calls get INVALID_ARGUMENT. Those of a whole
-// transaction are what each takes; some take more (Store::txn_bounds). Keys are not empty and do not
-// begin with the byte 0xff.
+// transaction are what each takes; some take more (Store::txn_bounds). Keys are not empty and do
+// not begin with the byte 0xff.
 inline constexpr size_t kMaxKeyBytes = 4096;
 inline constexpr size_t kMaxValueBytes = 1 << 20;
 inline constexpr size_t kMaxTxnOps = 1024;

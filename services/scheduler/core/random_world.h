@@ -146,7 +146,8 @@ class RandomWorld {
 
   FakeExecutor& AnyExecutor() { return *executors_[random_.Below(executors_.size())]; }
 
-  // Small parts of GPUs that come and go one by one, and now and then somebody who wants a whole one.
+  // Small parts of GPUs that come and go one by one, and now and then somebody who wants a whole
+  // one.
   JobSpec ScatteredSpec() {
     static constexpr const char* kParts[] = {"1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb"};
     JobSpec spec = CoreHarness::Spec(1, 50);
@@ -633,8 +634,8 @@ class RandomWorld {
   int grown_ = 0;
   Random random_;
   const bool with_windows_;
-  // What starts runs for a while, and few Jobs come, unless it is `scattered_`: there is room to grow
-  // into.
+  // What starts runs for a while, and few Jobs come, unless it is `scattered_`: there is room to
+  // grow into.
   const bool calm_;
   // Nodes have GPUs in MIG mode, and many Jobs ask for a part of one.
   const bool with_mig_;

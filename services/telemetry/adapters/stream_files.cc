@@ -23,8 +23,8 @@ namespace fs = ::std::filesystem;
 // own, which is two open files.
 constexpr size_t kMaxGroup = kMaxAppends;
 constexpr size_t kMaxReads = 10000;
-// Streams that are synced at the same time, beside the writer's own. More bring next to nothing on a
-// disk that carries out one flush after the other.
+// Streams that are synced at the same time, beside the writer's own. More bring next to nothing on
+// a disk that carries out one flush after the other.
 constexpr int kSyncers = 7;
 
 absl::Status ClosingError() { return absl::UnavailableError("telemetry is stopping"); }

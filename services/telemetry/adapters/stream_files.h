@@ -29,8 +29,8 @@ namespace capstan::telemetry {
 
 // Streams as segment logs in folders of their names under one root, which this process owns by a
 // lock. A writer thread appends what has come together and syncs each touched Stream once, several
-// at the same time, before anything of it is answered; a reader thread reads. Calls come from the strand, answers are posted
-// to it.
+// at the same time, before anything of it is answered; a reader thread reads. Calls come from the
+// strand, answers are posted to it.
 class StreamFiles {
  public:
   struct Options {

@@ -32,7 +32,7 @@ constexpr size_t kRecord = 1024;
 constexpr int kRecordsACall = 900;
 // Tasks that write at once, each to the Stream of its own Job.
 constexpr int kPublishers = 8;
-// Of an event, and as many as an outbox ships at once.
+// Of an event, and of them in a call: fewer than an outbox that is behind ships in one (256).
 constexpr size_t kEvent = 300;
 constexpr int kEventsACall = 200;
 constexpr double kMegabyte = 1e6;

@@ -56,8 +56,8 @@ class SqliteStore final : public Store {
 
   void Range(RangeRequest request, Callback<RangeResult> done) override;
   void Txn(TxnRequest request, Callback<TxnResult> done) override;
-  // 8,192 operations, 8 MiB: as much as is committed in some 300 ms, so that whoever waits for a
-  // busy strand between two transactions falls behind later.
+  // 8,192 operations, 8 MiB: whoever waits for a busy strand between two transactions falls behind
+  // later, and what comes next does not wait for seconds.
   TxnBounds txn_bounds() const override;
   std::unique_ptr<Watch> StartWatch(
       WatchRequest request, absl::AnyInvocable<void(absl::StatusOr<WatchBatch>)> on_batch) override;

@@ -39,7 +39,6 @@ class RandomWorld {
         with_windows_(seed % 2 == 1),
         calm_(seed % 8 == 6 || seed % 8 == 3),
         with_mig_(seed % 4 == 3 || seed % 16 == 6),
-        scattered_(with_mig_ && seed % 16 != 15),
         harness_(Config(seed), [this, observer = std::move(observer)](const auto&... said) {
           SawStep(said...);
           if (observer) observer(said...);
@@ -146,6 +145,9 @@ class RandomWorld {
 
   FakeExecutor& AnyExecutor() { return *executors_[random_.Below(executors_.size())]; }
 
+  // Somebody may be moved: most Jobs take little of a GPU each, so that there is somebody to move.
+  bool scattered() const { return harness_.config().repartition_max_cost > absl::ZeroDuration(); }
+
   // Small parts of GPUs that come and go one by one, and now and then somebody who wants a whole
   // one.
   JobSpec ScatteredSpec() {
@@ -160,7 +162,7 @@ class RandomWorld {
   }
 
   JobSpec AnySpec() {
-    if (scattered_ && !random_.OneIn(6)) return ScatteredSpec();
+    if (scattered() && !random_.OneIn(6)) return ScatteredSpec();
     JobSpec spec =
         CoreHarness::Spec(static_cast<int>(random_.Between(1, 5)), random_.Between(1, 4) * 500);
     spec.set_priority(static_cast<int>(random_.Between(-1, 1)));
@@ -201,7 +203,7 @@ class RandomWorld {
     if (random_.OneIn(4)) PutInSections(&spec);
     if (with_mig_ && !random_.OneIn(4)) AskForMig(&spec);
     // Where somebody may be moved, instances are what is scarce.
-    if (harness_.config().repartition_max_cost > absl::ZeroDuration()) {
+    if (scattered()) {
       for (auto& group : *spec.mutable_task_groups()) {
         if (group.resources().has_mig()) group.mutable_resources()->set_cpu_millis(50);
       }
@@ -438,10 +440,10 @@ class RandomWorld {
     switch (random_.Below(with_windows_ ? 15 : 14)) {
       case 0:
       case 1: {
-        if (calm_ && !scattered_ && random_.OneIn(2)) break;
+        if (calm_ && !scattered() && random_.OneIn(2)) break;
         const std::string id = absl::StrCat("j", jobs_++);
         Give(harness_.Submit(id, AnySpec()));
-        if (!scattered_) break;
+        if (!scattered()) break;
         for (auto& other : executors_) other->PrepareAll();
         for (auto& other : executors_) other->RunAll();
         break;
@@ -634,13 +636,11 @@ class RandomWorld {
   int grown_ = 0;
   Random random_;
   const bool with_windows_;
-  // What starts runs for a while, and few Jobs come, unless it is `scattered_`: there is room to
+  // What starts runs for a while, and few Jobs come, unless it is scattered(): there is room to
   // grow into.
   const bool calm_;
   // Nodes have GPUs in MIG mode, and many Jobs ask for a part of one.
   const bool with_mig_;
-  // Most of those that do take little of it, so that moving some makes room for others.
-  const bool scattered_;
   CoreHarness harness_;
   std::vector<std::unique_ptr<FakeExecutor>> executors_;
   std::set<std::string> acknowledged_;

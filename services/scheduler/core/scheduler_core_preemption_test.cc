@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
@@ -58,6 +59,39 @@ class PreemptionTest : public SchedulerCoreTest {
     executor_.Take(effects);
     const auto replies = Of<ReplyQueue>(effects);
     ASSERT_TRUE(replies[0].queue.ok()) << replies[0].queue.status();
+  }
+  // Ends what was told to stop.
+  void EndStopped() {
+    for (const std::string& key : executor_.Keys()) {
+      const auto task = executor_.tasks().find(key);
+      if (task == executor_.tasks().end()) continue;
+      if (task->second.desired.phase() != DesiredTask::PHASE_STOP) continue;
+      executor_.End(key, TaskEnd::CAUSE_STOPPED);
+    }
+  }
+  // Two of eight end for one; its executor is away, and `meanwhile` happens, when another leads.
+  void ChangeLeadersWhileRoomIsMade(absl::FunctionRef<void()> meanwhile) {
+    FillWithLow(8);
+    executor_.set_slow_to_stop();
+    executor_.Take(harness_.Submit("high", Spec(2, 10)));
+    ASSERT_EQ(ReasonOf("high"), "MAKING_ROOM");
+    executor_.Disconnect();
+    meanwhile();
+    harness_.Deliver(harness_.NewLeader());
+    // Somebody comes before anything was heard of the Nodes.
+    harness_.Deliver(harness_.Submit("early", Spec(1, 0)));
+    EXPECT_EQ(ReasonOf("high"), "MAKING_ROOM");
+    executor_.Connect();
+    EndStopped();
+    executor_.Renew();
+    harness_.Deliver(harness_.Advance(absl::Seconds(1)));
+    EXPECT_EQ(StateOf("high"), Job::STATE_PREPARING);
+    EXPECT_EQ(StateOf("early"), Job::STATE_QUEUED);
+    int preempted = 0;
+    for (int i = 0; i < 8; ++i) {
+      preempted += harness_.job(absl::StrCat("low", i)).state.preemptions();
+    }
+    EXPECT_EQ(preempted, 2);
   }
   std::set<std::string> In(Job::State state) {
     std::set<std::string> uids;
@@ -240,49 +274,11 @@ TEST_F(PreemptionTest, ANewLeaderCarriesOutWhatWasDecided) {
 
 // A round in which nothing is known of the Nodes yet says nothing of what has become of the room.
 TEST_F(PreemptionTest, ANewLeaderKeepsThePromiseUntilItHasHeardOfTheNodes) {
-  for (const bool ended : {false, true}) {
-    SCOPED_TRACE(ended);
-    CoreHarness harness{Config()};
-    FakeExecutor executor("local", 2, 4000, &harness);
-    executor.Connect();
-    for (int i = 0; i < 8; ++i) {
-      executor.Take(harness.Submit(absl::StrCat("low", i), Spec(1, 0)));
-      executor.PrepareAll();
-      executor.RunAll();
-    }
-    for (int i = 0; i < 120; ++i) {
-      executor.Renew();
-      executor.Take(harness.Advance(absl::Seconds(3)));
-    }
-    executor.set_slow_to_stop();
-    executor.Take(harness.Submit("high", Spec(2, 10)));
-    ASSERT_EQ(harness.job("high").state.reason(), "MAKING_ROOM");
-    executor.Disconnect();
-    for (const std::string& key : executor.Keys()) {
-      if (!ended || executor.tasks().at(key).desired.phase() != DesiredTask::PHASE_STOP) continue;
-      executor.End(key, TaskEnd::CAUSE_STOPPED);
-    }
-    harness.Deliver(harness.NewLeader());
-    // Somebody comes before anything was heard of the Nodes.
-    harness.Deliver(harness.Submit("early", Spec(1, 0)));
-    EXPECT_EQ(harness.job("high").state.reason(), "MAKING_ROOM");
-    executor.Connect();
-    for (const std::string& key : executor.Keys()) {
-      const auto task = executor.tasks().find(key);
-      if (task == executor.tasks().end()) continue;
-      if (task->second.desired.phase() != DesiredTask::PHASE_STOP) continue;
-      executor.End(key, TaskEnd::CAUSE_STOPPED);
-    }
-    executor.Renew();
-    harness.Deliver(harness.Advance(absl::Seconds(1)));
-    EXPECT_EQ(harness.job("high").state.state(), Job::STATE_PREPARING);
-    EXPECT_EQ(harness.job("early").state.state(), Job::STATE_QUEUED);
-    int preempted = 0;
-    for (int i = 0; i < 8; ++i) {
-      preempted += harness.job(absl::StrCat("low", i)).state.preemptions();
-    }
-    EXPECT_EQ(preempted, 2);
-  }
+  ChangeLeadersWhileRoomIsMade([] {});
+}
+
+TEST_F(PreemptionTest, ANewLeaderKeepsThePromiseThatHasComeTrueUnheard) {
+  ChangeLeadersWhileRoomIsMade([this] { EndStopped(); });
 }
 
 // One whose Cluster stays away waits as all others do.

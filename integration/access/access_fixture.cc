@@ -18,6 +18,7 @@ namespace {
 constexpr char kServe[] =
     "job_id: serve\n"
     "spec:\n"
+    "  output: true\n"
     "  task_groups:\n"
     "    - name: w\n"
     "      replicas: 1\n"
@@ -32,12 +33,17 @@ bool IsGrpcsOwn(absl::string_view service) { return absl::StartsWith(service, "g
 SystemClock AccessFixture::clock_;
 TestPlatform* AccessFixture::platform_ = nullptr;
 credentials::StoredAuthority* AccessFixture::authority_ = nullptr;
+testenv::LoopbackPort* AccessFixture::openid_port_ = nullptr;
 cli::v1::Endpoints* AccessFixture::endpoints_ = nullptr;
 
 void AccessFixture::SetUpTestSuite() {
   if (TestPlatform::Unable().has_value()) return;
+  openid_port_ = new testenv::LoopbackPort(testenv::LoopbackPort::Take().value());
   platform_ = new TestPlatform(
-      "monitoring: {access_log: {calls: CALLS_ALL, max_lines_per_second: 10000}}\n");
+      absl::StrCat("monitoring: {access_log: {calls: CALLS_ALL, max_lines_per_second: 10000}}\n"
+                   "ended_jobs: {in_scheduler: {keep_for: 10s}}\n"
+                   "credentials: {issuer: 'https://",
+                   openid_address(), "', openid_listen: '", openid_address(), "'}\n"));
   platform_->Up();
   // The CA's key can be read once nobody holds the store.
   platform_->Down();
@@ -66,6 +72,7 @@ void AccessFixture::TearDownTestSuite() {
   delete authority_;
   delete platform_;
   platform_ = nullptr;
+  delete openid_port_;
 }
 
 void AccessFixture::SetUp() {

@@ -22,6 +22,7 @@
 #include "libs/time/system_clock.h"
 #include "proto/capstan/cli/v1/endpoints.pb.h"
 #include "services/credentials/testing/stored_authority.h"
+#include "tools/testenv/loopback_port.h"
 
 namespace capstan::integration {
 
@@ -91,6 +92,9 @@ class AccessFixture : public ::testing::Test {
   static SystemClock clock_;
   static TestPlatform* platform_;
   static credentials::StoredAuthority* authority_;
+  // Where credentials serves OpenID's documents.
+  static std::string openid_address() { return absl::StrCat("127.0.0.1:", openid_port_->number()); }
+  static testenv::LoopbackPort* openid_port_;
   static cli::v1::Endpoints* endpoints_;
 };
 

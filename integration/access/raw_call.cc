@@ -94,6 +94,75 @@ grpc::Status RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::s
   return Exchange(channel, path, request.SerializeAsString(), patience, metadata, &answer);
 }
 
+grpc::Status RawAnswer(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
+                       const google::protobuf::Message& request, absl::Duration patience,
+                       google::protobuf::Message* answer) {
+  std::string bytes;
+  const grpc::Status status =
+      Exchange(channel, path, request.SerializeAsString(), patience, {}, &bytes);
+  if (status.ok() && !answer->ParseFromString(bytes)) {
+    return grpc::Status(grpc::StatusCode::INTERNAL, "the answer can't be parsed");
+  }
+  return status;
+}
+
+OpenCall::OpenCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
+                   absl::Duration patience) {
+  rpc::SetDeadline(context_, patience);
+  grpc::GenericStub stub(channel);
+  call_ = stub.PrepareCall(&context_, path, &queue_);
+  call_->StartCall(nullptr);
+  begun_ = Step();
+}
+
+OpenCall::~OpenCall() {
+  Cancel();
+  AwaitEnd();
+  queue_.Shutdown();
+  void* tag = nullptr;
+  bool good = false;
+  while (queue_.Next(&tag, &good)) {
+  }
+}
+
+bool OpenCall::Step() {
+  void* tag = nullptr;
+  bool good = false;
+  return queue_.Next(&tag, &good) && good;
+}
+
+bool OpenCall::Send(const google::protobuf::Message& message, bool last) {
+  if (!begun_ || over_) return false;
+  const grpc::Slice slice(message.SerializeAsString());
+  const grpc::ByteBuffer bytes(&slice, 1);
+  if (last) {
+    call_->WriteLast(bytes, grpc::WriteOptions(), nullptr);
+  } else {
+    call_->Write(bytes, nullptr);
+  }
+  return Step();
+}
+
+bool OpenCall::Receive() {
+  if (!begun_ || over_) return false;
+  grpc::ByteBuffer received;
+  call_->Read(&received, nullptr);
+  return Step();
+}
+
+void OpenCall::Cancel() { context_.TryCancel(); }
+
+grpc::Status OpenCall::AwaitEnd() {
+  if (over_) return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "asked twice");
+  while (Receive()) {
+  }
+  over_ = true;
+  grpc::Status status;
+  call_->Finish(&status, nullptr);
+  Step();
+  return status;
+}
+
 std::set<std::string> ServedBy(const std::shared_ptr<grpc::Channel>& channel) {
   // grpc.reflection.v1alpha: `list_services` is field 7 of the request; the answer's field 6 holds
   // services (1) with a name (1). Its generated code is not in Debian's headers.

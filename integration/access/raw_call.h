@@ -8,6 +8,9 @@
 #include "absl/time/time.h"
 #include "google/protobuf/message.h"
 #include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/status.h"
 
@@ -32,6 +35,39 @@ struct CallMetadata {
 grpc::Status RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
                      const google::protobuf::Message& request, absl::Duration patience,
                      const CallMetadata& metadata = {});
+// The same, and parses the first answer into `answer`, which is left alone if there is none.
+grpc::Status RawAnswer(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
+                       const google::protobuf::Message& request, absl::Duration patience,
+                       google::protobuf::Message* answer);
+
+// A call of any kind that stays open until somebody ends it. Every step blocks, for as long as
+// `patience` is not over since it was made. One thread.
+class OpenCall {
+ public:
+  OpenCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
+           absl::Duration patience);
+  // Cancels it.
+  ~OpenCall();
+  OpenCall(const OpenCall&) = delete;
+  OpenCall& operator=(const OpenCall&) = delete;
+
+  // False if the call is over. `last`: the client says that nothing more comes from it.
+  bool Send(const google::protobuf::Message& message, bool last);
+  // Waits for a message. False if none comes any more.
+  bool Receive();
+  void Cancel();
+  // Waits until it is over, passing over what still comes, and says how it ended.
+  grpc::Status AwaitEnd();
+
+ private:
+  bool Step();
+
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+  bool begun_ = false;
+  bool over_ = false;
+};
 
 // Full names of what the server says it serves; empty if it does not say.
 std::set<std::string> ServedBy(const std::shared_ptr<grpc::Channel>& channel);

@@ -12,7 +12,8 @@ size_t Append(const char* bytes, size_t size, size_t count, void* text) {
 
 }  // namespace
 
-HttpAnswer HttpRequest(const std::string& method, const std::string& url, const std::string& body) {
+HttpAnswer HttpRequest(const std::string& method, const std::string& url, const std::string& body,
+                       const std::string& roots) {
   HttpAnswer answer;
   CURL* const curl = curl_easy_init();
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
@@ -22,6 +23,10 @@ HttpAnswer HttpRequest(const std::string& method, const std::string& url, const 
   if (!body.empty()) curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body.c_str());
   curl_easy_setopt(curl, CURLOPT_TIMEOUT, 10L);
   curl_easy_setopt(curl, CURLOPT_PROXY, "");
+  if (!roots.empty()) {
+    curl_easy_setopt(curl, CURLOPT_CAINFO, roots.c_str());
+    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
+  }
   curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, &Append);
   curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer.body);
   if (curl_easy_perform(curl) == CURLE_OK) {
@@ -34,6 +39,8 @@ HttpAnswer HttpRequest(const std::string& method, const std::string& url, const 
   return answer;
 }
 
-HttpAnswer HttpGet(const std::string& url) { return HttpRequest("GET", url); }
+HttpAnswer HttpGet(const std::string& url, const std::string& roots) {
+  return HttpRequest("GET", url, "", roots);
+}
 
 }  // namespace capstan::integration

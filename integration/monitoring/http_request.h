@@ -13,10 +13,11 @@ struct HttpAnswer {
 };
 
 // Asks a URL, its path as it is written, without a proxy, for at most 10 s. `body` is sent with
-// methods that have one.
+// methods that have one. Who answers for an `https` URL must have a certificate that the roots in
+// the file `roots` (PEM) vouch for, whatever name is in it.
 HttpAnswer HttpRequest(const std::string& method, const std::string& url,
-                       const std::string& body = "");
-HttpAnswer HttpGet(const std::string& url);
+                       const std::string& body = "", const std::string& roots = "");
+HttpAnswer HttpGet(const std::string& url, const std::string& roots = "");
 
 }  // namespace capstan::integration
 

@@ -26,7 +26,6 @@
 #include "libs/random/random.h"
 #include "libs/rpc/credentials.h"
 #include "libs/rpc/status_conversion.h"
-#include "libs/rpc/testing/test_authority.h"
 #include "libs/safe_path/testing/temporary_folder.h"
 #include "libs/session/placement.h"
 #include "libs/status/status_macros.h"
@@ -35,6 +34,7 @@
 #include "libs/time/proto_time.h"
 #include "libs/time/system_clock.h"
 #include "proto/capstan/dataloader/v1/dataset.grpc.pb.h"
+#include "proto/capstan/dataloader/v1/site.grpc.pb.h"
 #include "services/data_loader/server.h"
 #include "tools/capstan/dev/process.h"
 
@@ -90,6 +90,9 @@ std::string Contents(const std::string& path) {
 struct PeerHosts::Parts {
   Parts() : logger("peer_hosts", &clock, &sink), registry("data_loader") {}
 
+  std::string IdentityOf(int host) const {
+    return absl::StrCat(folder.path(), "/identity-n", host);
+  }
   std::string FolderOf(int host) const { return absl::StrCat(folder.path(), "/n", host); }
   std::string OutputOf(int host) const { return FolderOf(host) + ".out"; }
 
@@ -192,7 +195,28 @@ absl::Status PeerHosts::Load(int64_t bytes) {
   CAPSTAN_RETURN_IF_ERROR(rpc::FromGrpcStatus(reader->Finish()));
   if (load.state() != pb::DataLoad::STATE_SUCCEEDED) return absl::InternalError(load.message());
   parts_->version = load.version();
+  grpc::ClientContext listing;
+  pb::ListVersionSitesRequest list;
+  list.set_version(load.version());
+  pb::ListVersionSitesResponse listed;
+  CAPSTAN_RETURN_IF_ERROR(rpc::FromGrpcStatus(
+      pb::SiteService::NewStub(channel)->ListVersionSites(&listing, list, &listed)));
+  content_.set_resource(load.version());
+  content_.set_manifest_digest(listed.version().manifest_digest());
+  content_.set_holder(absl::StrCat(kJobUid, "/1"));
   return absl::OkStatus();
+}
+
+std::string PeerHosts::AddressOf(int host) const {
+  return absl::StrCat(network_->address(host), ":7107");
+}
+
+std::string PeerHosts::PathOf(int host) { return absl::StrCat("/node/local/n", host); }
+
+const rpc::TestAuthority& PeerHosts::authority() const { return parts_->authority; }
+
+std::vector<std::string> PeerHosts::RefusedBy(int host) const {
+  return absl::StrSplit(Contents(parts_->IdentityOf(host) + "/refused"), '\n', absl::SkipEmpty());
 }
 
 PeerHosts::~PeerHosts() {
@@ -205,8 +229,9 @@ PeerHosts::~PeerHosts() {
 
 absl::Status PeerHosts::Fetch(int host, bool peers) {
   const std::string name = absl::StrCat("n", host);
-  const std::string identity = absl::StrCat(parts_->folder.path(), "/identity-", name);
-  if (!fs::exists(identity)) parts_->authority.MakeIdentity("/node/local/" + name, identity);
+  const std::string identity = parts_->IdentityOf(host);
+  if (!fs::exists(identity)) parts_->authority.MakeIdentity(PathOf(host), identity);
+  std::ofstream(identity + "/denied") << denied_;
   type::v1::Placement placement;
   placement.set_trust_domain(parts_->authority.trust_domain());
   placement.set_cluster("local");
@@ -221,10 +246,9 @@ absl::Status PeerHosts::Fetch(int host, bool peers) {
   fs::remove(parts_->OutputOf(host));
   dev::SpawnOptions spawn;
   spawn.argv = network_->On(host);
-  spawn.argv.insert(spawn.argv.end(),
-                    {fs::absolute(kProgram).string(), identity, parts_->address,
-                     peers ? network_->address(host) + ":7107" : "-", parts_->FolderOf(host),
-                     parts_->version, absl::StrCat(kJobUid, "/1")});
+  spawn.argv.insert(spawn.argv.end(), {fs::absolute(kProgram).string(), identity, parts_->address,
+                                       peers ? AddressOf(host) : "-", parts_->FolderOf(host),
+                                       parts_->version, absl::StrCat(kJobUid, "/1")});
   spawn.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
   spawn.output_file = parts_->OutputOf(host);
   CAPSTAN_ASSIGN_OR_RETURN(dev::Child child, dev::Child::Spawn(spawn));

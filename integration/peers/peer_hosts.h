@@ -13,6 +13,8 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "integration/fleet/network.h"
+#include "libs/rpc/testing/test_authority.h"
+#include "proto/capstan/dataloader/v1/content.pb.h"
 
 namespace capstan::integration {
 
@@ -31,6 +33,16 @@ class PeerHosts {
 
   // Begins to bring the version to a host, which gives it to others if `peers`.
   absl::Status Fetch(int host, bool peers = true);
+  // Hosts whose programs begin from now on let this SPIFFE id in no more.
+  void Deny(const std::string& id) { denied_ += id + "\n"; }
+  // Where a host gives to others, and as whom.
+  std::string AddressOf(int host) const;
+  static std::string PathOf(int host);
+  // The version, as it is read for the Job for which all hosts have it.
+  const dataloader::v1::ContentRef& content() const { return content_; }
+  const rpc::TestAuthority& authority() const;
+  // Whom the host's program has refused, a line each; see peer_node.cc.
+  std::vector<std::string> RefusedBy(int host) const;
   // How it came.
   struct Fetched {
     double seconds = 0;
@@ -58,6 +70,8 @@ class PeerHosts {
 
   std::unique_ptr<Network> network_;
   const std::unique_ptr<Parts> parts_;
+  dataloader::v1::ContentRef content_;
+  std::string denied_;
 };
 
 }  // namespace capstan::integration

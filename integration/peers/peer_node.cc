@@ -4,6 +4,8 @@
 //   peer_node <identity folder> <data_loader> <own address or -> <cache folder> <version> <holder>
 //
 // Prints `done <seconds> <folder> <bytes from the Site> <bytes from peers>`, or `failed <status>`.
+// Whom it refuses it writes to `refused` in the identity folder, a line each: `handshake`, or the
+// caller, what was called and the reason. Denied are the SPIFFE ids in `denied` there, one a line.
 #include <signal.h>
 
 #include <cstdint>
@@ -14,10 +16,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/types/optional.h"
 #include "libs/audit/audit_sink.h"
@@ -29,7 +35,9 @@
 #include "libs/rpc/credentials.h"
 #include "libs/rpc/identity.h"
 #include "libs/strand/thread_strand.h"
+#include "libs/time/clock.h"
 #include "libs/time/system_clock.h"
+#include "proto/capstan/credentials/v1/project.pb.h"
 #include "services/node_agent/adapters/cached_data_access.h"
 #include "services/node_agent/adapters/grant_book.h"
 #include "services/node_agent/data_path.h"
@@ -38,10 +46,31 @@
 namespace capstan {
 namespace {
 
-class NoAudit final : public audit::AuditSink {
+// Thread-safe.
+class FileAudit final : public audit::AuditSink {
  public:
-  absl::Status Record(const audit::AuditEntry&) override { return absl::OkStatus(); }
+  explicit FileAudit(const std::string& path) : file_(path) {}
+
+  absl::Status Record(const audit::AuditEntry& entry) override {
+    Write(absl::StrCat(entry.principal, " ", entry.act, " ", entry.message));
+    return absl::OkStatus();
+  }
+  void Write(absl::string_view line) {
+    absl::MutexLock lock(&mutex_);
+    file_ << line << std::endl;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::ofstream file_ ABSL_GUARDED_BY(mutex_);
 };
+
+std::shared_ptr<const auth::Policy> PolicyIn(const std::string& path, BootTime now) {
+  credentials::v1::PolicySnapshot snapshot;
+  std::ifstream file(path);
+  for (std::string id; std::getline(file, id);) snapshot.add_denied_ids(id);
+  return auth::Policy::Kept(snapshot, now);
+}
 
 absl::StatusOr<std::string> PinOnce(Strand* strand, node_agent::DataAccess* data,
                                     const std::string& version, const std::string& holder) {
@@ -67,8 +96,9 @@ int Run(char** argv, int signals) {
     std::printf("failed %s\n", identity.status().ToString().c_str());
     return 1;
   }
-  NoAudit audit;
-  const auth::PolicyHolder policy;
+  FileAudit audit(absl::StrCat(argv[1], "/refused"));
+  auth::PolicyHolder policy;
+  policy.Set(PolicyIn(absl::StrCat(argv[1], "/denied"), clock.Read().boot));
   auth::PolicyAccess access((*identity)->trust_domain(), &policy, &clock, &audit);
   node_agent::GrantBook grants;
   std::ifstream grant(absl::StrCat(argv[1], "/grant"), std::ios::binary);
@@ -91,7 +121,9 @@ int Run(char** argv, int signals) {
   deps.data_loader = loader;
   deps.grants = &grants;
   deps.access = &access;
-  deps.peer_credentials = rpc::MutualTlsServerCredentials(*identity, &clock);
+  deps.peer_credentials = rpc::MutualTlsServerCredentials(
+      *identity, &clock,
+      [&audit](const absl::Status&, absl::string_view) { audit.Write("handshake"); });
   deps.dial_peer = [&](const std::string& address, const std::string& path) {
     return rpc::Dial(address, *identity, &clock, path);
   };

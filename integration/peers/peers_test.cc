@@ -1,23 +1,50 @@
-// A version that several Nodes want at once, over a network whose hosts are cut off.
+// A version that several Nodes want at once, over a network whose hosts are cut off, and that
+// others want who may not have it.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/support/status.h"
 #include "gtest/gtest.h"
+#include "integration/access/raw_call.h"
 #include "integration/fleet/network.h"
 #include "integration/peers/peer_hosts.h"
+#include "libs/rpc/credentials.h"
+#include "libs/rpc/identity.h"
+#include "libs/rpc/testing/test_authority.h"
+#include "libs/rpc/x509.h"
+#include "libs/rpc/x509_issue.h"
+#include "libs/safe_path/testing/temporary_folder.h"
+#include "libs/time/clock.h"
+#include "libs/time/system_clock.h"
+#include "proto/capstan/dataloader/v1/content.pb.h"
 
 namespace capstan::integration {
 namespace {
+
+using grpc::StatusCode;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int64_t kBytes = int64_t{64} << 20;
 
 class PeerHostsTest : public ::testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { Begin(kBytes); }
+  void Begin(int64_t bytes) {
     const auto unable = PeerHosts::Unable();
     if (unable.has_value()) GTEST_SKIP() << *unable;
-    auto hosts = PeerHosts::Start(3, kBytes);
+    auto hosts = PeerHosts::Start(3, bytes);
     ASSERT_TRUE(hosts.ok()) << hosts.status();
     hosts_ = *std::move(hosts);
   }
@@ -88,6 +115,134 @@ TEST_F(PeerHostsTest, WhenTheFirstOfTheLineIsCutOffTheNextReadsTheSite) {
   ExpectFetched(0);
   // What the first had read and could not pass on was read again; not all was.
   ExpectSiteSentAtMost(1.9);
+}
+
+// What a host's port says to those who have no business there.
+class PeerAccessTest : public PeerHostsTest {
+ protected:
+  void SetUp() override {
+    Begin(int64_t{1} << 20);
+    if (hosts_ == nullptr) return;
+    hosts_->Deny(Uri(PeerHosts::PathOf(2)));
+    Fetch(0);
+    ExpectFetched(0);
+  }
+
+  std::string Uri(absl::string_view path) const {
+    return absl::StrCat("spiffe://", hosts_->authority().trust_domain(), path);
+  }
+  std::shared_ptr<grpc::ChannelCredentials> Show(rpc::Svid svid) {
+    // Whoever shows it trusts the host.
+    svid.bundle = {hosts_->authority().root()};
+    const auto identity =
+        rpc::Identity::Store(absl::StrCat(folder_.path(), "/", ++identities_), std::move(svid));
+    EXPECT_TRUE(identity.ok()) << identity.status();
+    return rpc::MutualTlsChannelCredentials(*identity, &clock_, PeerHosts::PathOf(0));
+  }
+  std::shared_ptr<grpc::ChannelCredentials> As(absl::string_view path) {
+    return Show(hosts_->authority().Issue(path));
+  }
+  // The first host's own authority signs it, with these bounds.
+  rpc::Svid Bounded(absl::string_view path, absl::Duration from, absl::Duration until) const {
+    const rpc::PrivateKey key = rpc::PrivateKey::Generate().value();
+    const absl::Time now = clock_.Read().wall;
+    rpc::CertificateSpec spec;
+    spec.uri = Uri(path);
+    spec.public_key = key.PublicKey();
+    spec.not_before = now + from;
+    spec.not_after = now + until;
+    rpc::Svid svid;
+    svid.key_pem = key.ToPem();
+    svid.chain = {
+        rpc::IssueCertificate(spec, hosts_->authority().root(), hosts_->authority().key()).value()};
+    return svid;
+  }
+  grpc::Status Ask(const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+                   const std::string& digest = "") {
+    dataloader::v1::ReadContentRequest request;
+    *request.mutable_content() = hosts_->content();
+    if (!digest.empty()) request.mutable_content()->set_manifest_digest(digest);
+    return RawCall(DialAlone(hosts_->AddressOf(0), credentials),
+                   "/capstan.dataloader.v1.PeerContentService/ReadPeerContent", request,
+                   absl::Seconds(20));
+  }
+  int64_t HandshakesRefused() const {
+    const std::vector<std::string> refused = hosts_->RefusedBy(0);
+    return std::count(refused.begin(), refused.end(), "handshake");
+  }
+
+  const TemporaryFolder folder_;
+  const SystemClock clock_;
+  int identities_ = 0;
+};
+
+TEST_F(PeerAccessTest, BadCertificatesEndInTheHandshake) {
+  const std::string path = PeerHosts::PathOf(1);
+  const rpc::TestAuthority elsewhere("elsewhere.example");
+  const rpc::TestAuthority impostor(hosts_->authority().trust_domain());
+  const std::vector<std::pair<std::string, std::shared_ptr<grpc::ChannelCredentials>>> shown = {
+      {"no certificate", StrangersCredentials()},
+      {"plaintext", grpc::InsecureChannelCredentials()},
+      {"expired", Show(Bounded(path, -absl::Hours(2), -absl::Seconds(1)))},
+      {"not yet valid", Show(Bounded(path, absl::Minutes(10), absl::Hours(1)))},
+      {"another trust domain", Show(elsewhere.Issue(path))},
+      {"another authority", Show(impostor.Issue(path))},
+  };
+  for (const auto& [what, credentials] : shown) {
+    const int64_t before = HandshakesRefused();
+    const grpc::Status status = Ask(credentials);
+    EXPECT_EQ(status.error_code(), StatusCode::UNAVAILABLE)
+        << what << ": " << status.error_message();
+    // Plaintext is no handshake.
+    while (what != "plaintext" && HandshakesRefused() == before) {
+      ASSERT_FALSE(hosts_->Watch(0)) << "the host's program has ended";
+    }
+  }
+}
+
+TEST_F(PeerAccessTest, OnlyNodesThatMayReadGetAByte) {
+  const std::string digest = hosts_->content().manifest_digest();
+  const std::string absent = absl::StrCat("sha256:", std::string(64, '0'));
+  // A good one first: what follows is not refused for want of something to give.
+  Fetch(1);
+  ExpectFetched(1);
+  const auto reader = As(PeerHosts::PathOf(1));
+  grpc::Status good = Ask(reader);
+  // data_loader has to have heard that the first host has it.
+  const BootTime end = clock_.Read().boot + absl::Seconds(60);
+  while (!good.ok() && clock_.Read().boot < end) {
+    ASSERT_FALSE(hosts_->Watch(0)) << "the host's program has ended";
+    good = Ask(reader);
+  }
+  EXPECT_TRUE(good.ok()) << good.error_message();
+
+  for (const std::string path :
+       {"/person/1000", "/executor/local", "/svc/scheduler", "/svc/data_loader",
+        "/project/p/sa/default/job/0b9d2a34-5c6d-4e7f-8a9b-0c1d2e3f4a5b/gen/1/task/w-0"}) {
+    const auto credentials = As(path);
+    const grpc::Status there = Ask(credentials, digest);
+    EXPECT_EQ(there.error_code(), StatusCode::PERMISSION_DENIED)
+        << path << ": " << there.error_message();
+    EXPECT_EQ(Ask(credentials, absent).error_message(), there.error_message()) << path;
+    EXPECT_THAT(hosts_->RefusedBy(0), Contains(HasSubstr(absl::StrCat(path, " /capstan."))))
+        << path;
+  }
+  // Nodes are let in by the rule: of another Cluster, and one to which nothing was given.
+  for (const std::string path : {"/node/elsewhere/n1", "/node/local/n7"}) {
+    const auto credentials = As(path);
+    const grpc::Status there = Ask(credentials, digest);
+    EXPECT_EQ(there.error_code(), StatusCode::NOT_FOUND) << path << ": " << there.error_message();
+    const grpc::Status missing = Ask(credentials, absent);
+    EXPECT_EQ(missing.error_code(), StatusCode::NOT_FOUND) << path;
+    EXPECT_EQ(missing.error_message(), there.error_message()) << path;
+  }
+  // A Node that was denied.
+  const grpc::Status denied = Ask(As(PeerHosts::PathOf(2)));
+  EXPECT_EQ(denied.error_code(), StatusCode::PERMISSION_DENIED) << denied.error_message();
+  EXPECT_THAT(denied.error_message(), HasSubstr("denied by an admin"));
+  EXPECT_THAT(hosts_->RefusedBy(0),
+              Contains(HasSubstr(absl::StrCat(PeerHosts::PathOf(2), " /capstan."))));
+  EXPECT_THAT(hosts_->RefusedBy(0), Not(Contains(HasSubstr(PeerHosts::PathOf(1)))));
 }
 
 }  // namespace

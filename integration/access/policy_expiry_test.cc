@@ -51,9 +51,16 @@ class PolicyExpiryTest : public ::testing::Test {
 
   // Of each service that people call, something that reads and something that changes.
   static std::vector<std::vector<std::string>> Calls() {
-    return {{"job", "list"},           {"job", "cancel", "steady"}, {"node", "list"},
-            {"node", "cordon", kNode}, {"queue", "list"},           {"dataset", "list"},
-            {"cluster", "list"},       {"job", "get", "steady"}};
+    return {{"job", "list"},
+            {"job", "cancel", "steady"},
+            {"node", "list"},
+            {"node", "cordon", kNode},
+            {"queue", "list"},
+            {"dataset", "list"},
+            {"cluster", "list"},
+            {"subscription", "list"},
+            {"subscription", "create", "late", "steady/events"},
+            {"job", "get", "steady"}};
   }
   CommandResult Short(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"--time-out", "2s"});
@@ -93,7 +100,8 @@ TEST_F(PolicyExpiryTest, PeopleAreRefusedAndJobsGoOn) {
   ASSERT_TRUE(platform_->Await([&] { return steps() > 0; }));
 
   platform_->Signal("credentials", SIGSTOP);
-  const std::vector<std::string> asked = {"scheduler", "data_loader", "cluster_manager"};
+  const std::vector<std::string> asked = {"scheduler", "data_loader", "cluster_manager",
+                                          "telemetry"};
   EXPECT_TRUE(platform_->Await([&] {
     for (const std::string& part : asked) {
       if (!PolicyExpired(part)) return false;

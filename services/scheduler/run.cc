@@ -24,6 +24,8 @@ constexpr absl::Duration kMostLeadershipTtl = absl::Seconds(60);
 constexpr absl::Duration kMostHysteresis = absl::Hours(24);
 constexpr int64_t kLeastWaitingEvents = 10;
 constexpr int64_t kMostWaitingEvents = 10'000'000;
+constexpr int64_t kLeastJobs = 1'000;
+constexpr int64_t kMostJobs = 10'000'000;
 constexpr int64_t kLeastRecordingBytes = int64_t{4} << 20;
 constexpr int64_t kMostRecordingBytes = int64_t{1} << 40;
 
@@ -66,6 +68,8 @@ absl::Status CheckConfig(const config::v1::SchedulerConfig& config) {
   process::CheckNumber("max_waiting_events", config.has_max_waiting_events(),
                        config.max_waiting_events(), kLeastWaitingEvents, kMostWaitingEvents, "",
                        &errors);
+  process::CheckNumber("max_jobs", config.has_max_jobs(), config.max_jobs(), kLeastJobs, kMostJobs,
+                       "", &errors);
   const config::v1::FlightRecorder& recorder = config.flight_recorder();
   process::CheckNumber("flight_recorder.max_bytes", recorder.has_max_bytes(), recorder.max_bytes(),
                        kLeastRecordingBytes, kMostRecordingBytes, "", &errors);
@@ -104,6 +108,7 @@ absl::Status Run(const config::v1::SchedulerConfig& config, const process::Start
   if (demand.has_starts_within()) {
     settings.demand.starts_within = ToDuration(demand.starts_within());
   }
+  if (config.has_max_jobs()) core.max_jobs = static_cast<size_t>(config.max_jobs());
   if (config.has_max_waiting_events()) settings.max_waiting_events = config.max_waiting_events();
   const config::v1::FlightRecorder& recorder = config.flight_recorder();
   if (!recorder.has_enabled() || recorder.enabled()) {

@@ -21,21 +21,7 @@ namespace {
 constexpr char kGpu[] = "nvidia.com/h100";
 constexpr int64_t kGib = int64_t{1} << 30;
 
-std::string NodeName(int index) { return absl::StrCat("n", index); }
 std::string QueueId(int index) { return absl::StrCat("q", index); }
-
-JobSpec Gang(int tasks, int gpus, int queue) {
-  JobSpec spec;
-  spec.set_queue(absl::StrCat("queues/", QueueId(queue)));
-  auto& group = *spec.add_task_groups();
-  group.set_name("w");
-  group.set_replicas(tasks);
-  group.add_argv("/bin/true");
-  group.mutable_resources()->set_cpu_millis(1000 * gpus);
-  group.mutable_resources()->set_memory_bytes(gpus * kGib);
-  (*group.mutable_resources()->mutable_accelerators())[kGpu] = gpus;
-  return spec;
-}
 
 JobEntry Queued(JobSpec spec, absl::Time submitted, const std::string& uid,
                 int64_t submit_sequence) {
@@ -55,6 +41,21 @@ JobEntry Queued(JobSpec spec, absl::Time submitted, const std::string& uid,
 }
 
 }  // namespace
+
+std::string NodeName(int index) { return absl::StrCat("n", index); }
+
+JobSpec Gang(int tasks, int gpus, int queue) {
+  JobSpec spec;
+  spec.set_queue(absl::StrCat("queues/", QueueId(queue)));
+  auto& group = *spec.add_task_groups();
+  group.set_name("w");
+  group.set_replicas(tasks);
+  group.add_argv("/bin/true");
+  group.mutable_resources()->set_cpu_millis(1000 * gpus);
+  group.mutable_resources()->set_memory_bytes(gpus * kGib);
+  (*group.mutable_resources()->mutable_accelerators())[kGpu] = gpus;
+  return spec;
+}
 
 NodeObservation NodeReport(int index) {
   NodeObservation node;

@@ -17,8 +17,13 @@ inline constexpr char kCluster[] = "c";
 inline constexpr int kQueues = 50;
 inline constexpr int kShapes = 20;
 
-// What the Node of that number says of itself.
+// Of the Node of that number.
+std::string NodeName(int index);
+// What it says of itself.
 capstan::type::v1::NodeObservation NodeReport(int index);
+
+// So many Tasks of so many GPUs each; `queue` less than kQueues.
+capstan::scheduler::v1::JobSpec Gang(int tasks, int gpus, int queue);
 
 // Of 1 to 16 Tasks with 1 to 8 GPUs each, by `shape`, less than kShapes; `queue` less than kQueues.
 capstan::scheduler::v1::JobSpec SpecOf(int shape, int queue);

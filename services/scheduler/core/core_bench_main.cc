@@ -3,10 +3,18 @@
 
 #include "services/scheduler/core/bench_figure.h"
 #include "services/scheduler/core/core_bench.h"
+#include "services/scheduler/core/core_placing_bench.h"
 #include "services/scheduler/core/what_if_bench.h"
 
+namespace {
+
+constexpr int kRuns = 5;
+
+}  // namespace
+
 // `core_bench NODES QUEUED`: that case alone, e.g. to be profiled; with `what-if`, simulations;
-// with 0 Nodes, what a Job takes.
+// with 0 Nodes, what a Job takes. `core_bench placing`: what is placed in a second, and what it
+// takes to make room.
 int main(int argc, char** argv) {
   using namespace capstan::scheduler;  // NOLINT(google-build-using-namespace)
   PinToOneCore();
@@ -21,6 +29,16 @@ int main(int argc, char** argv) {
     return ReportFigures(BenchSimulation(stopwatch, std::atoi(argv[1]), std::atoi(argv[2])));
   }
   int failed = 0;
+  for (int nodes : {5000, 7500}) {
+    for (int classes : {1, 20, 1000}) {
+      failed |= ReportFigure(BenchCorePlacements(stopwatch, nodes, classes, kRuns));
+    }
+  }
+  failed |= ReportFigure(BenchCoreGangs(stopwatch, 5000, kRuns));
+  for (int nodes : {500, 1000, 7500}) {
+    failed |= ReportFigure(BenchCoreReclaim(stopwatch, nodes, kRuns));
+  }
+  if (argc == 2) return failed;
   for (int nodes : {500, 2000, 7500}) failed |= ReportFigures(BenchSteps(stopwatch, nodes, 1000));
   for (int queued : {10'000, 100'000}) failed |= ReportFigures(BenchSteps(stopwatch, 7500, queued));
   failed |= ReportFigure(BenchMemory(stopwatch, 100'000));

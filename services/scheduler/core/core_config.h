@@ -52,7 +52,7 @@ struct CoreConfig {
   bool visit_all = false;
 
   // Jobs that have not ended, of which a CreateJob beyond is shed.
-  size_t max_jobs = 200'000;
+  size_t max_jobs = 1'000'000;
   // Ended Jobs are kept for so long after their end, and at most so many (then the oldest go), but
   // leave only once the archive has acknowledged them: without an archive all stay, and with it
   // away a CreateJob is shed at the sum of both bounds.

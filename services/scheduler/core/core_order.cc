@@ -33,8 +33,6 @@ namespace {
 constexpr int kMaxVictimSearches = 8;
 constexpr int kMaxVictimQuestions = 64;
 constexpr int kMaxReserveAttempts = 4;
-// The decision is one record.
-constexpr size_t kMaxVictims = 512;
 
 // RESERVED and INSUFFICIENT_RESOURCES change places with each Task that ends somewhere. Where many
 // wait, which of them it is is written anew for few in a round, and for each of them seldom.
@@ -220,7 +218,7 @@ bool SchedulerCore::TryMakeRoom(const QueueOrder& order, JobEntry* job, const Ga
   ++work->victim_searches;
   const std::vector<int> victims =
       work->placing->FindVictims(request, job->spec.spec().priority(), &rules);
-  if (victims.empty() || victims.size() > kMaxVictims) {
+  if (victims.empty()) {
     work->vain.insert(kind);
     return false;
   }

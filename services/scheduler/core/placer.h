@@ -2,6 +2,7 @@
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_PLACER_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -165,6 +166,10 @@ struct MoreTasks {
 // Whether the queues let a gang have so much beyond what it needs at least.
 using MayHaveMore = absl::FunctionRef<bool(const Amounts& more)>;
 
+// So many gangs end for one that waits at most: the decision is one record of about 47 bytes for
+// each, and a store takes 1 MiB (kMaxValueBytes in libs/store/store.h).
+inline constexpr size_t kMaxVictims = 10'000;
+
 // Whose gangs may end for one that waits: the word of the queues. Gangs are named by their position
 // among those held.
 class VictimRules {
@@ -254,7 +259,7 @@ class PlacingRound {
   virtual bool HoldAfterEnding(const GangRequest& gang) = 0;
 
   // The cheapest set found, minimal by inclusion, of gangs that make the gang fit by going, besides
-  // what is told to end already: positions among those held, ascending. If there is one, its
+  // what is told to end already: positions among those held, ascending; at most kMaxVictims. If there is one, its
   // members count as told to end and the gang's place is held as by HoldAfterEnding. Empty if there
   // is none.
   virtual std::vector<int> FindVictims(const GangRequest& gang, int32_t priority,

@@ -102,6 +102,33 @@ class PreemptionTest : public SchedulerCoreTest {
   }
 };
 
+TEST_F(PreemptionTest, EndsAsManyAsItTakes) {
+  constexpr int kLow = 520;
+  FakeExecutor wide("wide", 2, kLow / 2 * 1000, &harness_);
+  wide.Connect();
+  JobSpec low = Spec(1, 0);
+  low.mutable_array()->set_size(kLow);
+  low.mutable_task_groups(0)->mutable_resources()->set_memory_bytes(1 << 20);
+  wide.Take(harness_.Submit("low", low));
+  // A step places a few of them.
+  for (int step = 0; step < kLow && In(Job::STATE_RUNNING).size() < kLow; ++step) {
+    wide.Take(harness_.Advance(absl::Milliseconds(1)));
+    wide.PrepareAll();
+    wide.RunAll();
+  }
+  ASSERT_EQ(In(Job::STATE_RUNNING).size(), size_t{kLow});
+  for (absl::Duration past; past < absl::Minutes(6); past += absl::Seconds(10)) {
+    wide.Renew();
+    wide.Take(harness_.Advance(absl::Seconds(10)));
+  }
+  wide.set_slow_to_stop();
+  JobSpec high = Spec(kLow, 10);
+  high.mutable_task_groups(0)->mutable_resources()->set_memory_bytes(1 << 20);
+  wide.Take(harness_.Submit("high", high));
+  EXPECT_EQ(ReasonOf("high"), "MAKING_ROOM");
+  EXPECT_EQ(In(Job::STATE_STOPPING).size(), size_t{kLow});
+}
+
 TEST_F(PreemptionTest, EndsOneWhereOneSuffices) {
   FillWithLow(8);
   const std::vector<Effect> effects = harness_.Submit("high", Spec(1, 10));

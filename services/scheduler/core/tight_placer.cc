@@ -235,7 +235,8 @@ class TightRound final : public PlacingRound {
     if (found.has_value()) {
       leaving.insert(leaving.end(), found->victims.begin(), found->victims.end());
     }
-    if (!found.has_value() || !Hold(index, gang, found->runs, leaving)) {
+    if (!found.has_value() || found->victims.size() > kMaxVictims ||
+        !Hold(index, gang, found->runs, leaving)) {
       fleet_.RemoveGang(index);
       is_loaded_ = false;
       return {};

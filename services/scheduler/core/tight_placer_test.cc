@@ -197,6 +197,22 @@ TEST(TightPlacerTest, NamesAsVictimsOnlyWhatWasHeldAndKeepsTheirRoom) {
   EXPECT_TRUE(round->FindVictims(Gang({{1, {9000, 1, {}}}}), 1, &rules).empty());
 }
 
+TEST(TightPlacerTest, HoldsNothingForAGangForWhichTooManyWouldEnd) {
+  std::vector<NodeCapacity> nodes;
+  std::vector<HeldGang> held;
+  for (int n = 0; n <= static_cast<int>(kMaxVictims); ++n) {
+    nodes.push_back(Node("c", absl::StrCat("n", 100'000 + n), 0));
+    held.push_back(Held({{n, {1000, 1, {}}}}));
+  }
+  Anybody rules;
+  const int all = static_cast<int>(held.size());
+  const auto round = TightPlacer().Begin(nodes, held);
+  EXPECT_TRUE(round->FindVictims(Gang({{all, {1000, 1, {}}}}), 1, &rules).empty());
+  // Neither is any room taken, nor does anybody count as ending.
+  EXPECT_FALSE(round->FitsAfterEnding(Gang({{1, {1000, 1, {}}}})));
+  EXPECT_EQ(round->FindVictims(Gang({{all - 1, {1000, 1, {}}}}), 1, &rules).size(), kMaxVictims);
+}
+
 TEST(TightPlacerTest, WhatIsNotOverInTimeTakesOnlyWhatTheReservationLeaves) {
   const auto nodes = std::vector<NodeCapacity>{Node("c", "a", 1000), Node("c", "b", 4000)};
   const auto round = TightPlacer().Begin(nodes, {Held({{0, {3000, 1, {}}}})});

@@ -403,8 +403,11 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const 
   CheckDuration(field("fence_after"), fence_after, config.min_fence_after, config.max_fence_after,
                 errors);
   // The Task must be dead by fence_after, its grace included, and live some time before that.
-  CheckDuration(field("stop_grace"), ToDuration(spec.stop_grace()), absl::ZeroDuration(),
-                std::min(absl::Hours(1), std::max(fence_after / 2, absl::ZeroDuration())), errors);
+  const absl::Duration most_grace =
+      std::min(absl::Hours(1), std::max(fence_after / 2, absl::ZeroDuration()));
+  // Nothing is ended for another, drained or moved without time to save its work.
+  CheckDuration(field("stop_grace"), ToDuration(spec.stop_grace()),
+                std::min(kMinStopGrace, most_grace), most_grace, errors);
 
   if (spec.has_time_limit()) {
     CheckDuration(field("time_limit"), ToDuration(spec.time_limit()), absl::Seconds(1),

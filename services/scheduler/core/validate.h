@@ -32,6 +32,7 @@ inline constexpr int kMaxRetryRules = 32;
 inline constexpr absl::Duration kMaxAvoidNodeFor = absl::Hours(24);
 inline constexpr int kMaxPriority = 1'000;
 inline constexpr int kMaxRestarts = 1'000;
+inline constexpr absl::Duration kMinStopGrace = absl::Seconds(1);
 inline constexpr absl::Duration kMaxTimeLimit = absl::Hours(24 * 366);
 inline constexpr absl::Duration kMaxCheckpointPeriod = absl::Hours(24 * 30);
 inline constexpr absl::Duration kMaxGrowAfter = absl::Hours(24 * 30);

@@ -412,6 +412,8 @@ TEST(ValidateTest, NamesEachWrongFieldByItsPath) {
        [](JobSpec* s) { *s->mutable_fence_after() = ToProto(absl::Hours(25)); }},
       {"job.spec.stop_grace",
        [](JobSpec* s) { *s->mutable_stop_grace() = ToProto(absl::Minutes(8)); }},
+      {"job.spec.stop_grace",
+       [](JobSpec* s) { *s->mutable_stop_grace() = ToProto(absl::ZeroDuration()); }},
       {"job.spec.datasets[0].dataset",
        [](JobSpec* s) { s->add_datasets()->set_dataset("projects/other/datasets/d"); }},
       {"job.spec.datasets[0].version",

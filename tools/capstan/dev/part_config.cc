@@ -166,6 +166,9 @@ class PartConfigs {
     if (config_.scheduler().has_max_waiting_events()) {
       scheduler.set_max_waiting_events(config_.scheduler().max_waiting_events());
     }
+    if (config_.scheduler().has_max_jobs()) {
+      scheduler.set_max_jobs(config_.scheduler().max_jobs());
+    }
     if (config_.scheduler().has_demand()) {
       *scheduler.mutable_demand() = config_.scheduler().demand();
     }

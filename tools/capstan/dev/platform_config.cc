@@ -41,6 +41,8 @@ constexpr int64_t kMostLogLimit = int64_t{1} << 40;
 constexpr absl::Duration kMostHysteresis = absl::Hours(24);
 constexpr int64_t kLeastWaitingEvents = 10;
 constexpr int64_t kMostWaitingEvents = 10'000'000;
+constexpr int64_t kLeastJobs = 1'000;
+constexpr int64_t kMostJobs = 10'000'000;
 
 void CheckDuration(absl::string_view field, bool present, const google::protobuf::Duration& value,
                    absl::Duration least, absl::Duration most, status::FieldErrors* errors) {
@@ -107,6 +109,8 @@ void CheckSpills(const cli::v1::PlatformConfig& config, status::FieldErrors* err
   process::CheckNumber("scheduler.max_waiting_events", config.scheduler().has_max_waiting_events(),
                        config.scheduler().max_waiting_events(), kLeastWaitingEvents,
                        kMostWaitingEvents, "", errors);
+  process::CheckNumber("scheduler.max_jobs", config.scheduler().has_max_jobs(),
+                       config.scheduler().max_jobs(), kLeastJobs, kMostJobs, "", errors);
 }
 
 void CheckDemand(const config::v1::Demand& settings, status::FieldErrors* errors) {

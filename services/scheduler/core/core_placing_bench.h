@@ -1,0 +1,29 @@
+// How fast the core places, and makes room, as the service has it do: benchmarks of whole steps.
+#ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_CORE_PLACING_BENCH_H_
+#define CAPSTAN_SERVICES_SCHEDULER_CORE_CORE_PLACING_BENCH_H_
+
+#include "absl/status/statusor.h"
+#include "services/scheduler/core/bench_figure.h"
+
+namespace capstan::scheduler {
+
+// Of all three: only steps that had a round in them count, with the quota tree of 50 Queues, order,
+// reasons and reservation, and with the records and messages made that come of them; their way to
+// the store does not. What came of it is checked outside of that: FAILED_PRECONDITION if a Node has
+// more than it holds, a gang is not whole, or a victim was none that was needed.
+
+// Tasks placed in a second: eight Jobs of one Task and one GPU for each idle Node of eight, in so
+// many classes that differ in what they ask of CPU.
+absl::StatusOr<Figure> BenchCorePlacements(const Stopwatch& stopwatch, int nodes, int classes,
+                                           int runs);
+
+// Ten Jobs of so many Tasks each on as many idle Nodes, in all.
+absl::StatusOr<Figure> BenchCoreGangs(const Stopwatch& stopwatch, int nodes, int runs);
+
+// The step that decides who ends for one Job of a fourth of the Nodes, whole, which its Queue is
+// guaranteed, on a fleet full of Jobs of 1 to 64 GPUs of other Queues.
+absl::StatusOr<Figure> BenchCoreReclaim(const Stopwatch& stopwatch, int nodes, int runs);
+
+}  // namespace capstan::scheduler
+
+#endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_CORE_PLACING_BENCH_H_

@@ -1,6 +1,7 @@
 #include "services/scheduler/core/round/gang_placer.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -37,9 +38,9 @@ absl::optional<std::vector<TaskRun>> GangPlacer::PlaceInOrders(const GangShape& 
   taken_.clear();
   if (!MayFit(shape, 0, domain.value_or(Everything()), plane)) return absl::nullopt;
   const Mark start = Here();
-  const int orders = shape.leaves[0].size() > 1 ? 2 : 1;
+  const int orders = OrdersFor(shape);
   for (int order = 0; order < orders; ++order) {
-    largest_first_ = order == 1;
+    order_ = static_cast<Order>(order);
     const bool placed = domain.has_value() ? PlaceWithin(0, *domain) : PlaceGroup(0, Everything());
     if (placed) return TakeRuns();
     UndoTo(start);
@@ -274,9 +275,35 @@ void GangPlacer::UndoTo(Mark mark) {
   taken_.resize(mark.taken);
 }
 
+int GangPlacer::OrdersFor(const GangShape& shape) const {
+  const std::vector<int>& leaves = shape.leaves[0];
+  if (leaves.size() == 1) return 1;
+  const auto constraints_of = [&](int leaf) {
+    return workspace_->task_class(shape.groups[leaf].task_class).constraints;
+  };
+  const bool is_alike = std::all_of(leaves.begin(), leaves.end(), [&](int leaf) {
+    return constraints_of(leaf) == constraints_of(leaves[0]);
+  });
+  return is_alike ? 2 : 3;
+}
+
 std::vector<int> GangPlacer::ChildrenInOrder(int group) const {
   std::vector<int> children = shape_->children[group];
-  if (!largest_first_) return children;
+  if (order_ == Order::kRank) return children;
+  if (order_ == Order::kScarcest) {
+    // Of each the tasks that least room is for, whatever others take of it.
+    std::vector<int64_t> room(shape_->groups.size());
+    for (int child : children) {
+      room[child] = std::numeric_limits<int64_t>::max();
+      for (int leaf : shape_->leaves[child]) {
+        const ClassId id = shape_->groups[leaf].task_class;
+        room[child] = std::min(room[child], workspace_->Index(id, plane_).total());
+      }
+    }
+    std::stable_sort(children.begin(), children.end(),
+                     [&room](int a, int b) { return room[a] < room[b]; });
+    return children;
+  }
   std::vector<Request> largest(shape_->groups.size());
   for (int child : children) {
     for (int leaf : shape_->leaves[child]) {

@@ -13,9 +13,10 @@ namespace capstan::scheduler::round {
 // Puts whole gangs into a workspace: all of every group's minimum or nothing.
 //
 // Exact for gangs whose tasks are of one class, and in slices of one kind, under one topology level:
-// they are placed if and only if they fit. A tree of several classes is tried in rank order and then largest tasks first,
-// with domains in order of least leftover, at most kMaxTrials of them: one that only fits in a
-// cleverer way is not found.
+// they are placed if and only if they fit. A tree of several classes is tried in rank order, then
+// largest tasks first, then, where nodes are open to some of its tasks alone, those first that least
+// room is for; with domains in order of least leftover, at most kMaxTrials of them: one that only
+// fits in a cleverer way is not found.
 class GangPlacer {
  public:
   static constexpr int kMaxTrials = 512;
@@ -46,6 +47,8 @@ class GangPlacer {
     int count;
     InstancePlace instance;
   };
+  // In which children of a group are placed.
+  enum class Order : uint8_t { kRank, kLargest, kScarcest };
   struct Mark {
     size_t journal;
     size_t taken;
@@ -81,6 +84,8 @@ class GangPlacer {
   void TakeRun(int leaf, int position, int64_t count);
   Mark Here() const { return {workspace_->Mark(), taken_.size()}; }
   void UndoTo(Mark mark);
+  // How many of them, from the first on, are worth a try.
+  int OrdersFor(const GangShape& shape) const;
   std::vector<int> ChildrenInOrder(int group) const;
   std::vector<TaskRun> TakeRuns();
   Range DomainFor(const GangShape& shape, int leaf, absl::Span<const TaskRun> runs) const;
@@ -92,7 +97,7 @@ class GangPlacer {
   // Of the gang at hand.
   const GangShape* shape_ = nullptr;
   Plane plane_ = Plane::kNow;
-  bool largest_first_ = false;
+  Order order_ = Order::kRank;
   int trials_ = 0;
   std::vector<Taken> taken_;
 };

@@ -1,5 +1,6 @@
 // The data of Jobs, which is there before they stand in their Queues.
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "absl/types/optional.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/keys.h"
+#include "services/scheduler/core/node_terms.h"
 #include "services/scheduler/core/placer.h"
 #include "services/scheduler/core/scheduler_core.h"
 
@@ -56,9 +58,12 @@ void SchedulerCore::ChooseDataCluster(JobEntry* job) {
       capacity.id = id;
       capacity.free = AllocatableOf(node.observation());
       capacity.eligible = true;
+      capacity.reported = &node.observation();
     }
+    std::set<std::string> label_keys;
+    AddLabelKeys(job->spec.spec(), &label_keys);
     const absl::optional<GangPlacement> fits =
-        placer_->Begin(nodes)->Place(GangRequest::From(*job));
+        placer_->Begin(nodes, {}, &label_keys)->Place(GangRequest::From(*job));
     if (fits) chosen = nodes[fits->nodes.front()].id.cluster;
   }
   if (chosen.empty()) return;

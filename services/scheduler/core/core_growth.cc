@@ -123,7 +123,7 @@ std::vector<MoreTasks> SchedulerCore::FindGrowth(const JobEntry& job, RoundWork*
   for (int rank = 0; rank < tasks; ++rank) {
     // What has done its work would do it again; and it has to come back to where it is.
     const int at = job.gang->ended(rank) ? -1 : work->PositionOf(job.gang->node(rank));
-    if (at < 0 || !Admits(work->nodes[at], request)) return {};
+    if (at < 0 || !Admits(work->nodes[at], request, GroupOf(job, rank).first)) return {};
     has.nodes.push_back(at);
     if (AsksForMig(job.spec.spec())) has.mig.push_back(SpotOf(job, rank));
   }

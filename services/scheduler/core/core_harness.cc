@@ -147,7 +147,10 @@ void CoreHarness::Check(bool rebuild) {
     CheckSizes(job);
     if (!job.live()) continue;
     CheckTopology(job);
-    CheckWindows(job);
+    const bool is_new =
+        std::exchange(placed_[job.uid()], job.state.generation()) < job.state.generation();
+    CheckWindows(job, is_new);
+    if (is_new) CheckAdmission(job);
     const bool started = job.gang->head.phase() == rec::GangHeadRecord::PHASE_STARTED;
     for (size_t rank = 0; rank < job.gang->nodes.size(); ++rank) {
       ASSERT_TRUE(!started || job.gang->tasks[rank].state() >= TaskObservation::STATE_PREPARED);
@@ -307,9 +310,44 @@ void CoreHarness::CheckDisruptions(const JobEntry& job) {
   ASSERT_LT(before, budget.count()) << job.uid() << " is disrupted too often";
 }
 
-void CoreHarness::CheckWindows(const JobEntry& job) {
-  const bool is_new =
-      std::exchange(placed_[job.uid()], job.state.generation()) < job.state.generation();
+// By the words of the messages alone.
+void CoreHarness::CheckAdmission(const JobEntry& job) const {
+  using capstan::scheduler::v1::NodeRequirement;
+  const JobSpec& spec = job.spec.spec();
+  for (size_t rank = 0; rank < job.gang->nodes.size(); ++rank) {
+    const NodeId id = job.gang->node(static_cast<int>(rank));
+    const NodeObservation& node = core_->model().nodes.at(id).observation();
+    std::vector<NodeRequirement> asked(spec.node_requirements().begin(),
+                                       spec.node_requirements().end());
+    const auto& group = spec.task_groups(GroupOf(job, static_cast<int>(rank)).first);
+    asked.insert(asked.end(), group.node_requirements().begin(), group.node_requirements().end());
+    for (const NodeRequirement& one : asked) {
+      const auto label = node.labels().find(one.key());
+      const bool is_there = label != node.labels().end();
+      const bool is_named =
+          is_there && std::count(one.values().begin(), one.values().end(), label->second) > 0;
+      const std::map<NodeRequirement::Operator, bool> met = {
+          {NodeRequirement::OPERATOR_IN, is_named},
+          {NodeRequirement::OPERATOR_NOT_IN, !is_named},
+          {NodeRequirement::OPERATOR_EXISTS, is_there},
+          {NodeRequirement::OPERATOR_DOES_NOT_EXIST, !is_there}};
+      ASSERT_TRUE(met.at(one.operator_()))
+          << job.uid() << " is placed on " << id.Name() << ": " << one.ShortDebugString();
+    }
+    for (const auto& taint : node.taints()) {
+      int tolerated = 0;
+      for (const auto& toleration : spec.tolerations()) {
+        const bool same_key = toleration.key().empty() || toleration.key() == taint.key();
+        const bool same_value = toleration.any_value() || toleration.value() == taint.value();
+        tolerated += same_key && same_value ? 1 : 0;
+      }
+      ASSERT_GT(tolerated, 0) << job.uid() << " is placed on " << id.Name() << ", which has "
+                              << taint.ShortDebugString();
+    }
+  }
+}
+
+void CoreHarness::CheckWindows(const JobEntry& job, bool is_new) const {
   // What did not fit the step is done in the next, at once.
   const bool is_done = core_->NextDeadline() != BootTime::InfinitePast();
   const bool is_stopping = job.gang->head.phase() == rec::GangHeadRecord::PHASE_STOPPING;
@@ -402,6 +440,13 @@ NodeObservation FakeExecutor::NodeReport(int index) const {
   node.mutable_allocatable()->set_cpu_millis(cpu_millis_);
   node.mutable_allocatable()->set_memory_bytes(int64_t{1} << 30);
   node.set_host(absl::StrCat("10.0.0.", index));
+  if (const auto taints = taints_.find(node.node()); taints != taints_.end()) {
+    for (const auto& [key, value] : taints->second) {
+      capstan::type::v1::Taint& taint = *node.add_taints();
+      taint.set_key(key);
+      taint.set_value(value);
+    }
+  }
   if (const auto gpus = mig_gpus_.find(node.node()); gpus != mig_gpus_.end()) {
     for (const std::string& model : gpus->second) {
       capstan::type::v1::MigGpu& gpu = *node.add_mig_gpus();

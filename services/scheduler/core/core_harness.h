@@ -22,8 +22,8 @@ class FakeExecutor;
 // checks what must always hold: the core's durable state is exactly what the store holds, a core
 // rebuilt from the store has the same state, no Node is given more than it has and no GPU instances
 // that cannot stand together, what must be in one
-// domain is, nobody is where a maintenance window does not let it be, or is disrupted for another
-// more often than its Queue says.
+// domain is, nobody is placed where labels, taints or a maintenance window do not let it be, or is
+// disrupted for another more often than its Queue says.
 class CoreHarness {
  public:
   // Told of each step, before anything comes of it, and with a null step that a core was loaded
@@ -94,9 +94,11 @@ class CoreHarness {
   void CheckMig() const;
   // Whether the Job's Tasks stand to each other as its topology and those of its groups want it.
   void CheckTopology(const JobEntry& job) const;
-  // Whether a generation that was placed in this step is over before any window of its Nodes
-  // begins, by what was declared, and whether what is to be stopped for one is.
-  void CheckWindows(const JobEntry& job);
+  // Whether a generation that was placed in this step (`is_new`) is over before any window of its
+  // Nodes begins, by what was declared, and whether what is to be stopped for one is.
+  void CheckWindows(const JobEntry& job, bool is_new) const;
+  // Whether a generation that was placed in this step is where labels and taints let it be.
+  void CheckAdmission(const JobEntry& job) const;
   // Whether the Job was disrupted for another one in this step though its budget was used up.
   void CheckDisruptions(const JobEntry& job);
   std::unique_ptr<SchedulerCore> Rebuild() const;
@@ -158,6 +160,10 @@ class FakeExecutor {
   void set_mig_gpus(int index, std::vector<std::string> models) {
     mig_gpus_[NodeName(index)] = std::move(models);
   }
+  // Likewise: values by key.
+  void set_taints(int index, std::map<std::string, std::string> taints) {
+    taints_[NodeName(index)] = std::move(taints);
+  }
   // From now on what is told to stop does not end before the test ends it.
   void set_slow_to_stop() { slow_to_stop_ = true; }
   // Hello and full report.
@@ -200,6 +206,7 @@ class FakeExecutor {
   std::map<int64_t, BootTime> renewals_sent_;
   std::map<std::string, bool> silent_;  // withheld until acknowledged: false once heard again
   std::map<std::string, std::map<std::string, std::string>> labels_;  // by Node
+  std::map<std::string, std::map<std::string, std::string>> taints_;  // by Node
   std::map<std::string, std::vector<std::string>> mig_gpus_;          // by Node
   Tasks tasks_;
   bool slow_to_stop_ = false;

@@ -196,11 +196,13 @@ void SchedulerCore::KeepMoves(RoundWork* work) {
     const JobEntry& job = *model_.FindJob(uid);
     work->awaits_report = work->awaits_report || !IsHeard(job.gang->head.cluster());
     const GangRequest request = MovedRequest(RequestOf(job), job);
-    const auto position_of = [&](const NodeId& id) {
-      const int at = work->PositionOf(id);
-      return at >= 0 && Admits(work->nodes[at], request) ? at : -1;
-    };
-    places.emplace(OrderOf(job), PlacementOf(job, job.gang->head.move(), position_of));
+    const auto position_of = [&](const NodeId& id) { return work->PositionOf(id); };
+    absl::optional<GangPlacement> place = PlacementOf(job, job.gang->head.move(), position_of);
+    for (size_t rank = 0; place.has_value() && rank < place->nodes.size(); ++rank) {
+      const int group = GroupOf(job, static_cast<int>(rank)).first;
+      if (!Admits(work->nodes[place->nodes[rank]], request, group)) place.reset();
+    }
+    places.emplace(OrderOf(job), std::move(place));
     if (!job.live()) continue;
     // Its end may be long in coming.
     for (int rank = 0; rank < static_cast<int>(job.gang->tasks.size()); ++rank) {

@@ -91,9 +91,11 @@ void SchedulerCore::KeepForReturned(RoundWork* work) {
     // What Nodes of its have left beside what was kept of them here.
     std::map<int, Amounts> kept;
     // How many of the group's Tasks the Node still has room for.
-    const auto keep = [&](const NodeId& node, const Amounts& each, int count) {
+    const auto keep = [&](const NodeId& node, int group, const Amounts& each, int count) {
       const int at = work->PositionOf(node);
-      if (at < 0 || !Admits(work->standings[at].capacity, request)) return std::make_pair(at, 0);
+      if (at < 0 || !Admits(work->standings[at].capacity, request, group)) {
+        return std::make_pair(at, 0);
+      }
       Amounts free = work->standings[at].capacity.free;
       free.Subtract(kept[at]);
       count = static_cast<int>(free.Fits(each, count));
@@ -103,12 +105,13 @@ void SchedulerCore::KeepForReturned(RoundWork* work) {
     Returned returned;
     returned.uid = job->uid();
     for (int rank = 0; rank < static_cast<int>(job->gang->tasks.size()); ++rank) {
-      const auto [at, count] = keep(job->gang->node(rank), AmountsOf(*job, rank), 1);
+      const auto [at, count] =
+          keep(job->gang->node(rank), GroupOf(*job, rank).first, AmountsOf(*job, rank), 1);
       returned.places.push_back(count == 1 ? at : -1);
     }
     bool any_lost = !returned.is_whole();
     for (const auto& addition : job->gang->head.additions()) {
-      const auto [at, count] = keep({job->gang->head.cluster(), addition.node()},
+      const auto [at, count] = keep({job->gang->head.cluster(), addition.node()}, addition.group(),
                                     AmountsOf(*job, addition), addition.count());
       if (count > 0) {
         returned.additions.push_back({addition.group(), at, count, SpotOf(*job, addition)});

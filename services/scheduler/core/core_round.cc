@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +13,7 @@
 #include "services/scheduler/core/disruptions.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/job_spans.h"
+#include "services/scheduler/core/node_terms.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/retry.h"
 #include "services/scheduler/core/scheduler_core.h"
@@ -217,6 +220,12 @@ void SchedulerCore::Round() {
   ++rounds_;
   const bool asks_all = room_changed_;
   std::shared_ptr<RoundWork> work = std::move(foreseen_);
+  // It knows only the labels that were asked by when it was foreseen.
+  if (work != nullptr) {
+    const std::set<std::string> keys = LabelKeys();
+    const std::set<std::string>& known = work->label_keys;
+    if (!std::includes(known.begin(), known.end(), keys.begin(), keys.end())) work.reset();
+  }
   if (work == nullptr) {
     work = std::make_shared<RoundWork>();
     BeginRound(work.get());
@@ -286,8 +295,24 @@ void SchedulerCore::BeginRound(RoundWork* work) {
   for (const HeldGang& gang : work->held) held.emplace_back(gang.uid, gang.priority);
   work->victims = queue_book_.GangsOf(held);
   SplitVictims(work);
-  work->placing = placer_->Begin(work->nodes, work->held);
+  work->label_keys = LabelKeys();
+  work->placing = placer_->Begin(work->nodes, work->held, &work->label_keys);
   ReviseHopeless(*work);
+}
+
+std::set<std::string> SchedulerCore::LabelKeys() const {
+  std::set<std::string> keys;
+  queue_book_.AddLabelKeys(&keys);
+  // Those that grow, return or are moved are placed too.
+  model_.jobs.ForEachLive(
+      [&keys](absl::string_view, const JobEntry& job) { AddLabelKeys(job.spec.spec(), &keys); });
+  for (const OrderKey& key : making_room_) {
+    AddLabelKeys(model_.FindJob(std::get<2>(key))->spec.spec(), &keys);
+  }
+  for (const auto& [key, until] : returning_) {
+    AddLabelKeys(model_.FindJob(std::get<2>(key))->spec.spec(), &keys);
+  }
+  return keys;
 }
 
 void SchedulerCore::ReviseHopeless(const RoundWork& work) {

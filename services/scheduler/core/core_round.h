@@ -36,6 +36,8 @@ struct SchedulerCore::RoundWork {
   std::vector<QueueVictims::Gang> ended;
   // Why Jobs of a Shape whose groups have these names find no room, as the first one found it.
   std::map<std::string, std::string> words;
+  // Of the labels that any gang of this round asks by.
+  std::set<std::string> label_keys;
   std::unique_ptr<PlacingRound> placing;
   // Shapes with their Openings that do not fit, and those that do not fit if they are bound. In a
   // round room only shrinks: what did not fit once does not fit again.

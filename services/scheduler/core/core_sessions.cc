@@ -9,6 +9,7 @@
 #include "libs/status/error.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/gang_state.h"
+#include "services/scheduler/core/node_terms.h"
 #include "services/scheduler/core/scheduler_core.h"
 
 namespace capstan::scheduler {
@@ -141,9 +142,11 @@ void SchedulerCore::On(const ObservationsReceived& event) {
   acks_.push_back(std::move(send));
 }
 
-void SchedulerCore::ObserveNode(const std::string& cluster, const NodeObservation& observation,
+void SchedulerCore::ObserveNode(const std::string& cluster, const NodeObservation& reported,
                                 Session* session) {
-  if (!resource::IsValidId(observation.node())) return;
+  if (!resource::IsValidId(reported.node())) return;
+  NodeObservation observation = reported;
+  DropMalformedTaints(observation.mutable_taints());
   const NodeId id{cluster, observation.node()};
   const bool known = model_.nodes.count(id) > 0;
   rec::NodeRecord& record = model_.nodes[id];

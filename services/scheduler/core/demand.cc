@@ -88,12 +88,15 @@ DemandBook::Classes::iterator DemandBook::ClassOf(const JobEntry& job, TaskCount
   for (const TaskGroup* group : need.shapes) {
     made.shapes.push_back({Amounts::From(group->resources()),
                            RequiredOf(job.spec.spec(), *group),
-                           {group->slices().begin(), group->slices().end()}});
+                           {group->slices().begin(), group->slices().end()},
+                           InOrder(group->node_requirements())});
   }
   made.required = job.spec.spec().topology().required();
   made.clusters = std::move(need.clusters);
   made.queue = job.spec.spec().queue();
   made.min_priority = need.min_priority;
+  made.node_requirements = InOrder(job.spec.spec().node_requirements());
+  made.tolerations = InOrder(job.spec.spec().tolerations());
   made.current.tasks.resize(need.shapes.size());
   made.told.tasks.resize(need.shapes.size());
   return classes_.emplace(std::move(need.key), std::move(made)).first;
@@ -363,6 +366,7 @@ UnmetDemand DemandBook::Told(absl::string_view cluster) const {
       *shape.mutable_resources() = of->shapes[i].each.ToResources();
       shape.set_required(of->shapes[i].required);
       *shape.mutable_slices() = {of->shapes[i].slices.begin(), of->shapes[i].slices.end()};
+      *shape.mutable_node_requirements() = of->shapes[i].node_requirements;
       shape.set_tasks(of->told.tasks[i]);
       shape.set_tasks_of_largest(of->told_largest_tasks[i]);
       shown.set_largest_tasks(shown.largest_tasks() + of->told_largest_tasks[i]);
@@ -386,6 +390,8 @@ UnmetDemand DemandBook::Told(absl::string_view cluster) const {
     *shown.mutable_waiting_since() = ToProto(of->told_since);
     shown.set_largest_job(of->told_largest_name);
     shown.set_id(DemandClassId(entry->first));
+    *shown.mutable_node_requirements() = of->node_requirements;
+    *shown.mutable_tolerations() = of->tolerations;
   }
   if (demand.has_rest()) *demand.mutable_rest()->mutable_resources() = rest.ToResources();
   for (const auto& [cause, count] : HeldBack()) {

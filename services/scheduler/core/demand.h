@@ -19,6 +19,7 @@
 #include "proto/capstan/scheduler/v1/demand.pb.h"
 #include "services/scheduler/core/demand_class.h"
 #include "services/scheduler/core/model.h"
+#include "services/scheduler/core/node_terms.h"
 #include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
@@ -110,6 +111,7 @@ class DemandBook {
     Amounts each;
     capstan::scheduler::v1::Topology::Level required;
     std::vector<capstan::scheduler::v1::TaskSlice> slices;
+    NodeRequirements node_requirements;
   };
   // Key of an entry, which stays where it is: 8 bytes in each of the sets that a Job is in.
   struct Uid {
@@ -130,6 +132,8 @@ class DemandBook {
     std::vector<std::string> clusters;
     std::string queue;
     int min_priority = 0;
+    NodeRequirements node_requirements;
+    Tolerations tolerations;
 
     // Jobs that wait, for whatever.
     int64_t members = 0;

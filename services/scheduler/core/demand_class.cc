@@ -8,6 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "libs/digest/sha256.h"
+#include "services/scheduler/core/node_terms.h"
 
 namespace capstan::scheduler {
 
@@ -39,6 +40,7 @@ std::string ShapeKey(const JobSpec& spec, const TaskGroup& group) {
   for (const auto& slice : group.slices()) {
     absl::StrAppend(&key, "/", slice.level(), "x", slice.size());
   }
+  absl::StrAppend(&key, KeyOf(group.node_requirements()));
   return key;
 }
 
@@ -60,6 +62,7 @@ DemandNeed DemandNeed::Of(const JobEntry& job) {
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   need.key = absl::StrCat(spec.queue(), "|", need.min_priority, "|", spec.topology().required());
   for (const std::string& cluster : need.clusters) absl::StrAppend(&need.key, "|", cluster);
+  absl::StrAppend(&need.key, KeyOf(spec.node_requirements()), KeyOf(spec.tolerations()));
   for (size_t i = 0; i < groups.size(); ++i) {
     if (i == 0 || groups[i].first != groups[i - 1].first) {
       absl::StrAppend(&need.key, ";", groups[i].first);

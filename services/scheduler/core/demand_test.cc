@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -188,6 +189,42 @@ TEST_F(DemandTest, GangsThatNeedOtherNodesAreToldApart) {
 }
 
 // An order names it, in whatever process.
+TEST_F(DemandTest, SaysWhatNodesMustBeLike) {
+  JobSpec spec = SpecOf(1, 1000);
+  Submit("plain", spec, "INSUFFICIENT_RESOURCES");
+  const auto ask = [](const std::string& key, std::vector<std::string> values, auto* list) {
+    auto& one = *list->Add();
+    one.set_key(key);
+    one.set_operator_(v1::NodeRequirement::OPERATOR_IN);
+    one.mutable_values()->Assign(values.begin(), values.end());
+  };
+  ask("zone", {"b", "a"}, spec.mutable_node_requirements());
+  ask("gpu", {"h100"}, spec.mutable_node_requirements());
+  ask("disk", {"fast"}, spec.mutable_task_groups(0)->mutable_node_requirements());
+  spec.add_tolerations()->set_key("team");
+  Submit("a", spec, "INSUFFICIENT_RESOURCES");
+  // In another order it is the same.
+  spec.clear_node_requirements();
+  ask("gpu", {"h100"}, spec.mutable_node_requirements());
+  ask("zone", {"a", "b"}, spec.mutable_node_requirements());
+  Submit("b", spec, "INSUFFICIENT_RESOURCES");
+  Run(absl::Minutes(1));
+  const UnmetDemand told = Told();
+  ASSERT_EQ(told.classes_size(), 2);
+  const DemandClass& of = told.classes(0);
+  EXPECT_EQ(of.gangs(), 2);
+  ASSERT_EQ(of.node_requirements_size(), 2);
+  EXPECT_EQ(of.node_requirements(0).key(), "gpu");
+  EXPECT_EQ(of.node_requirements(1).key(), "zone");
+  EXPECT_EQ(of.node_requirements(1).values(0), "a");
+  ASSERT_EQ(of.shapes(0).node_requirements_size(), 1);
+  EXPECT_EQ(of.shapes(0).node_requirements(0).key(), "disk");
+  ASSERT_EQ(of.tolerations_size(), 1);
+  EXPECT_EQ(of.tolerations(0).key(), "team");
+  EXPECT_EQ(told.classes(1).node_requirements_size(), 0);
+  EXPECT_NE(of.id(), told.classes(1).id());
+}
+
 TEST_F(DemandTest, AClassIsKnownByItsId) {
   Submit("a", SpecOf(3, 1000, 8), "INSUFFICIENT_RESOURCES");
   Submit("b", SpecOf(5, 1000, 8), "INSUFFICIENT_RESOURCES");

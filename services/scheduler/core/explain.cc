@@ -18,6 +18,7 @@
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/maintenance.h"
 #include "services/scheduler/core/mig_amounts.h"
+#include "services/scheduler/core/node_refusals.h"
 #include "services/scheduler/core/partial_fit.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/retry.h"
@@ -262,10 +263,13 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
   std::vector<const NodeCapacity*>* in_cluster = nullptr;
   const std::string* cluster = nullptr;
   std::map<std::string, std::vector<NodeId>> out;
+  NodeRefusals refusals;
   for (const NodeStanding& standing : standings) {
     const NodeCapacity& capacity = standing.capacity;
     if (!gang.clusters.empty() && gang.clusters.count(capacity.id.cluster) == 0) {
       out["cluster"].push_back(capacity.id);
+    } else if (refusals.Count(capacity, gang)) {
+      continue;
     } else if (standing.silent) {
       out["silent"].push_back(capacity.id);
     } else if (standing.cordoned) {
@@ -301,6 +305,11 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
       absl::StrCat(IsElastic(job.spec.spec()) ? "at least " : "", MinTaskCount(job.spec.spec()));
   if (best.has_value() && best->slice >= 0) AddSlice(gang, *best, task_count, response);
   if (best.has_value() && !best->left.empty()) AddResources(*best, task_count, response);
+  if (best.has_value() && best->group >= 0) refusals.CountOf(*best, job.spec.spec(), gang);
+  for (const NodeRefusals::One& one : refusals.all()) {
+    AddCount(one.type, static_cast<int>(one.nodes.size()), total, one.singular, one.plural,
+             one.nodes, response);
+  }
   const auto add = [&](absl::string_view type, absl::string_view one, absl::string_view many) {
     const std::vector<NodeId>& which = out[std::string(type)];
     AddCount(type, static_cast<int>(which.size()), total, one, many, which, response);
@@ -504,6 +513,7 @@ std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
     }
     standing.capacity.unisolated = standing.unisolated;
     standing.capacity.topology = NodeTopology::From(node.observation().labels());
+    standing.capacity.reported = &node.observation();
     if (!model.maintenance_windows.empty()) {
       const auto windows = WindowsOf(model, id, node, now);
       standing.capacity.closures = ClosuresOf(windows, now);

@@ -29,6 +29,12 @@ std::map<std::string, Rooms> ByDomain(const Rooms& rooms, Topology::Level level,
   return domains;
 }
 
+// How many of the group's Tasks, at most `limit`, the Node has room for.
+int64_t FitOn(const Room& room, const GangRequest::Group& group, int64_t limit) {
+  if (FirstUnmet(*room.node, group.node_requirements) >= 0) return 0;
+  return room.free.Fits(group.each, limit);
+}
+
 // Takes room for so many Tasks, which fit.
 void TakeRoom(const Amounts& each, int64_t count, Amounts* free) {
   const auto ask = each.mig.ask();
@@ -44,7 +50,7 @@ int64_t FitInto(const GangRequest::Group& group, size_t slice, const Rooms& room
   if (slice == group.slices.size()) {
     for (Room* room : rooms) {
       if (fit == wanted) break;
-      const int64_t here = room->free.Fits(group.each, wanted - fit);
+      const int64_t here = FitOn(*room, group, wanted - fit);
       if (take && here > 0) TakeRoom(group.each, here, &room->free);
       fit += here;
     }
@@ -87,7 +93,14 @@ class Fitting {
       fit.next = group.each;
       FindSlice(group, in, &fit);
       fit.left.reserve(in.size());
-      for (Room* room : in) fit.left.push_back(std::move(*room));
+      for (Room& room : rooms_) {
+        const int unmet = FirstUnmet(*room.node, group.node_requirements);
+        if (unmet >= 0) fit.unmet[unmet].push_back(room.node->id);
+      }
+      for (Room* room : in) {
+        if (FirstUnmet(*room->node, group.node_requirements) >= 0) continue;
+        fit.left.push_back(std::move(*room));
+      }
       if (!outside.empty()) fit.outside[group.topology.required()] = std::move(outside);
       for (int s = group.section; s >= 0; s = gang_.sections[s].parent) {
         if (outside_[s].empty()) continue;
@@ -113,7 +126,7 @@ class Fitting {
       for (int g : groups) {
         const GangRequest::Group& group = gang_.groups[g];
         fits += FitInto(group, 0, in, group.replicas, false);
-        for (const Room* one : in) room += one->free.Fits(group.each, group.replicas);
+        for (const Room* one : in) room += FitOn(*one, group, group.replicas);
       }
       const bool better = best_fits.first >= wanted ? fits >= wanted && room < best_fits.second
                                                     : fits > best_fits.first;

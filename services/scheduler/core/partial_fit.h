@@ -25,6 +25,9 @@ struct PartialFit {
   Amounts next;
   // Eligible Nodes that the group may be on and what they have free after that.
   std::vector<Room> left;
+  // Nodes whose labels do not meet what the group asks for, by the position of the first of its
+  // requirements that they do not meet.
+  std::map<int, std::vector<NodeId>> unmet;
   // Eligible Nodes in no domain of a level that the group or a section around it must be in one of.
   std::map<capstan::scheduler::v1::Topology::Level, std::vector<NodeId>> outside;
   // Of a group in slices: the narrowest that fits into no domain any more, and how many of its

@@ -36,6 +36,7 @@ GangRequest GangRequest::From(const JobEntry& job) {
       request.groups.back().slices.push_back({slice.level(), slice.size()});
     }
     request.groups.back().section = SectionOf(spec, group.section(), spec.sections_size());
+    request.groups.back().node_requirements = group.node_requirements();
   }
   request.clusters.insert(job.spec.spec().clusters().begin(), job.spec.spec().clusters().end());
   if (!job.state.data_cluster().empty()) request.clusters = {job.state.data_cluster()};
@@ -44,6 +45,8 @@ GangRequest GangRequest::From(const JobEntry& job) {
     request.avoided.insert({avoided.cluster(), avoided.node()});
   }
   request.topology = job.spec.spec().topology();
+  request.node_requirements = spec.node_requirements();
+  request.tolerations = spec.tolerations();
   if (job.spec.spec().has_time_limit()) {
     request.duration = kPrepareAllowance + LongestRun(job.spec.spec());
   }
@@ -55,6 +58,7 @@ std::string GangRequest::Shape() const {
   for (const std::string& cluster : clusters) absl::StrAppend(&shape, "|", cluster);
   for (const NodeId& id : avoided) absl::StrAppend(&shape, "|!", id.cluster, "/", id.node);
   for (const std::string& order : orders) absl::StrAppend(&shape, "|^", order);
+  absl::StrAppend(&shape, KeyOf(node_requirements), KeyOf(tolerations));
   for (const Section& section : sections) {
     absl::StrAppend(&shape, ";(", section.parent, ",", section.topology.required(), "/",
                     section.topology.preferred());
@@ -72,6 +76,7 @@ std::string GangRequest::Shape() const {
     for (const Slice& slice : group.slices)
       absl::StrAppend(&shape, "/", slice.level, "x", slice.size);
     if (group.section >= 0) absl::StrAppend(&shape, ")", group.section);
+    absl::StrAppend(&shape, KeyOf(group.node_requirements));
   }
   return shape;
 }
@@ -126,13 +131,31 @@ std::string LevelInWords(Topology::Level level) {
   }
 }
 
+int FirstUnmet(const NodeCapacity& node, const NodeRequirements& requirements) {
+  static const NodeLabels* const kNone = new NodeLabels();
+  if (requirements.empty()) return -1;
+  return FirstUnmet(node.reported == nullptr ? *kNone : node.reported->labels(), requirements);
+}
+
+const capstan::type::v1::Taint* FirstUntolerated(const NodeCapacity& node,
+                                                 const GangRequest& gang) {
+  return node.reported == nullptr ? nullptr
+                                  : FirstUntolerated(node.reported->taints(), gang.tolerations);
+}
+
 bool Admits(const NodeCapacity& node, const GangRequest& gang) {
   if (!node.eligible) return false;
   if (!gang.clusters.empty() && gang.clusters.count(node.id.cluster) == 0) return false;
   if (gang.avoided.count(node.id) > 0) return false;
   if (!node.order.empty() && gang.orders.count(node.order) == 0) return false;
   if (!node.IsOpen(absl::ZeroDuration(), gang.duration)) return false;
+  if (FirstUnmet(node, gang.node_requirements) >= 0) return false;
+  if (FirstUntolerated(node, gang) != nullptr) return false;
   return !node.only_submitter || *node.only_submitter == gang.submitter;
+}
+
+bool Admits(const NodeCapacity& node, const GangRequest& gang, int group) {
+  return Admits(node, gang) && FirstUnmet(node, gang.groups[group].node_requirements) < 0;
 }
 
 }  // namespace capstan::scheduler

@@ -5,6 +5,8 @@
 
 #include "absl/time/time.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
+#include "proto/capstan/type/v1/task.pb.h"
+#include "services/scheduler/core/node_terms.h"
 #include "services/scheduler/core/placer.h"
 
 namespace capstan::scheduler {
@@ -22,8 +24,16 @@ std::string DomainOf(const NodeCapacity& node, capstan::scheduler::v1::Topology:
 // `rack`, `NVLink domain`; `Cluster` if no level is given.
 std::string LevelInWords(capstan::scheduler::v1::Topology::Level level);
 
-// Whether the Node may take Tasks of the gang, capacity aside.
+// Position of the first of the requirements that the Node's labels do not meet; -1: none.
+int FirstUnmet(const NodeCapacity& node, const NodeRequirements& requirements);
+// The first of the Node's taints that the gang does not tolerate; null: none.
+const capstan::type::v1::Taint* FirstUntolerated(const NodeCapacity& node, const GangRequest& gang);
+
+// Whether the Node may take Tasks of the gang, as far as all of it asks for the same, capacity
+// aside.
 bool Admits(const NodeCapacity& node, const GangRequest& gang);
+// The same of one group.
+bool Admits(const NodeCapacity& node, const GangRequest& gang, int group);
 
 }  // namespace capstan::scheduler
 

@@ -15,8 +15,10 @@
 #include "absl/types/optional.h"
 #include "google/protobuf/map.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
+#include "proto/capstan/type/v1/task.pb.h"
 #include "services/scheduler/core/mig_amounts.h"
 #include "services/scheduler/core/model.h"
+#include "services/scheduler/core/node_terms.h"
 #include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
@@ -58,6 +60,9 @@ struct NodeCapacity {
   // If set, it is kept for the gangs that name it in GangRequest::orders.
   std::string order;
   NodeTopology topology;
+  // What it says of itself, of which labels and taints count here; it stays where and as it is for
+  // as long as this is used. Null: neither.
+  const capstan::type::v1::NodeObservation* reported = nullptr;
   // Not over, by time, apart from each other.
   std::vector<Closure> closures;
 
@@ -114,6 +119,8 @@ struct GangRequest {
     std::vector<Slice> slices = {};
     // Position of the section it is in; -1: the gang itself.
     int section = -1;
+    // Of labels, beside what the gang asks for.
+    NodeRequirements node_requirements = {};
 
     // It has whole ones of so many Tasks.
     int step() const { return slices.empty() ? 1 : slices.front().size; }
@@ -136,6 +143,9 @@ struct GangRequest {
   std::set<std::string> orders;
   // Of the whole gang.
   capstan::scheduler::v1::Topology topology;
+  // What the labels of all its Nodes must say, and which taints they may have.
+  NodeRequirements node_requirements;
+  Tolerations tolerations;
   // Holds its place for at most so long; infinite if nothing was declared. No part of the Shape.
   absl::Duration duration = absl::InfiniteDuration();
 
@@ -283,11 +293,17 @@ class Placer {
  public:
   virtual ~Placer() = default;
 
-  // `nodes` is sorted by id. What is held is not part of what they have free.
+  // `nodes` is sorted by id. What is held is not part of what they have free. `label_keys`: of all
+  // labels that a gang of this round asks by, so that others need not be looked at; null: any.
   virtual std::unique_ptr<PlacingRound> Begin(const std::vector<NodeCapacity>& nodes,
-                                              const std::vector<HeldGang>& held) const = 0;
+                                              const std::vector<HeldGang>& held,
+                                              const std::set<std::string>* label_keys) const = 0;
+  std::unique_ptr<PlacingRound> Begin(const std::vector<NodeCapacity>& nodes,
+                                      const std::vector<HeldGang>& held) const {
+    return Begin(nodes, held, nullptr);
+  }
   std::unique_ptr<PlacingRound> Begin(const std::vector<NodeCapacity>& nodes) const {
-    return Begin(nodes, {});
+    return Begin(nodes, {}, nullptr);
   }
 };
 

@@ -8,20 +8,42 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "libs/mig/profiles.h"
+#include "proto/capstan/scheduler/v1/job.pb.h"
 #include "services/scheduler/core/group_tree.h"
+#include "services/scheduler/core/node_terms.h"
 
 namespace capstan::scheduler {
+
+using capstan::scheduler::v1::NodeRequirement;
+using capstan::scheduler::v1::Toleration;
+
 namespace {
 
-// Names that a Node's own labels cannot have.
+// Names that a Node's own labels and taints cannot have.
 constexpr char kClusterLabel[] = "/cluster";
 constexpr char kNodeLabel[] = "/node";
 constexpr char kSubmitterTaint[] = "/submitter";
 constexpr char kOrderTaint[] = "/order";
 // Nodes that are closed at the same times have the same number.
 constexpr char kClosuresLabel[] = "/closures";
+// No label has it.
+constexpr char kNoValue[] = "/";
 
 std::string NodeLabel(const NodeId& id) { return absl::StrCat(id.cluster, "/", id.node); }
+
+round::SelectorTerm TermOf(const NodeRequirement& requirement) {
+  round::SelectorTerm term;
+  term.key = requirement.key();
+  term.values.assign(requirement.values().begin(), requirement.values().end());
+  const NodeRequirement::Operator op = requirement.operator_();
+  term.negated =
+      op == NodeRequirement::OPERATOR_NOT_IN || op == NodeRequirement::OPERATOR_DOES_NOT_EXIST;
+  // Of a version that knows more: no Node is known to be so.
+  const bool is_known =
+      NodeRequirement::Operator_IsValid(op) && op != NodeRequirement::OPERATOR_UNSPECIFIED;
+  if (!is_known) term.values = {kNoValue};
+  return term;
+}
 
 }  // namespace
 
@@ -32,8 +54,14 @@ std::vector<int> LeastSizes(const GangRequest& gang) {
 }
 
 PlacingFleet::PlacingFleet(const std::vector<NodeCapacity>& nodes,
-                           const std::vector<HeldGang>& held) {
+                           const std::vector<HeldGang>& held,
+                           const std::set<std::string>* label_keys) {
   InternAccelerators(nodes, held);
+  if (label_keys != nullptr) label_keys_ = *label_keys;
+  for (const NodeCapacity& node : nodes) {
+    if (node.reported == nullptr) continue;
+    for (const auto& taint : node.reported->taints()) taint_keys_.insert(taint.key());
+  }
   for (const NodeCapacity& node : nodes) {
     std::vector<std::pair<int, int>>& gpus = gpus_.emplace_back();
     if (node.free.mig.empty()) continue;
@@ -142,6 +170,7 @@ round::NodeTraits PlacingFleet::TraitsOf(const NodeCapacity& node,
     traits.taints.push_back({kSubmitterTaint, *node.only_submitter});
   }
   if (!node.order.empty()) traits.taints.push_back({kOrderTaint, node.order});
+  if (node.reported != nullptr) AddReported(node, &traits);
   traits.allocatable[round::kCpuMillis] = allocatable.cpu_millis;
   traits.allocatable[round::kMemoryBytes] = allocatable.memory_bytes;
   for (const auto& [name, count] : allocatable.accelerators) {
@@ -153,6 +182,21 @@ round::NodeTraits PlacingFleet::TraitsOf(const NodeCapacity& node,
     traits.gpus.push_back({gpu.model, gpu.instances});
   }
   return traits;
+}
+
+void PlacingFleet::AddReported(const NodeCapacity& node, round::NodeTraits* traits) const {
+  const NodeLabels& labels = node.reported->labels();
+  if (label_keys_.has_value()) {
+    for (const std::string& key : *label_keys_) {
+      const auto label = labels.find(key);
+      if (label != labels.end()) traits->labels.emplace(key, label->second);
+    }
+  } else {
+    for (const auto& [key, value] : labels) traits->labels.emplace(key, value);
+  }
+  for (const auto& taint : node.reported->taints()) {
+    traits->taints.push_back({taint.key(), taint.value()});
+  }
 }
 
 void PlacingFleet::TakeForOne(round::NodeIndex node, const std::string& submitter) {
@@ -175,13 +219,23 @@ absl::optional<round::ShapeId> PlacingFleet::ShapeOf(const GangRequest& gang) {
   return ShapeOf(gang, LeastSizes(gang));
 }
 
-absl::optional<round::ShapeId> PlacingFleet::ShapeOf(const GangRequest& gang,
-                                                     const std::vector<int>& sizes,
-                                                     absl::Duration start) {
+round::Constraints PlacingFleet::ConstraintsOf(const GangRequest& gang,
+                                               absl::Duration start) const {
   round::Constraints constraints;
   constraints.tolerations = {{kSubmitterTaint, false, gang.submitter}};
   for (const std::string& order : gang.orders) {
     constraints.tolerations.push_back({kOrderTaint, false, order});
+  }
+  for (const Toleration& toleration : gang.tolerations) {
+    if (!toleration.key().empty()) {
+      constraints.tolerations.push_back(
+          {toleration.key(), toleration.any_value(), toleration.value()});
+      continue;
+    }
+    // Of every taint that Nodes have themselves: not of those that are ours.
+    for (const std::string& key : taint_keys_) {
+      constraints.tolerations.push_back({key, toleration.any_value(), toleration.value()});
+    }
   }
   if (!gang.clusters.empty()) {
     constraints.selector = {{kClusterLabel, {gang.clusters.begin(), gang.clusters.end()}, false}};
@@ -198,13 +252,30 @@ absl::optional<round::ShapeId> PlacingFleet::ShapeOf(const GangRequest& gang,
     term.values = std::move(closed);
     term.negated = true;
   }
+  for (const NodeRequirement& requirement : gang.node_requirements) {
+    constraints.selector.push_back(TermOf(requirement));
+  }
+  return constraints;
+}
+
+absl::optional<round::ShapeId> PlacingFleet::ShapeOf(const GangRequest& gang,
+                                                     const std::vector<int>& sizes,
+                                                     absl::Duration start) {
   for (const GangRequest::Group& group : gang.groups) {
     for (const auto& [name, count] : group.each.accelerators) {
       if (fleet_.dimensions().Find(name) < 0) return absl::nullopt;
     }
   }
+  const round::Constraints constraints = ConstraintsOf(gang, start);
   round::GangShape shape = TreeOf(gang, sizes, [&](const GangRequest::Group& group) {
-    return fleet_.InternClass(constraints, RequestOf(group.each), group.each.mig.ask());
+    if (group.node_requirements.empty()) {
+      return fleet_.InternClass(constraints, RequestOf(group.each), group.each.mig.ask());
+    }
+    round::Constraints own = constraints;
+    for (const NodeRequirement& requirement : group.node_requirements) {
+      own.selector.push_back(TermOf(requirement));
+    }
+    return fleet_.InternClass(own, RequestOf(group.each), group.each.mig.ask());
   });
   const auto id = fleet_.InternShape(std::move(shape));
   if (!id.ok()) return absl::nullopt;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,11 +25,13 @@ std::vector<int> LeastSizes(const GangRequest& gang);
 
 // What a round sees, in the engine's words: the fleet that its Nodes are to be added to, and what
 // gangs are in it. Nodes that are closed at the same times are told apart from others by a label,
-// and those that are kept for somebody by a taint; a gang selects and tolerates by these.
+// and those that are kept for somebody by a taint; a gang selects and tolerates by these, beside
+// what it asks of the labels and taints that Nodes have themselves.
 class PlacingFleet {
  public:
-  // Knows the accelerators and closures of these.
-  PlacingFleet(const std::vector<NodeCapacity>& nodes, const std::vector<HeldGang>& held);
+  // Knows the accelerators, closures and taints of these. `label_keys`: see Placer::Begin.
+  PlacingFleet(const std::vector<NodeCapacity>& nodes, const std::vector<HeldGang>& held,
+               const std::set<std::string>* label_keys);
   PlacingFleet(const PlacingFleet&) = delete;
   PlacingFleet& operator=(const PlacingFleet&) = delete;
 
@@ -65,6 +68,10 @@ class PlacingFleet {
                           const std::vector<HeldGang>& held);
   // The numbers of the closures that the gang would run into if it began so late.
   std::vector<std::string> ClosedTo(const GangRequest& gang, absl::Duration start) const;
+  // The labels that gangs may ask by, and its taints.
+  void AddReported(const NodeCapacity& node, round::NodeTraits* traits) const;
+  // For each of the gang's Tasks.
+  round::Constraints ConstraintsOf(const GangRequest& gang, absl::Duration start) const;
 
   round::Fleet fleet_;
   // Of a share that was held. Most are as the one before.
@@ -78,6 +85,9 @@ class PlacingFleet {
   // The closures of Nodes, each kind once; and how long it may take until others have stopped.
   std::vector<std::vector<Closure>> calendars_;
   absl::Duration longest_grace_;
+  // Keys of the labels that gangs may ask by, if they are known; and of all taints of Nodes.
+  absl::optional<std::set<std::string>> label_keys_;
+  std::set<std::string> taint_keys_;
 };
 
 }  // namespace capstan::scheduler

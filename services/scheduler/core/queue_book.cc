@@ -8,6 +8,7 @@
 #include "absl/strings/strip.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/gang_state.h"
+#include "services/scheduler/core/node_terms.h"
 #include "services/scheduler/core/placer.h"
 #include "services/scheduler/core/quota/admission.h"
 #include "services/scheduler/core/retry.h"
@@ -236,6 +237,8 @@ uint32_t QueueBook::AcquireKind(const JobEntry& job) {
     kind.priority = priority;
     kind.amounts = LeastOf(job);
     kind.waits_for_limit = reason == "QUEUE_LIMIT";
+    scheduler::AddLabelKeys(job.spec.spec(), &kind.label_keys);
+    for (const std::string& asked : kind.label_keys) ++label_keys_[asked];
     Bind(&kind);
   }
   ++kinds_[known->second].gangs;
@@ -246,9 +249,17 @@ void QueueBook::ReleaseKind(uint32_t id) {
   Kind& kind = kinds_[id];
   if (--kind.gangs > 0) return;
   requests_.Release(kind.request);
+  for (const std::string& asked : kind.label_keys) {
+    const auto count = label_keys_.find(asked);
+    if (--count->second == 0) label_keys_.erase(count);
+  }
   kind_ids_.erase(kind.key);
   kind = Kind();
   free_kinds_.push_back(id);
+}
+
+void QueueBook::AddLabelKeys(std::set<std::string>* keys) const {
+  for (const auto& [key, kinds] : label_keys_) keys->insert(key);
 }
 
 uint32_t QueueBook::AddWaiting(const JobEntry& job, bool fresh) {

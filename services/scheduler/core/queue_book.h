@@ -68,6 +68,8 @@ class QueueBook {
   void RemoveWaiting(const JobEntry& job);
   bool IsWaiting(const JobEntry& job) const { return IsWaiting(job.spec.submit_sequence()); }
   bool IsWaiting(int64_t submit_sequence) const { return gangs_.count(submit_sequence) > 0; }
+  // Adds the keys of the labels that those which wait ask by.
+  void AddLabelKeys(std::set<std::string>* keys) const;
   size_t waiting() const { return gangs_.size(); }
 
   // Someone of the Job's Queue that waits has higher priority, and does not wait for a limit.
@@ -158,6 +160,7 @@ class QueueBook {
     Amounts amounts;
     uint32_t request = 0;
     bool waits_for_limit = false;
+    std::set<std::string> label_keys;
   };
   struct Live {
     std::string queue;
@@ -195,6 +198,7 @@ class QueueBook {
   std::vector<Kind> kinds_;
   std::vector<uint32_t> free_kinds_;
   absl::flat_hash_map<std::string, uint32_t> kind_ids_;  // by key
+  std::map<std::string, int64_t> label_keys_;            // how many kinds ask by each
   Now now_;
   RateGate submissions_{tree_, RateGate::Kind::kSubmit, BootTime()};
   RateGate starts_{tree_, RateGate::Kind::kStart, BootTime()};

@@ -39,6 +39,7 @@ class RandomWorld {
         with_windows_(seed % 2 == 1),
         calm_(seed % 8 == 6 || seed % 8 == 3),
         with_mig_(seed % 4 == 3 || seed % 16 == 6),
+        selective_(seed % 8 == 0 || seed % 8 == 5 || seed % 16 == 7),
         harness_(Config(seed), [this, observer = std::move(observer)](const auto&... said) {
           SawStep(said...);
           if (observer) observer(said...);
@@ -82,6 +83,8 @@ class RandomWorld {
   int most_on_a_gpu() const { return most_on_a_gpu_; }
   int dependent() const { return dependent_; }
   int singletons() const { return singletons_; }
+  // Jobs that ask for labels or tolerate taints, as a whole.
+  int selective() const { return selective_jobs_; }
   int arrays() const { return arrays_; }
   // Generations of elastic gangs; those beyond their least, those short of their most, and those of
   // another size than the one before.
@@ -162,6 +165,51 @@ class RandomWorld {
   }
 
   JobSpec AnySpec() {
+    JobSpec spec = AnyPlainSpec();
+    if (selective_) BeSelective(&spec);
+    return spec;
+  }
+
+  // A Node without taints whose labels are as in the end meets whatever it asks for.
+  void BeSelective(JobSpec* spec) {
+    using capstan::scheduler::v1::NodeRequirement;
+    const auto ask = [this](NodeRequirement* one) {
+      switch (random_.Below(4)) {
+        case 0:
+          one->set_operator_(NodeRequirement::OPERATOR_IN);
+          one->set_key("pool");
+          one->add_values("a");
+          if (random_.OneIn(3)) one->add_values("b");
+          break;
+        case 1:
+          one->set_operator_(NodeRequirement::OPERATOR_NOT_IN);
+          one->set_key("pool");
+          one->add_values("b");
+          break;
+        case 2:
+          one->set_operator_(NodeRequirement::OPERATOR_EXISTS);
+          one->set_key("pool");
+          break;
+        default:
+          one->set_operator_(NodeRequirement::OPERATOR_DOES_NOT_EXIST);
+          one->set_key("spot");
+          break;
+      }
+    };
+    if (random_.OneIn(2)) ask(spec->add_node_requirements());
+    for (auto& group : *spec->mutable_task_groups()) {
+      if (random_.OneIn(4)) ask(group.add_node_requirements());
+    }
+    if (random_.OneIn(3)) {
+      auto& toleration = *spec->add_tolerations();
+      toleration.set_key(random_.OneIn(4) ? "" : "team");
+      toleration.set_any_value(toleration.key().empty() || random_.OneIn(2));
+      if (!toleration.any_value()) toleration.set_value("x");
+    }
+    selective_jobs_ += spec->node_requirements_size() + spec->tolerations_size() > 0 ? 1 : 0;
+  }
+
+  JobSpec AnyPlainSpec() {
     if (scattered() && !random_.OneIn(6)) return ScatteredSpec();
     JobSpec spec =
         CoreHarness::Spec(static_cast<int>(random_.Between(1, 5)), random_.Between(1, 4) * 500);
@@ -314,10 +362,33 @@ class RandomWorld {
     for (auto& executor : executors_) executor->Disconnect();
   }
 
-  static void SetLabels(FakeExecutor* executor, int node, const std::string& order) {
+  // A Node has other labels or taints from its next report on, which may come at once.
+  void Retaint() {
+    FakeExecutor& executor = AnyExecutor();
+    const int node = static_cast<int>(random_.Below(kNodes));
+    if (random_.OneIn(2)) {
+      std::map<std::string, std::string> taints;
+      if (random_.OneIn(2)) taints["team"] = random_.OneIn(2) ? "x" : "y";
+      if (random_.OneIn(4)) taints["broken"] = "";
+      executor.set_taints(node, taints);
+    } else {
+      auto& more = more_labels_[{&executor, node}];
+      more.clear();
+      if (!random_.OneIn(3)) more["pool"] = random_.OneIn(2) ? "a" : "b";
+      if (random_.OneIn(3)) more["spot"] = "";
+      SetLabels(&executor, node, "");
+    }
+    if (executor.connected() && executor.hears(executor.NodeName(node)) && !random_.OneIn(3)) {
+      executor.ReportNode(node, false);
+    }
+  }
+
+  void SetLabels(FakeExecutor* executor, int node, const std::string& order) {
     std::map<std::string, std::string> labels = {
         {"topology.kubernetes.io/zone", "z"}, {"capstan.dev/rack", node < 2 ? "first" : "second"}};
     if (!order.empty()) labels[kOrderLabel] = order;
+    const auto more = more_labels_.find({executor, node});
+    if (more != more_labels_.end()) labels.insert(more->second.begin(), more->second.end());
     executor->set_labels(node, std::move(labels));
   }
 
@@ -436,6 +507,7 @@ class RandomWorld {
   }
 
   void Step() {
+    if (selective_ && random_.OneIn(6)) return Retaint();
     FakeExecutor& executor = AnyExecutor();
     switch (random_.Below(with_windows_ ? 15 : 14)) {
       case 0:
@@ -575,7 +647,8 @@ class RandomWorld {
       NodeCapacity& node = gets[addition.node()];
       node.id = {job.gang->head.cluster(), addition.node()};
       node.eligible = node.avoided = true;
-      node.topology = NodeTopology::From(model.nodes.at(node.id).observation().labels());
+      node.reported = &model.nodes.at(node.id).observation();
+      node.topology = NodeTopology::From(node.reported->labels());
       node.free.Add(Amounts::From(spec.task_groups(addition.group()).resources()),
                     addition.count());
     }
@@ -605,6 +678,11 @@ class RandomWorld {
 
   void Heal() {
     for (auto& executor : executors_) {
+      for (int node = 0; selective_ && node < kNodes; ++node) {
+        more_labels_[{executor.get(), node}] = {{"pool", "a"}};
+        SetLabels(executor.get(), node, "");
+        executor->set_taints(node, {});
+      }
       if (!executor->connected()) executor->Connect();
       for (int node = 0; node < kNodes; ++node) executor->ReportNode(node, false);
     }
@@ -641,6 +719,8 @@ class RandomWorld {
   const bool calm_;
   // Nodes have GPUs in MIG mode, and many Jobs ask for a part of one.
   const bool with_mig_;
+  // Labels and taints of Nodes come and go, and many Jobs ask for some.
+  const bool selective_;
   CoreHarness harness_;
   std::vector<std::unique_ptr<FakeExecutor>> executors_;
   std::set<std::string> acknowledged_;
@@ -657,6 +737,9 @@ class RandomWorld {
   int dependent_ = 0;
   int singletons_ = 0;
   int arrays_ = 0;
+  int selective_jobs_ = 0;
+  // Labels beside those of every world.
+  std::map<std::pair<const FakeExecutor*, int>, std::map<std::string, std::string>> more_labels_;
   // As of the last check: who which Nodes are kept for, and generations placed.
   std::map<NodeId, std::string> kept_;
   std::map<std::string, int64_t> placed_;

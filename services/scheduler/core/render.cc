@@ -178,6 +178,9 @@ Node RenderNode(const NodeId& id, const rec::NodeRecord& record, const NodeUsage
   node.set_preflight_message(record.observation().preflight_message());
   node.set_disk_free_bytes(record.observation().disk_free_bytes());
   node.set_disk_total_bytes(record.observation().disk_total_bytes());
+  *node.mutable_taints() = record.observation().taints();
+  std::sort(node.mutable_taints()->begin(), node.mutable_taints()->end(),
+            [](const auto& a, const auto& b) { return a.key() < b.key(); });
   ShowMigGpus(allocatable.mig, usage.allocated.mig, &node);
   for (const v1::MaintenanceWindow* window : windows) {
     v1::Maintenance& maintenance = *node.add_maintenance();

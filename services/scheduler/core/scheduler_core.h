@@ -174,7 +174,7 @@ class SchedulerCore {
   void On(const SessionClosed& event);
   Session* FindSession(SessionId id, std::string* cluster);
   void Heard(const std::string& cluster);
-  void ObserveNode(const std::string& cluster, const capstan::type::v1::NodeObservation& node,
+  void ObserveNode(const std::string& cluster, const capstan::type::v1::NodeObservation& reported,
                    Session* session);
   void SilenceNode(const NodeId& id, Session* session);
   void ObserveTask(const std::string& cluster, const capstan::type::v1::TaskObservation& task,
@@ -267,6 +267,8 @@ class SchedulerCore {
   // What ended Tasks had of those gangs that return at once, taken out of what is free; not if one
   // of their Tasks is on a silent Node. By uid.
   std::map<std::string, std::map<int, Amounts>> KeepForReturning(RoundWork* work) const;
+  // Keys of the labels that a gang which waits, or holds a place, asks by.
+  std::set<std::string> LabelKeys() const;
   // Every gang that holds a place.
   std::vector<HeldGang> HeldGangs(const RoundWork& work) const;
   // Gangs that return to their places: core_returning.cc.

@@ -33,6 +33,7 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   int with_instances = 0;
   int most_on_a_gpu = 0;
   int repartitioned = 0;
+  int selective = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     RandomWorld world(seed);
@@ -54,6 +55,7 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
     orders_used += world.orders_used();
     grown += world.grown();
     evicted += world.evicted();
+    selective += world.selective();
     with_instances += world.with_instances();
     repartitioned += world.repartitioned();
     most_on_a_gpu = std::max(most_on_a_gpu, world.most_on_a_gpu());
@@ -69,6 +71,7 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   EXPECT_GT(dependent, 100);
   EXPECT_GT(singletons, 50);
   EXPECT_GT(arrays, 50);
+  EXPECT_GT(selective, 50);
   EXPECT_GT(elastic, 50);
   EXPECT_GT(beyond_least, 20);
   EXPECT_GT(short_of_most, 20);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -56,8 +57,9 @@ class HeldRules final : public round::EvictionRules {
 
 class TightRound final : public PlacingRound {
  public:
-  TightRound(const std::vector<NodeCapacity>& nodes, const std::vector<HeldGang>& held)
-      : placing_fleet_(nodes, held), fleet_(placing_fleet_.fleet()) {
+  TightRound(const std::vector<NodeCapacity>& nodes, const std::vector<HeldGang>& held,
+             const std::set<std::string>* label_keys)
+      : placing_fleet_(nodes, held, label_keys), fleet_(placing_fleet_.fleet()) {
     std::vector<bool> movable;
     for (const HeldGang& gang : held) {
       movable.push_back(std::none_of(
@@ -602,8 +604,9 @@ class TightRound final : public PlacingRound {
 }  // namespace
 
 std::unique_ptr<PlacingRound> TightPlacer::Begin(const std::vector<NodeCapacity>& nodes,
-                                                 const std::vector<HeldGang>& held) const {
-  return std::make_unique<TightRound>(nodes, held);
+                                                 const std::vector<HeldGang>& held,
+                                                 const std::set<std::string>* label_keys) const {
+  return std::make_unique<TightRound>(nodes, held, label_keys);
 }
 
 }  // namespace capstan::scheduler

@@ -2,6 +2,8 @@
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_TIGHT_PLACER_H_
 
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "services/scheduler/core/placer.h"
@@ -28,7 +30,8 @@ class TightPlacer final : public Placer {
  public:
   using Placer::Begin;
   std::unique_ptr<PlacingRound> Begin(const std::vector<NodeCapacity>& nodes,
-                                      const std::vector<HeldGang>& held) const override;
+                                      const std::vector<HeldGang>& held,
+                                      const std::set<std::string>* label_keys) const override;
 };
 
 }  // namespace capstan::scheduler

@@ -13,6 +13,8 @@
 #include "gtest/gtest.h"
 #include "libs/random/random.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
+#include "proto/capstan/type/v1/task.pb.h"
+#include "services/scheduler/core/node_terms.h"
 #include "services/scheduler/core/placement.h"
 
 namespace capstan::scheduler {
@@ -95,6 +97,122 @@ TEST(TightPlacerTest, GivesAnUnisolatedNodeToItsFirstSubmitter) {
   EXPECT_TRUE(round->Place(mine).has_value());
   EXPECT_FALSE(round->Place(yours).has_value());
   EXPECT_TRUE(round->Place(mine).has_value());
+}
+
+capstan::type::v1::NodeObservation Report(const std::map<std::string, std::string>& labels,
+                                          const std::map<std::string, std::string>& taints) {
+  capstan::type::v1::NodeObservation report;
+  report.mutable_labels()->insert(labels.begin(), labels.end());
+  for (const auto& [key, value] : taints) {
+    report.add_taints()->set_key(key);
+    report.mutable_taints(report.taints_size() - 1)->set_value(value);
+  }
+  return report;
+}
+
+void Ask(const std::string& key, const std::string& value, NodeRequirements* requirements) {
+  auto* const one = requirements->Add();
+  one->set_key(key);
+  one->set_operator_(capstan::scheduler::v1::NodeRequirement::OPERATOR_IN);
+  one->add_values(value);
+}
+
+TEST(TightPlacerTest, PlacesByLabelsAndTaintsThatNodesReport) {
+  const auto first = Report({{"pool", "a"}, {"other", "x"}}, {{"team", "vision"}});
+  const auto second = Report({{"pool", "b"}}, {});
+  std::vector<NodeCapacity> nodes = {Node("c", "a", 3000), Node("c", "b", 3000),
+                                     Node("c", "d", 3000)};
+  nodes[0].reported = &first;
+  nodes[1].reported = &second;
+  // By all labels, and by those that are named.
+  const std::set<std::string> keys = {"pool"};
+  for (const std::set<std::string>* known :
+       {static_cast<const std::set<std::string>*>(nullptr), &keys}) {
+    const auto place = [&](const GangRequest& gang) {
+      const auto placement = TightPlacer().Begin(nodes, {}, known)->Place(gang);
+      return placement.has_value() ? placement->nodes : std::vector<int>();
+    };
+    GangRequest gang = Gang({{1, {1000, 1, {}}}});
+    Ask("pool", "b", &gang.node_requirements);
+    EXPECT_EQ(place(gang), (std::vector<int>{1}));
+    gang.node_requirements.Mutable(0)->set_values(0, "a");
+    EXPECT_EQ(place(gang), (std::vector<int>{}));
+    gang.tolerations.Add()->set_any_value(true);
+    EXPECT_EQ(place(gang), (std::vector<int>{0}));
+    // Of a group alone.
+    GangRequest two = Gang({{3, {1000, 1, {}}}, {1, {1000, 1, {}}}});
+    two.tolerations = gang.tolerations;
+    Ask("pool", "a", &two.groups[1].node_requirements);
+    // By ranks the others would take all of the only Node for it.
+    ASSERT_EQ(place(two).size(), 4u);
+    EXPECT_EQ(place(two).back(), 0);
+    two.groups[1].replicas = 4;
+    EXPECT_EQ(place(two), (std::vector<int>{}));
+    // What is ours nobody tolerates by tolerating all.
+    nodes[0].only_submitter = "someone";
+    EXPECT_EQ(place(gang), (std::vector<int>{}));
+    nodes[0].only_submitter.reset();
+    nodes[0].order = "more";
+    EXPECT_EQ(place(gang), (std::vector<int>{}));
+    nodes[0].order.clear();
+  }
+}
+
+TEST(TightPlacerTest, AShapeTellsWhatIsAskedOfNodesApart) {
+  std::set<std::string> shapes;
+  GangRequest gang = Gang({{1, {1000, 1, {}}}, {1, {1000, 1, {}}}});
+  shapes.insert(gang.Shape());
+  Ask("a", "1", &gang.node_requirements);
+  shapes.insert(gang.Shape());
+  gang.node_requirements.Mutable(0)->set_key("a1");
+  gang.node_requirements.Mutable(0)->set_values(0, "");
+  shapes.insert(gang.Shape());
+  gang.node_requirements.Mutable(0)->set_operator_(
+      capstan::scheduler::v1::NodeRequirement::OPERATOR_NOT_IN);
+  shapes.insert(gang.Shape());
+  std::swap(gang.node_requirements, gang.groups[0].node_requirements);
+  shapes.insert(gang.Shape());
+  std::swap(gang.groups[0].node_requirements, gang.groups[1].node_requirements);
+  shapes.insert(gang.Shape());
+  gang.tolerations.Add()->set_key("t");
+  shapes.insert(gang.Shape());
+  gang.tolerations.Mutable(0)->set_any_value(true);
+  shapes.insert(gang.Shape());
+  EXPECT_EQ(shapes.size(), 8u);
+  // In whatever order.
+  Ask("b", "1", &gang.node_requirements);
+  Ask("a", "1", &gang.node_requirements);
+  const std::string shape = gang.Shape();
+  gang.node_requirements.SwapElements(0, 1);
+  EXPECT_EQ(gang.Shape(), shape);
+}
+
+TEST(TightPlacerTest, OnlyWhoIsInTheWayOnNodesThatAreOpenEnds) {
+  const auto first = Report({}, {{"team", "vision"}});
+  std::vector<NodeCapacity> nodes = {Node("c", "a", 0), Node("c", "b", 0)};
+  nodes[0].reported = &first;
+  std::vector<HeldGang> held(2);
+  for (int i = 0; i < 2; ++i) {
+    held[i].uid = absl::StrCat(i);
+    held[i].shares = {{i, {3000, 1, {}}}};
+    held[i].preemptible = true;
+    held[i].left = kAssumedRun;
+    // The one on the tainted Node is the cheaper.
+    held[i].unsaved = absl::Minutes(i);
+  }
+  class Anybody final : public VictimRules {
+   public:
+    bool MayEvict(int) const override { return true; }
+    std::vector<int> Together(const std::vector<int>& all) const override { return all; }
+    void SetEnded(int, bool) override {}
+    bool MayStart() const override { return true; }
+  };
+  Anybody rules;
+  GangRequest gang = Gang({{1, {1000, 1, {}}}});
+  EXPECT_EQ(TightPlacer().Begin(nodes, held)->FindVictims(gang, 1, &rules), (std::vector<int>{1}));
+  gang.groups[0].replicas = 4;
+  EXPECT_EQ(TightPlacer().Begin(nodes, held)->FindVictims(gang, 1, &rules), (std::vector<int>{}));
+  EXPECT_FALSE(TightPlacer().Begin(nodes, held)->Reserve(gang).has_value());
 }
 
 TEST(TightPlacerTest, TakesRoomFromWhatComesAfter) {

@@ -424,6 +424,7 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const 
                                                   "PREEMPTION_NEVER"));
   }
   ValidateGroupTree(spec, path, errors);
+  ValidateNodeTerms(spec, path, errors);
 
   CheckDatasets(project, spec, path, errors);
   ValidateOrder(project, spec, path, errors);

@@ -21,6 +21,10 @@ inline constexpr int kMaxSlices = 4;
 inline constexpr int kMaxDatasets = 64;
 inline constexpr int kMaxClusters = 64;
 inline constexpr int kMaxLabels = 64;
+// Of a Job, and of each of its TaskGroups.
+inline constexpr int kMaxNodeRequirements = 16;
+inline constexpr int kMaxRequirementValues = 64;
+inline constexpr int kMaxTolerations = 32;
 inline constexpr int kMaxDependencies = 64;
 // As in Slurm (MaxArraySize 1,001): its Jobs are made in one step, with a transaction for a few
 // hundred of them.
@@ -65,6 +69,10 @@ void ValidateOrder(absl::string_view project, const capstan::scheduler::v1::JobS
 
 // Of that, what says where Tasks stand: topologies, slices and sections.
 void ValidateGroupTree(const capstan::scheduler::v1::JobSpec& spec, absl::string_view path,
+                       status::FieldErrors* errors);
+
+// Of that, what it asks of the labels and taints of Nodes.
+void ValidateNodeTerms(const capstan::scheduler::v1::JobSpec& spec, absl::string_view path,
                        status::FieldErrors* errors);
 
 void ValidateQueue(absl::string_view queue_id, const capstan::scheduler::v1::Queue& queue,

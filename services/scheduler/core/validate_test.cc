@@ -171,6 +171,37 @@ TEST(ValidateTest, TakesSlicesOfSlicesInSectionsOfSections) {
   EXPECT_EQ(Wrong(spec)[0].field, "job.spec.task_groups[0].slices[0].level");
 }
 
+using capstan::scheduler::v1::NodeRequirement;
+
+NodeRequirement* AddRequirement(const std::string& key, NodeRequirement::Operator op, int values,
+                                JobSpec* spec) {
+  NodeRequirement* requirement = spec->add_node_requirements();
+  requirement->set_key(key);
+  requirement->set_operator_(op);
+  for (int i = 0; i < values; ++i) requirement->add_values(absl::StrCat("v-", i));
+  return requirement;
+}
+
+TEST(ValidateTest, TakesWhatIsAskedOfNodesUpToItsBounds) {
+  JobSpec spec = Good();
+  for (int i = 0; i < kMaxNodeRequirements; ++i) {
+    AddRequirement("nvidia.com/gpu.product", NodeRequirement::OPERATOR_NOT_IN,
+                   kMaxRequirementValues - 1, &spec)
+        ->add_values("");
+  }
+  spec.mutable_node_requirements(0)->set_key(std::string(253, 'a') + "/" + std::string(63, 'b'));
+  spec.mutable_node_requirements(1)->set_values(0, std::string(63, 'c'));
+  spec.mutable_node_requirements(2)->set_operator_(NodeRequirement::OPERATOR_EXISTS);
+  spec.mutable_node_requirements(2)->clear_values();
+  spec.mutable_node_requirements(2)->set_key("A_b.c-D");
+  *spec.mutable_task_groups(0)->mutable_node_requirements() = spec.node_requirements();
+  for (int i = 0; i < kMaxTolerations; ++i) spec.add_tolerations()->set_key("team");
+  spec.mutable_tolerations(0)->set_value("vision");
+  spec.mutable_tolerations(1)->set_any_value(true);
+  spec.mutable_tolerations(1)->clear_key();
+  EXPECT_TRUE(Wrong(spec).empty());
+}
+
 TEST(ValidateTest, TakesArraysAndSingletonsUpToTheirBounds) {
   JobSpec spec = Good();
   spec.mutable_array()->set_size(kMaxArraySize);
@@ -232,6 +263,73 @@ TEST(ValidateTest, NamesEachWrongFieldByItsPath) {
          s->add_after()->set_job("projects/p/jobs/a");
          s->mutable_after(0)->set_condition(
              capstan::scheduler::v1::JobDependency::CONDITION_CORRESPONDING);
+       }},
+      {"job.spec.node_requirements[0].key",
+       [](JobSpec* s) { AddRequirement("", NodeRequirement::OPERATOR_EXISTS, 0, s); }},
+      // As the scheduler's own, which nobody may name.
+      {"job.spec.node_requirements[0].key",
+       [](JobSpec* s) { AddRequirement("/node", NodeRequirement::OPERATOR_EXISTS, 0, s); }},
+      {"job.spec.node_requirements[0].key",
+       [](JobSpec* s) { AddRequirement("Up.dev/a", NodeRequirement::OPERATOR_EXISTS, 0, s); }},
+      {"job.spec.node_requirements[0].key",
+       [](JobSpec* s) { AddRequirement("a..b/c", NodeRequirement::OPERATOR_EXISTS, 0, s); }},
+      {"job.spec.node_requirements[0].key",
+       [](JobSpec* s) { AddRequirement("a/b/c", NodeRequirement::OPERATOR_EXISTS, 0, s); }},
+      {"job.spec.node_requirements[0].key",
+       [](JobSpec* s) { AddRequirement("ends-", NodeRequirement::OPERATOR_EXISTS, 0, s); }},
+      {"job.spec.node_requirements[0].key",
+       [](JobSpec* s) {
+         AddRequirement(std::string(64, 'a'), NodeRequirement::OPERATOR_EXISTS, 0, s);
+       }},
+      {"job.spec.node_requirements[0].operator",
+       [](JobSpec* s) { AddRequirement("a", NodeRequirement::OPERATOR_UNSPECIFIED, 0, s); }},
+      {"job.spec.node_requirements[0].operator",
+       [](JobSpec* s) { AddRequirement("a", static_cast<NodeRequirement::Operator>(9), 1, s); }},
+      {"job.spec.node_requirements[0].values",
+       [](JobSpec* s) { AddRequirement("a", NodeRequirement::OPERATOR_IN, 0, s); }},
+      {"job.spec.node_requirements[0].values",
+       [](JobSpec* s) {
+         AddRequirement("a", NodeRequirement::OPERATOR_IN, kMaxRequirementValues + 1, s);
+       }},
+      {"job.spec.node_requirements[0].values",
+       [](JobSpec* s) { AddRequirement("a", NodeRequirement::OPERATOR_EXISTS, 1, s); }},
+      {"job.spec.node_requirements[0].values",
+       [](JobSpec* s) { AddRequirement("a", NodeRequirement::OPERATOR_DOES_NOT_EXIST, 1, s); }},
+      {"job.spec.node_requirements[0].values[2]",
+       [](JobSpec* s) {
+         AddRequirement("a", NodeRequirement::OPERATOR_NOT_IN, 2, s)->add_values("v-0");
+       }},
+      {"job.spec.node_requirements[0].values[1]",
+       [](JobSpec* s) {
+         AddRequirement("a", NodeRequirement::OPERATOR_IN, 1, s)->add_values("not one");
+       }},
+      {"job.spec.node_requirements",
+       [](JobSpec* s) {
+         for (int i = 0; i <= kMaxNodeRequirements; ++i) {
+           AddRequirement("a", NodeRequirement::OPERATOR_EXISTS, 0, s);
+         }
+       }},
+      {"job.spec.task_groups[0].node_requirements[0].key",
+       [](JobSpec* s) {
+         *s->mutable_task_groups(0)->add_node_requirements() =
+             *AddRequirement("/a", NodeRequirement::OPERATOR_EXISTS, 0, s);
+         s->clear_node_requirements();
+       }},
+      {"job.spec.tolerations[0].key", [](JobSpec* s) { s->add_tolerations(); }},
+      {"job.spec.tolerations[0].key", [](JobSpec* s) { s->add_tolerations()->set_key("/order"); }},
+      {"job.spec.tolerations[0].value",
+       [](JobSpec* s) {
+         s->add_tolerations()->set_any_value(true);
+         s->mutable_tolerations(0)->set_value("x");
+       }},
+      {"job.spec.tolerations[0].value",
+       [](JobSpec* s) {
+         s->add_tolerations()->set_key("team");
+         s->mutable_tolerations(0)->set_value("-x");
+       }},
+      {"job.spec.tolerations",
+       [](JobSpec* s) {
+         for (int i = 0; i <= kMaxTolerations; ++i) s->add_tolerations()->set_key("a");
        }},
       {"job.spec.singleton", [](JobSpec* s) { s->set_singleton("a b"); }},
       {"job.spec.singleton", [](JobSpec* s) { s->set_singleton(std::string(64, 'a')); }},

@@ -145,6 +145,7 @@ class Simulation::Course {
       *observation.mutable_allocatable() = given.allocatable();
       *observation.mutable_mig_gpus() = given.mig_gpus();
       *observation.mutable_labels() = given.labels();
+      *observation.mutable_taints() = given.taints();
       for (int limitation : given.limitations()) {
         if (limitation == NodeObservation::LIMITATION_UNISOLATED) {
           observation.add_limitations(NodeObservation::LIMITATION_UNISOLATED);
@@ -170,6 +171,7 @@ class Simulation::Course {
         (*observation.mutable_labels())[name] = value;
       }
     }
+    if (add.taints_size() > 0) *observation.mutable_taints() = add.taints();
     for (int i = 0; i < add.count(); ++i) {
       do {
         observation.set_node(absl::StrCat(kNodePrefix, ++last_node_));

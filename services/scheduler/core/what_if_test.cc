@@ -252,6 +252,37 @@ TEST_F(WhatIfTest, CountsWhoStartsOnNodesThatCome) {
   EXPECT_EQ(response.jobs(0).nodes(0).node().find("clusters/local/nodes/simulated-"), 0u);
 }
 
+TEST_F(WhatIfTest, NodesThatComeHaveLabelsAndTaints) {
+  JobSpec spec = CoreHarness::Spec(1, 1000);
+  auto& requirement = *spec.add_node_requirements();
+  requirement.set_key("gpu");
+  requirement.set_operator_(capstan::scheduler::v1::NodeRequirement::OPERATOR_IN);
+  requirement.add_values("h100");
+  Ask(spec);
+  EXPECT_EQ(Simulate().jobs(0).summary(), "2 of 2 nodes do not meet gpu in [h100]");
+  auto& add = *request_.add_node_changes()->mutable_add();
+  add.set_count(1);
+  add.set_like(kNode0);
+  (*add.mutable_labels())["gpu"] = "h100";
+  EXPECT_EQ(Simulate().jobs(0).outcome(), JobOutcome::OUTCOME_STARTS);
+  // As the Node that it is like.
+  executor_.set_taints(0, {{"team", "vision"}});
+  executor_.ReportNode(0, false);
+  EXPECT_EQ(Simulate().jobs(0).outcome(), JobOutcome::OUTCOME_WAITS);
+  add.add_taints()->set_key("old");
+  EXPECT_EQ(Simulate().jobs(0).summary(),
+            "2 of 3 nodes do not meet gpu in [h100]; 1 of 3 nodes has the taint old, which the Job "
+            "does not tolerate");
+  request_.mutable_jobs(0)->add_tolerations()->set_key("old");
+  EXPECT_EQ(Simulate().jobs(0).outcome(), JobOutcome::OUTCOME_STARTS);
+  add.add_taints()->set_key("old");
+  add.add_taints()->set_key("/order");
+  add.mutable_taints(0)->set_value("-");
+  EXPECT_EQ(WrongFields(), (std::vector<std::string>{"node_changes[0].add.taints[0].value",
+                                                     "node_changes[0].add.taints[1].key",
+                                                     "node_changes[0].add.taints[2].key"}));
+}
+
 TEST_F(WhatIfTest, CordonedNodesTakeNothingNew) {
   request_.add_node_changes()->set_cordon(kNode0);
   Ask(CoreHarness::Spec(2, 3000));

@@ -19,6 +19,7 @@
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "proto/capstan/config/v1/process.pb.h"
+#include "services/node_agent/declared_taints.h"
 #include "services/node_agent/server.h"
 
 namespace capstan::node_agent {
@@ -73,6 +74,7 @@ absl::Status CheckConfig(const config::v1::NodeAgentConfig& config) {
     }
   }
   mig::CheckDeclaredGpus("mig_gpus", config.mig_gpus(), &errors);
+  CheckDeclaredTaints("taints", config.taints(), &errors);
   if (config.first_port() != 0 || config.last_port() != 0) {
     if (config.first_port() < 1024 || config.last_port() > 65535 ||
         config.first_port() > config.last_port()) {
@@ -130,6 +132,7 @@ absl::Status Run(const config::v1::NodeAgentConfig& config, const process::Start
   settings.accelerators.insert(config.accelerators().begin(), config.accelerators().end());
   settings.mig_gpus.assign(config.mig_gpus().begin(), config.mig_gpus().end());
   settings.labels.insert(config.labels().begin(), config.labels().end());
+  settings.taints.assign(config.taints().begin(), config.taints().end());
   const config::v1::DataCache& cache = config.data_cache();
   settings.data_cache.shared_site = !cache.has_shared_site() || cache.shared_site();
   settings.data_cache.folder = cache.folder();

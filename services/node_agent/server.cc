@@ -180,6 +180,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
                                   .host = config.host,
                                   .data_folder = config.data_folder,
                                   .labels = config.labels,
+                                  .taints = config.taints,
                                   .accelerators = config.accelerators,
                                   .mig_gpus = config.mig_gpus,
                                   .limitations = probed.limitations,

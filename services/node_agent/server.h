@@ -63,6 +63,8 @@ struct ServerConfig {
   int32_t first_port = 20000;
   int32_t last_port = 29999;
   std::map<std::string, std::string> labels;
+  // What keeps Jobs off the Node that do not tolerate it.
+  std::vector<capstan::type::v1::Taint> taints = {};
   // Devices by name; none are discovered.
   std::map<std::string, int64_t> accelerators;
   // GPUs that are said to be there in MIG mode; none are discovered.

@@ -128,6 +128,7 @@ TEST(MachineProbeTest, SaysWhatTheMachineIs) {
   config.data_folder = folder;
   config.accelerators = {{"test/gpu", 2}};
   config.mig_gpus.emplace_back().set_model("H100-80GB");
+  config.taints.emplace_back().set_key("team");
   const auto probe = MakeMachineProbe(config, &strand, &strand);
   capstan::type::v1::NodeObservation seen;
   probe->Observe([&seen](capstan::type::v1::NodeObservation node) { seen = node; });
@@ -138,6 +139,8 @@ TEST(MachineProbeTest, SaysWhatTheMachineIs) {
   EXPECT_EQ(seen.allocatable().accelerators().at("test/gpu"), 2);
   ASSERT_EQ(seen.mig_gpus_size(), 1);
   EXPECT_EQ(seen.mig_gpus(0).model(), "H100-80GB");
+  ASSERT_EQ(seen.taints_size(), 1);
+  EXPECT_EQ(seen.taints(0).key(), "team");
   EXPECT_EQ(seen.preflight_message(), "");
   EXPECT_EQ(seen.boot_id(), ReadBootId().value());
   EXPECT_GT(seen.disk_total_bytes(), 0);

@@ -74,6 +74,7 @@ NodeObservation Look(const MachineProbeConfig& config, const std::string& boot_i
   }
   for (const auto& gpu : config.mig_gpus) *node.add_mig_gpus() = gpu;
   for (const auto& [name, value] : config.labels) (*node.mutable_labels())[name] = value;
+  for (const auto& taint : config.taints) *node.add_taints() = taint;
   for (const auto limitation : config.limitations) node.add_limitations(limitation);
   struct statvfs disk;
   if (statvfs(config.data_folder.c_str(), &disk) == 0) {

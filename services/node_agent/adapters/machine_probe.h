@@ -19,6 +19,7 @@ struct MachineProbeConfig {
   std::string host;
   std::string data_folder;
   std::map<std::string, std::string> labels;
+  std::vector<capstan::type::v1::Taint> taints = {};
   // Devices by name; none are discovered.
   std::map<std::string, int64_t> accelerators;
   // GPUs in MIG mode; none are discovered.

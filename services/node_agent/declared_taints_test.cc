@@ -1,0 +1,44 @@
+#include "services/node_agent/declared_taints.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace capstan::node_agent {
+namespace {
+
+std::vector<std::string> Wrong(const std::vector<std::pair<std::string, std::string>>& taints) {
+  google::protobuf::RepeatedPtrField<capstan::type::v1::Taint> list;
+  for (const auto& [key, value] : taints) {
+    auto* const taint = list.Add();
+    taint->set_key(key);
+    taint->set_value(value);
+  }
+  status::FieldErrors errors;
+  CheckDeclaredTaints("taints", list, &errors);
+  std::vector<std::string> fields;
+  for (const auto& violation : errors.violations()) fields.push_back(violation.field);
+  return fields;
+}
+
+TEST(DeclaredTaintsTest, TakesWhatKubernetesTakes) {
+  EXPECT_TRUE(Wrong({}).empty());
+  EXPECT_TRUE(
+      Wrong({{"capstan.dev/team", "vision"}, {"old", ""}, {"A_b.c-D", std::string(63, 'v')}})
+          .empty());
+}
+
+TEST(DeclaredTaintsTest, NamesWhatIsWrong) {
+  EXPECT_EQ(Wrong({{"", ""}, {"/order", ""}, {"Up.dev/a", ""}, {"a..b/c", ""}, {"a/b/c", ""}}),
+            (std::vector<std::string>{"taints[0].key", "taints[1].key", "taints[2].key",
+                                      "taints[3].key", "taints[4].key"}));
+  EXPECT_EQ(Wrong({{"a", "b c"}, {"a", "-"}}),
+            (std::vector<std::string>{"taints[0].value", "taints[1].key", "taints[1].value"}));
+  EXPECT_EQ(Wrong(std::vector<std::pair<std::string, std::string>>(33, {"a", ""})),
+            (std::vector<std::string>{"taints"}));
+}
+
+}  // namespace
+}  // namespace capstan::node_agent

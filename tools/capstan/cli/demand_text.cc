@@ -13,6 +13,7 @@ namespace {
 
 using scheduler::v1::DemandClass;
 using scheduler::v1::HeldBack;
+using scheduler::v1::NodeRequirement;
 using scheduler::v1::Topology;
 using scheduler::v1::UnmetDemand;
 
@@ -31,6 +32,23 @@ std::string Needs(const DemandClass& of) {
           absl::StrAppend(out, " in one ", Level(shape.required()));
         }
       });
+}
+
+// What Nodes have to be like, `gpu IN [h100]; spot DOES_NOT_EXIST`: of all of a gang, then of kinds of Task.
+std::string Requirements(const DemandClass& of) {
+  std::vector<std::string> words;
+  const auto add = [&words](const auto& requirements) {
+    for (const NodeRequirement& one : requirements) {
+      std::string op = ShortEnum(NodeRequirement::Operator_Name(one.operator_()), "OPERATOR_");
+      words.push_back(absl::StrCat(one.key(), " ", op));
+      if (!one.values().empty()) {
+        absl::StrAppend(&words.back(), " [", absl::StrJoin(one.values(), ", "), "]");
+      }
+    }
+  };
+  add(of.node_requirements());
+  for (const DemandClass::TaskShape& shape : of.shapes()) add(shape.node_requirements());
+  return absl::StrJoin(words, "; ");
 }
 
 std::string Within(const DemandClass& of) {
@@ -54,7 +72,8 @@ std::string DescribeDemand(const UnmetDemand& demand, absl::Time now, const Outp
                            const Terminal& terminal) {
   std::vector<std::string> headers = {"TASKS", "GANGS",    "LARGEST", "EACH NEEDS", "IN ONE",
                                       "QUEUE", "PRIORITY", "WAITING", "WHY"};
-  if (output.wide) headers.insert(headers.end(), {"ALL NEED", "CLUSTERS", "LARGEST JOB"});
+  if (output.wide)
+    headers.insert(headers.end(), {"ALL NEED", "NODES WITH", "CLUSTERS", "LARGEST JOB"});
   TextTable table(headers);
   for (const DemandClass& of : demand.classes()) {
     std::vector<TextTable::Cell> row = {
@@ -70,6 +89,7 @@ std::string DescribeDemand(const UnmetDemand& demand, absl::Time now, const Outp
     };
     if (output.wide) {
       row.emplace_back(DescribeResources(of.resources()));
+      row.emplace_back(Requirements(of));
       row.emplace_back(absl::StrJoin(of.clusters(), ","));
       row.emplace_back(of.largest_job());
     }

@@ -23,7 +23,8 @@ constexpr char kClass[] =
     "tasks: 12 clusters: 'east' clusters: 'west' max_priority: 99 resources { cpu_millis: 96000 } "
     "reasons { reason: 'INSUFFICIENT_RESOURCES' gangs: 1 tasks: 4 } reasons { reason: 'RESERVED' "
     "gangs: 1 tasks: 8 } waiting_since { seconds: 760 } largest_job: 'projects/p/jobs/j' "
-    "largest_tasks: 8 }";
+    "largest_tasks: 8 node_requirements { key: 'gpu' operator: OPERATOR_IN values: 'a' values: 'b' "
+    "} }";
 
 TEST(DemandTextTest, SaysThatThereIsNone) {
   EXPECT_EQ(Text(""), "no gang waits for more Nodes\n");
@@ -42,6 +43,7 @@ TEST(DemandTextTest, ShowsALineForEachClass) {
   EXPECT_NE(wide.find("east,west"), std::string::npos) << wide;
   EXPECT_NE(wide.find("projects/p/jobs/j"), std::string::npos) << wide;
   EXPECT_NE(wide.find("cpu 96"), std::string::npos) << wide;
+  EXPECT_NE(wide.find("gpu IN [a, b]"), std::string::npos) << wide;
 }
 
 TEST(DemandTextTest, SumsWhatIsLeftOutAndCountsShapesApart) {

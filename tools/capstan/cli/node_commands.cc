@@ -116,6 +116,7 @@ std::vector<Column<Node>> NodeColumns(absl::Time now) {
       {"CORDONED BY", CordonOwners, /*wide=*/true},
       {"MAINTENANCE", [now](const Node& node) { return NextMaintenance(node, now); },
        /*wide=*/true},
+      {"TAINTS", TaintsText, /*wide=*/true},
       {"LABELS", Labels, /*wide=*/true},
   };
 }
@@ -151,6 +152,7 @@ std::string DescribeNode(const Node& node, absl::Time now, const Terminal& termi
   add("Limitations:  ", Limitations(node));
   add("Preflight:    ", node.preflight_message());
   add("Labels:       ", Labels(node));
+  add("Taints:       ", TaintsText(node));
   for (const auto& cordon : node.cordons()) {
     add("Cordon:       ",
         absl::StrCat(cordon.owner(), ", ", HumanAge(ToTime(cordon.create_time()), now), " ago",

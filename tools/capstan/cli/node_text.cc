@@ -26,6 +26,13 @@ std::string AcceleratorsText(const scheduler::v1::Node& node) {
   return absl::StrJoin(parts, ",");
 }
 
+std::string TaintsText(const scheduler::v1::Node& node) {
+  return absl::StrJoin(node.taints(), ",", [](std::string* out, const type::v1::Taint& taint) {
+    absl::StrAppend(out, taint.key());
+    if (!taint.value().empty()) absl::StrAppend(out, "=", taint.value());
+  });
+}
+
 std::string MigGpuText(const scheduler::v1::NodeMigGpu& gpu) {
   std::string text = absl::StrCat(gpu.gpu().index(), ": ", gpu.gpu().model());
   for (const type::v1::MigInstance& instance : gpu.instances()) {

@@ -11,6 +11,9 @@ namespace capstan::cli {
 // are in use and those that there are.
 std::string AcceleratorsText(const scheduler::v1::Node& node);
 
+// `old,team=vision`: taints by key.
+std::string TaintsText(const scheduler::v1::Node& node);
+
 // `0: H100-80GB, 4g.40gb at 0, 1g.10gb at 6`: what Tasks have of the GPU, and from which memory
 // slice on.
 std::string MigGpuText(const scheduler::v1::NodeMigGpu& gpu);

@@ -18,6 +18,16 @@ TEST(NodeTextTest, ShowsMemorySlicesInUse) {
   EXPECT_EQ(AcceleratorsText(node), "mig/h100-80gb=10/16,nvidia.com/h100=6");
 }
 
+TEST(NodeTextTest, ShowsTaintsWithTheirValues) {
+  scheduler::v1::Node node;
+  EXPECT_EQ(TaintsText(node), "");
+  node.add_taints()->set_key("old");
+  auto& team = *node.add_taints();
+  team.set_key("team");
+  team.set_value("vision");
+  EXPECT_EQ(TaintsText(node), "old,team=vision");
+}
+
 TEST(NodeTextTest, ShowsWhatTasksHaveOfAGpu) {
   scheduler::v1::NodeMigGpu gpu;
   gpu.mutable_gpu()->set_index(3);

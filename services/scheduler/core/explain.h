@@ -29,9 +29,9 @@ struct NodeStanding {
   absl::Duration evicts_in = absl::InfiniteDuration();
 };
 
-// Standing of every Node at `now`, sorted by id; good while no Node of the model changes. `draining`
-// are Nodes known to be shutting down and `unreported` ones not yet heard of in the executor's
-// present session, both beside what the records say.
+// Standing of every Node at `now`, sorted by id; good while no Node of the model changes.
+// `draining` are Nodes known to be shutting down and `unreported` ones not yet heard of in the
+// executor's present session, both beside what the records say.
 std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
                                     const std::set<NodeId>& draining,
                                     const std::set<NodeId>& unreported, absl::Time now);

@@ -34,7 +34,8 @@ std::string Needs(const DemandClass& of) {
       });
 }
 
-// What Nodes have to be like, `gpu IN [h100]; spot DOES_NOT_EXIST`: of all of a gang, then of kinds of Task.
+// What Nodes have to be like, `gpu IN [h100]; spot DOES_NOT_EXIST`: for all of a gang, then for
+// kinds of Task.
 std::string Requirements(const DemandClass& of) {
   std::vector<std::string> words;
   const auto add = [&words](const auto& requirements) {

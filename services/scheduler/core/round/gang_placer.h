@@ -14,9 +14,9 @@ namespace capstan::scheduler::round {
 //
 // Exact for gangs whose tasks are of one class, and in slices of one kind, under one topology level:
 // they are placed if and only if they fit. A tree of several classes is tried in rank order, then
-// largest tasks first, then, where nodes are open to some of its tasks alone, those first that least
-// room is for; with domains in order of least leftover, at most kMaxTrials of them: one that only
-// fits in a cleverer way is not found.
+// largest tasks first, then, where nodes are open to some of its tasks alone, with those first that
+// least room is for; with domains in order of least leftover, at most kMaxTrials of them: one that
+// only fits in a cleverer way is not found.
 class GangPlacer {
  public:
   static constexpr int kMaxTrials = 512;

@@ -269,9 +269,9 @@ class PlacingRound {
   virtual bool HoldAfterEnding(const GangRequest& gang) = 0;
 
   // The cheapest set found, minimal by inclusion, of gangs that make the gang fit by going, besides
-  // what is told to end already: positions among those held, ascending; at most kMaxVictims. If there is one, its
-  // members count as told to end and the gang's place is held as by HoldAfterEnding. Empty if there
-  // is none.
+  // what is told to end already: positions among those held, ascending; at most kMaxVictims. If
+  // there is one, its members count as told to end and the gang's place is held as by
+  // HoldAfterEnding. Empty if there is none.
   virtual std::vector<int> FindVictims(const GangRequest& gang, int32_t priority,
                                        VictimRules* rules) = 0;
 

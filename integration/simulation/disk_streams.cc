@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -55,29 +56,46 @@ auto DiskStreams::WhileAlive(F f) {
 
 DiskStreams::DiskStreams(Process* process, Disk* disk, const Mutants* mutants,
                          std::function<void()> stored)
-    : process_(process),
-      disk_(disk),
-      mutants_(mutants),
-      stored_(std::move(stored)),
-      pipe_(process, disk, CommitPipe::Options{}) {
-  const telemetry::StreamExtent extent = ExtentOf(*disk);
+    : process_(process), disk_(disk), mutants_(mutants), stored_(std::move(stored)) {
+  Open();
+}
+
+void DiskStreams::Open() {
+  CommitPipe::Options options;
+  options.on_failed = [this] { Reopen(); };
+  pipe_ = std::make_unique<CommitPipe>(process_, disk_, std::move(options));
+  index_ = telemetry::ProducerIndex();
+  records_.clear();
+  const telemetry::StreamExtent extent = ExtentOf(*disk_);
   first_ = extent.first;
   next_ = stored_next_ = extent.next;
   // The header of the newest segment, and what comes after it.
   telemetry::core::StreamHeader header;
-  const auto stored_header = disk->records.find(kHeaderKey);
-  if (stored_header != disk->records.end()) header.ParseFromString(stored_header->second);
+  const auto stored_header = disk_->records.find(kHeaderKey);
+  if (stored_header != disk_->records.end()) header.ParseFromString(stored_header->second);
   if (!mutants_->telemetry_forgets_producers) index_.Load(header);
   const int64_t newest = std::max<int64_t>(next_ - 2, 0) / kRecords * kRecords + 1;
   for (int64_t offset = first_; offset < next_; ++offset) {
     telemetry::v1::Record& record = records_[offset];
-    const auto stored_record = disk->records.find(RecordKey(offset));
-    if (stored_record == disk->records.end() || !record.ParseFromString(stored_record->second)) {
-      process->world().Violate(absl::StrCat("record at offset ", offset, " can't be read"));
+    const auto stored_record = disk_->records.find(RecordKey(offset));
+    if (stored_record == disk_->records.end() || !record.ParseFromString(stored_record->second)) {
+      process_->world().Violate(absl::StrCat("record at offset ", offset, " can't be read"));
       continue;
     }
     if (offset < newest || mutants_->telemetry_forgets_producers) continue;
     index_.Advance(record.producer(), record.key(), record.producer_sequence());
+  }
+}
+
+void DiskStreams::Reopen() {
+  process_->world().Log(process_->name(), "reads its Stream again: a write failed");
+  std::deque<PendingAppend> failed = std::exchange(appends_, {});
+  Open();
+  stored_();
+  PumpAll();
+  for (PendingAppend& append : failed) {
+    append.done(telemetry::AppendResults(
+        append.results, absl::InternalError("simulated: the disk can't be written")));
   }
 }
 
@@ -104,14 +122,15 @@ void DiskStreams::Append(std::vector<telemetry::StreamAppend> appends,
     appended.last_offset = next_ - 1;
     results.push_back(appended);
   }
-  pipe_.Submit(std::move(puts), {},
-               [this, next = next_, results = std::move(results),
-                done = std::make_shared<decltype(done)>(std::move(done))](int64_t) {
-                 stored_next_ = std::max(stored_next_, next);
-                 stored_();
-                 PumpAll();
-                 (*done)(results);
-               });
+  appends_.push_back({results.size(), std::move(done)});
+  pipe_->Submit(std::move(puts), {}, [this, next = next_, results = std::move(results)](int64_t) {
+    PendingAppend append = std::move(appends_.front());
+    appends_.pop_front();
+    stored_next_ = std::max(stored_next_, next);
+    stored_();
+    PumpAll();
+    append.done(results);
+  });
   if (mutants_->telemetry_shows_unstored) {
     stored_next_ = next_;
     PumpAll();
@@ -127,16 +146,16 @@ void DiskStreams::Retain(int64_t most) {
   }
   // As the log does: until it is on disk that they are dropped, the records are there for all who
   // ask. Who was told that they are gone could find them again after a crash.
-  pipe_.Submit({{.key = kFirstKey, .value = absl::StrCat(first)}}, std::move(dropped),
-               [this, first](int64_t) {
-                 process_->world().Fault("retention");
-                 process_->world().Log(process_->name(),
-                                       absl::StrCat("keeps what is from ", first));
-                 // If this takes long, it is decided again meanwhile, alike.
-                 first_ = first;
-                 records_.erase(records_.begin(), records_.lower_bound(first));
-                 stored_();
-               });
+  pipe_->Submit({{.key = kFirstKey, .value = absl::StrCat(first)}}, std::move(dropped),
+                [this, first](int64_t) {
+                  process_->world().Fault("retention");
+                  process_->world().Log(process_->name(),
+                                        absl::StrCat("keeps what is from ", first));
+                  // If this takes long, it is decided again meanwhile, alike.
+                  first_ = first;
+                  records_.erase(records_.begin(), records_.lower_bound(first));
+                  stored_();
+                });
 }
 
 void DiskStreams::FindExtent(

@@ -1,7 +1,9 @@
 #ifndef CAPSTAN_INTEGRATION_SIMULATION_DISK_STREAMS_H_
 #define CAPSTAN_INTEGRATION_SIMULATION_DISK_STREAMS_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -18,7 +20,8 @@
 namespace capstan::simulation {
 
 // Streams of one life of telemetry: one Stream, whose segments are on a simulated disk, with the
-// real producer index before it. Offsets, segments and retention are as libs/segment_log has them.
+// real producer index before it. Offsets, segments and retention are as libs/segment_log has them;
+// after a write that failed the Stream is read again from the disk, as StreamFiles does.
 class DiskStreams final : public telemetry::Streams {
  public:
   // Keys on the disk: one for each record, the newest segment's header, the first offset kept.
@@ -34,7 +37,7 @@ class DiskStreams final : public telemetry::Streams {
   // `stored` runs whenever the Stream has changed on the disk.
   DiskStreams(Process* process, Disk* disk, const Mutants* mutants, std::function<void()> stored);
   // The life is over: the append under way may or may not have taken effect.
-  void Crash() { pipe_.Crash(); }
+  void Crash() { pipe_->Crash(); }
 
   void Append(std::vector<telemetry::StreamAppend> appends,
               absl::AnyInvocable<void(telemetry::AppendResults)> done) override;
@@ -55,6 +58,15 @@ class DiskStreams final : public telemetry::Streams {
     bool waiting = false;
   };
 
+  struct PendingAppend {
+    size_t results = 0;
+    absl::AnyInvocable<void(telemetry::AppendResults)> done;
+  };
+
+  // Reads what is on the disk.
+  void Open();
+  // A write has failed: those that were to come behind it fail too.
+  void Reopen();
   void PumpSoon(int64_t id);
   void Pump(int64_t id);
   void PumpAll();
@@ -66,7 +78,9 @@ class DiskStreams final : public telemetry::Streams {
   const Mutants* const mutants_;
   const std::function<void()> stored_;
   telemetry::ProducerIndex index_;
-  CommitPipe pipe_;
+  std::unique_ptr<CommitPipe> pipe_;
+  // Appends on their way to the disk, in order.
+  std::deque<PendingAppend> appends_;
   bool keep_ = false;
   // What readers may get is below `stored_next_`; what was taken and is on its way, below `next_`.
   int64_t first_ = 1;

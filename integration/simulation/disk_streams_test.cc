@@ -1,5 +1,6 @@
 // That the simulated Stream drops records as libs/segment_log does: a reader is told that they are
-// gone once that is on disk, and until then gets them.
+// gone once that is on disk, and until then gets them. And that it is read again after a write that
+// failed, as StreamFiles does.
 #include "integration/simulation/disk_streams.h"
 
 #include <cstdint>
@@ -70,18 +71,25 @@ class OneStream {
   explicit OneStream(uint64_t seed)
       : world_(seed), clock_(&world_), server_(&world_, &clock_, &disk_) {
     server_.Start();
+    const absl::Status appended = Append(1, kEnd);
+    EXPECT_TRUE(appended.ok()) << appended;
+  }
+
+  // Records of one producer, with these sequences.
+  absl::Status Append(int64_t first, int64_t end) {
     std::vector<telemetry::v1::Record> records;
-    for (int64_t i = 1; i < kEnd; ++i) {
+    for (int64_t i = first; i < end; ++i) {
       telemetry::v1::Record& record = records.emplace_back();
       record.set_producer("p");
       record.set_key("k");
       record.set_producer_sequence(i);
     }
-    server_.streams().Append({{"s", std::move(records)}},
-                             [](const telemetry::AppendResults& results) {
-                               EXPECT_TRUE(results.front().ok()) << results.front().status();
-                             });
+    absl::Status status = absl::UnknownError("no answer");
+    server_.streams().Append(
+        {{"s", std::move(records)}},
+        [&status](const telemetry::AppendResults& results) { status = results.front().status(); });
     RunFor(absl::Seconds(1));
+    return status;
   }
 
   void RunFor(absl::Duration time) {
@@ -109,6 +117,8 @@ class OneStream {
     return offsets->empty() ? -1 : offsets->front();
   }
 
+  void SetFailing(bool failing) { disk_.failing = failing; }
+  int64_t NextOnDisk() const { return DiskStreams::ExtentOf(disk_).next; }
   int64_t FirstOnDisk() const { return DiskStreams::ExtentOf(disk_).first; }
   // Drops the first segment, on a disk that takes up to an hour for it.
   void Retain() {
@@ -153,6 +163,21 @@ TEST(DiskStreamsTest, NothingThatWasToldGoneComesBackWithACrash) {
   }
   EXPECT_GT(dropped, 0);
   EXPECT_LT(dropped, static_cast<int>(kSeeds));
+}
+
+TEST(DiskStreamsTest, WhatFailedAndComesAgainIsThereOnce) {
+  int there = 0;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    OneStream stream(seed);
+    stream.SetFailing(true);
+    EXPECT_FALSE(stream.Append(kEnd, kEnd + 3).ok()) << "seed " << seed;
+    there += stream.NextOnDisk() == kEnd + 3 ? 1 : 0;
+    stream.SetFailing(false);
+    EXPECT_TRUE(stream.Append(kEnd, kEnd + 3).ok()) << "seed " << seed;
+    EXPECT_EQ(stream.NextOnDisk(), kEnd + 3) << "seed " << seed;
+  }
+  EXPECT_GT(there, 0);
+  EXPECT_LT(there, static_cast<int>(kSeeds));
 }
 
 }  // namespace

@@ -56,12 +56,24 @@ void DiskSubscriptions::Next() {
         if (disk_->full && !disk_->lies) {
           written = status::Error(absl::StatusCode::kResourceExhausted, "NO_SPACE",
                                   "simulated: the disk is full");
+        } else if (disk_->failing && !disk_->lies) {
+          written = Fail(write);
         } else {
+          in_log_ = nullptr;
           Apply(write);
         }
         if (!queue_.empty()) Next();
         write.done(written);
       });
+}
+
+absl::Status DiskSubscriptions::Fail(const Write& write) {
+  in_log_ = nullptr;
+  if (FailedCommitIsThere(&process_->world())) {
+    in_log_ = [this, key = write.key, value = write.value] { Apply({key, value, nullptr}); };
+  }
+  return status::Error(absl::StatusCode::kInternal, "STORE_IO_ERROR",
+                       "simulated: the disk can't be written");
 }
 
 void DiskSubscriptions::Apply(const Write& write) {
@@ -75,6 +87,7 @@ void DiskSubscriptions::Apply(const Write& write) {
 }
 
 void DiskSubscriptions::Crash() {
+  if (in_log_ != nullptr) in_log_();
   if (!queue_.empty() && process_->world().random().OneIn(2)) Apply(queue_.front());
   queue_.clear();
 }

@@ -45,6 +45,8 @@ class DiskSubscriptions final : public telemetry::SubscriptionStore {
     Done done;
   };
   void Take(Write write);
+  // The disk fails; what it says.
+  absl::Status Fail(const Write& write);
   void Next();
   void Apply(const Write& write);
 
@@ -53,6 +55,9 @@ class DiskSubscriptions final : public telemetry::SubscriptionStore {
   const Mutants* const mutants_;
   const std::function<void()> stored_;
   std::deque<Write> queue_;
+  // Failed, but whole in the log on the disk: there once it is opened again, unless something is
+  // written over it before.
+  std::function<void()> in_log_;
   const std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 

@@ -4,13 +4,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "integration/simulation/queue_witness.h"
 #include "libs/auth/spiffe_id.h"
+#include "libs/status/error.h"
 #include "services/executor/core/keys.h"
 #include "services/scheduler/core/validate.h"
 
 namespace capstan::simulation {
 
 using capstan::scheduler::v1::Job;
+using capstan::scheduler::v1::JobDependency;
 
 Fleet::Fleet(const FleetConfig& config)
     : config_(config),
@@ -78,6 +81,8 @@ Fleet::Fleet(const FleetConfig& config)
                                                &placement_witness_, maintained);
   buyers_ = std::make_unique<Buyers>(&network_, &service_clock_, schedulers, &placement_witness_,
                                      ordered);
+  queue_owners_ = std::make_unique<QueueOwners>(&network_, &service_clock_, schedulers,
+                                                &placement_witness_.queues());
   health_ = std::make_unique<HealthActor>(
       &network_, clock(), schedulers, [this] { operators_->Check(); }, &config_.mutants);
   if (config.subscribers) {
@@ -116,13 +121,13 @@ void Fleet::Start() {
   operators_->Start();
   maintainers_->Start();
   buyers_->Start();
+  queue_owners_->Start();
 }
 
 void Fleet::HealAll() {
   world_.Log("world", "heals");
   network_.Heal();
-  network_.SetSlowest(absl::Milliseconds(20));
-  network_.SetDoubling(false);
+  network_.Calm();
   health_->ShowAll();
   for (const OwnedDisk& owned : disks_) owned.disk->Heal();
   for (Process* process : processes_) {
@@ -172,18 +177,26 @@ void Fleet::Submit(const std::shared_ptr<SubmittedJob>& job, Done done) {
   SchedulerActor* scheduler = AnyScheduler();
   network_.Call<Job>(
       user_.get(), scheduler,
-      [scheduler, job](auto reply) {
+      [this, scheduler, job](auto reply) {
         scheduler::CreateJob call;
         call.project = "projects/p";
-        call.uid = job->uid;
+        const bool is_first =
+            scheduler->core() == nullptr || !std::exchange(job->reached_leader, true);
+        call.uid = is_first ? job->uid : world_.random().Uuid4();
         call.submitter = "person/1000";
         call.request_id = job->request_id;
-        call.body_hash = "hash-" + job->uid;
+        call.body_hash = "hash-" + job->request_id;
         call.spec = job->spec;
+        (*call.spec.mutable_labels())[QueueWitness::kRequestLabel] = job->request_id;
         scheduler->CreateJob(std::move(call), std::move(reply));
       },
       [this, job, done = std::move(done)](absl::StatusOr<Job> made) {
         if (!made.ok()) {
+          if (status::Reason(made.status()) == "DEPENDENCY_FAILED") {
+            // As it says: another condition, which makes it another request.
+            job->spec.mutable_after(0)->set_condition(JobDependency::CONDITION_ENDED);
+            job->request_id = world_.random().Uuid4();
+          }
           world_.After(absl::Seconds(2), [this, job, done] { Submit(job, done); });
           return;
         }
@@ -223,6 +236,8 @@ bool Fleet::PeopleAreDone(std::string* why) const {
     *why = "maintainers wait for the scheduler";
   } else if (!buyers_->Idle()) {
     *why = "buyers wait for the scheduler";
+  } else if (!queue_owners_->Idle()) {
+    *why = "owners of Queues wait for the scheduler";
   } else {
     return operators_->Idle(why);
   }

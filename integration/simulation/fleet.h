@@ -23,6 +23,7 @@
 #include "integration/simulation/people.h"
 #include "integration/simulation/placement_witness.h"
 #include "integration/simulation/process.h"
+#include "integration/simulation/queue_owners.h"
 #include "integration/simulation/remote_store.h"
 #include "integration/simulation/scheduler_actor.h"
 #include "integration/simulation/subscriber_actor.h"
@@ -50,17 +51,20 @@ struct FleetConfig {
   Mutants mutants;
 };
 
-// A Job as someone submits it, again and again until it is acknowledged.
+// A Job as someone submits it, again and again until it is acknowledged. As in the API each call
+// that reaches a leader has a uid of its own: the first of them this one. What the Job was made
+// with is in the answer.
 struct SubmittedJob {
   std::string uid;
   std::string request_id;
+  bool reached_leader = false;
   capstan::scheduler::v1::JobSpec spec;
 };
 
 // The real cores of scheduler (two replicas of it, and two of credentials), executors, agents,
 // shims, data_loader, credentials, telemetry and cluster_manager, wired to each other over a
-// simulated network, and people who submit, deny, cordon, plan maintenance and order Nodes. Process i of agents() runs on machine
-// i of machines(), in Cluster i / nodes_per_cluster.
+// simulated network, and people who submit, deny, cordon, plan maintenance, order Nodes and keep
+// Queues. Process i of agents() runs on machine i of machines(), in Cluster i / nodes_per_cluster.
 class Fleet {
  public:
   explicit Fleet(const FleetConfig& config);
@@ -74,6 +78,7 @@ class Fleet {
   const std::vector<std::unique_ptr<ExecutorActor>>& executors() const { return executors_; }
   const std::vector<std::unique_ptr<Machine>>& machines() const { return machines_; }
   const std::vector<std::unique_ptr<AgentActor>>& agents() const { return agents_; }
+  const LoaderActor& loader() const { return *loader_; }
   const TelemetryActor& telemetry() const { return *telemetry_; }
   const std::vector<std::unique_ptr<CredentialsActor>>& credentials() const { return credentials_; }
   CredentialsWitness& credentials_witness() { return credentials_witness_; }
@@ -81,15 +86,17 @@ class Fleet {
   Operators& operators() { return *operators_; }
   Maintainers& maintainers() { return *maintainers_; }
   Buyers& buyers() { return *buyers_; }
+  QueueOwners& queue_owners() { return *queue_owners_; }
   const PlacementWitness& placement_witness() const { return placement_witness_; }
   HealthActor& health() { return *health_; }
   const std::vector<std::unique_ptr<SubscriberActor>>& subscribers() const { return subscribers_; }
   // Every one that may crash.
   const std::vector<Process*>& processes() const { return processes_; }
-  // The disks that may be full or slow, and whose they are; the schedulers' is of no process.
+  // The disks that may be full, slow or failing, and whose they are; the schedulers' is of no
+  // process.
   struct OwnedDisk {
     std::string name;
-    const Process* process = nullptr;
+    Process* process = nullptr;
     Disk* disk = nullptr;
   };
   const std::vector<OwnedDisk>& disks() const { return disks_; }
@@ -118,8 +125,8 @@ class Fleet {
   int acknowledged() const { return acknowledged_; }
 
   // Whether `jobs` Jobs are acknowledged, every acknowledged one is stored as final, and nothing is
-  // left of any: no process, folder, record, uid, pin or MIG instance, nor a maintenance window or an
-  // order of capacity. If not, says why.
+  // left of any: no process, folder, record, uid, pin or MIG instance, nor a maintenance window or
+  // an order of capacity. If not, says why.
   bool Settled(int jobs, std::string* why) const;
   // How often Jobs that are stored were ended for others.
   int64_t Preemptions() const;
@@ -164,6 +171,7 @@ class Fleet {
   std::unique_ptr<Operators> operators_;
   std::unique_ptr<Maintainers> maintainers_;
   std::unique_ptr<Buyers> buyers_;
+  std::unique_ptr<QueueOwners> queue_owners_;
   std::vector<std::unique_ptr<SubscriberActor>> subscribers_;
   std::vector<Process*> processes_;
   std::vector<OwnedDisk> disks_;

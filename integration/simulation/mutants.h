@@ -56,6 +56,14 @@ struct Mutants {
   bool scheduler_reads_late = false;
   // A new leader does not read the orders of capacity that are stored.
   bool leader_forgets_orders = false;
+  // A new leader does not read the request ids that are stored.
+  bool leader_forgets_requests = false;
+  // A new leader does not read what Queues may have.
+  bool leader_forgets_limits = false;
+  // A new leader takes it that all that Jobs wait for has ended.
+  bool leader_waits_for_nobody = false;
+  // The scheduler takes what is only to be simulated.
+  bool simulation_submits = false;
   // An agent says that a MIG instance is removed, and leaves it there.
   bool instance_not_removed = false;
   // An agent removes a Task's MIG instance as soon as the Task is told to end.

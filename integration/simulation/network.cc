@@ -1,6 +1,7 @@
 #include "integration/simulation/network.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace capstan::simulation {
 namespace {
@@ -11,8 +12,40 @@ constexpr absl::Duration kRetry = absl::Milliseconds(300);
 
 }  // namespace
 
-absl::Duration Network::Delay() {
-  return world_->random().Between(absl::Microseconds(200), slowest_);
+absl::Duration Network::Delay(const std::string& from, const std::string& to) {
+  absl::Duration slowest = slowest_;
+  for (const std::string& end : {from, to}) {
+    const auto slow = slow_peers_.find(end);
+    if (slow != slow_peers_.end()) slowest = std::max(slowest, slow->second);
+  }
+  return world_->random().Between(absl::Microseconds(200), slowest);
+}
+
+void Network::SetSlowest(const std::string& peer, absl::Duration slowest) {
+  if (slowest == absl::ZeroDuration()) {
+    slow_peers_.erase(peer);
+  } else {
+    slow_peers_[peer] = slowest;
+  }
+}
+
+void Network::Calm() {
+  slowest_ = kSlowest;
+  slow_peers_.clear();
+  doubling_ = false;
+  reordering_ = false;
+}
+
+void Network::Bring(const std::string& from, const std::string& to, std::function<void()> arrive) {
+  absl::Duration delay = Delay(from, to);
+  const bool held = reordering_ && world_->random().OneIn(3);
+  if (held) delay += world_->random().Between(absl::Milliseconds(500), absl::Seconds(8));
+  Traffic* const traffic = &traffic_[{from, to}];
+  world_->After(delay, [this, traffic, held, number = ++traffic->sent, arrive = std::move(arrive)] {
+    if (held && traffic->newest > number) world_->Fault("reorder");
+    traffic->newest = std::max(traffic->newest, number);
+    arrive();
+  });
 }
 
 void Network::Dial(Process* lower, Process* upper, const LowerEnd& lower_end,
@@ -25,23 +58,24 @@ void Network::Dial(Process* lower, Process* upper, const LowerEnd& lower_end,
                   [lower, lower_life, done] { lower->Run(lower_life, [done] { done(nullptr); }); });
     return;
   }
-  world_->After(Delay(), [this, lower, lower_life, upper, lower_end, accept, done] {
-    if (!lower->up() || lower->life() != lower_life) return;
-    if (!upper->up() || upper->stopped()) {
-      lower->Run(lower_life, [done] { done(nullptr); });
-      return;
-    }
-    std::shared_ptr<Pipe> pipe(new Pipe(this, lower, upper));
-    pipe->lower_end_ = lower_end;
-    pipe->upper_end_ = accept(pipe);
-    if (pipe->upper_end_.received == nullptr) {
-      lower->Run(lower_life, [done] { done(nullptr); });
-      return;
-    }
-    pipe->heard_ = world_->now();
-    pipe->Watch();
-    lower->Run(lower_life, [done, pipe] { done(pipe); });
-  });
+  world_->After(Delay(lower->name(), upper->name()),
+                [this, lower, lower_life, upper, lower_end, accept, done] {
+                  if (!lower->up() || lower->life() != lower_life) return;
+                  if (!upper->up() || upper->stopped()) {
+                    lower->Run(lower_life, [done] { done(nullptr); });
+                    return;
+                  }
+                  std::shared_ptr<Pipe> pipe(new Pipe(this, lower, upper));
+                  pipe->lower_end_ = lower_end;
+                  pipe->upper_end_ = accept(pipe);
+                  if (pipe->upper_end_.received == nullptr) {
+                    lower->Run(lower_life, [done] { done(nullptr); });
+                    return;
+                  }
+                  pipe->heard_ = world_->now();
+                  pipe->Watch();
+                  lower->Run(lower_life, [done, pipe] { done(pipe); });
+                });
 }
 
 Pipe::Pipe(Network* network, Process* lower, Process* upper)
@@ -82,26 +116,28 @@ void Pipe::UpperGone() {
 void Pipe::SendUp(capstan::type::v1::SessionUp message) {
   if (!lower_open_) return;
   if (network_->tap() != nullptr) network_->tap()->SentUp(*this, message);
-  up_.items.push_back({network_->world().now() + network_->Delay(), false, std::move(message)});
+  up_.items.push_back(
+      {network_->world().now() + network_->Delay(lower(), upper()), false, std::move(message)});
   PumpUp();
 }
 
 void Pipe::SendDown(capstan::type::v1::SessionDown message) {
   if (!upper_open_) return;
   if (network_->tap() != nullptr) network_->tap()->SentDown(*this, message);
-  down_.items.push_back({network_->world().now() + network_->Delay(), false, std::move(message)});
+  down_.items.push_back(
+      {network_->world().now() + network_->Delay(upper(), lower()), false, std::move(message)});
   PumpDown();
 }
 
 void Pipe::CloseLower() {
   if (!std::exchange(lower_open_, false)) return;
-  up_.items.push_back({network_->world().now() + network_->Delay(), true, {}});
+  up_.items.push_back({network_->world().now() + network_->Delay(lower(), upper()), true, {}});
   PumpUp();
 }
 
 void Pipe::CloseUpper() {
   if (!std::exchange(upper_open_, false)) return;
-  down_.items.push_back({network_->world().now() + network_->Delay(), true, {}});
+  down_.items.push_back({network_->world().now() + network_->Delay(upper(), lower()), true, {}});
   PumpDown();
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -36,6 +37,9 @@ class Tap {
 // each other.
 class Network {
  public:
+  // Where nothing else is set.
+  static constexpr absl::Duration kSlowest = absl::Milliseconds(20);
+
   explicit Network(World* world) : world_(world) {}
 
   World& world() { return *world_; }
@@ -50,11 +54,17 @@ class Network {
   // Messages take up to this long.
   void SetSlowest(absl::Duration slowest) { slowest_ = slowest; }
   void SetDoubling(bool doubling) { doubling_ = doubling; }
+  // What goes to or from this process alone takes up to so long; zero: as the others'.
+  void SetSlowest(const std::string& peer, absl::Duration slowest);
+  // Of calls and their answers some are held back for seconds, and later ones overtake them.
+  void SetReordering(bool reordering) { reordering_ = reordering; }
+  // Ends all that Set… has begun.
+  void Calm();
   // Outlives the network; null for none.
   void SetTap(Tap* tap) { tap_ = tap; }
   Tap* tap() const { return tap_; }
 
-  absl::Duration Delay();
+  absl::Duration Delay(const std::string& from, const std::string& to);
 
   // What one end of a stream is told, in its life.
   template <typename In>
@@ -90,7 +100,7 @@ class Network {
     const bool twice = doubling_ && world_->random().OneIn(3);
     if (twice) world_->Fault("duplicate");
     for (int i = 0; i < (twice ? 2 : 1); ++i) {
-      world_->After(Delay(), [this, from, to, serve, finish] {
+      Bring(from->name(), to->name(), [this, from, to, serve, finish] {
         if (!Passes(from->name(), to->name()) || !to->up()) {
           world_->After(absl::Milliseconds(5),
                         [finish] { finish(absl::UnavailableError("simulated: not reached")); });
@@ -99,7 +109,8 @@ class Network {
         to->Run(to->life(), [this, from, to, serve, finish] {
           serve([this, from, to, finish](absl::StatusOr<T> result) {
             if (!Passes(to->name(), from->name())) return;
-            world_->After(Delay(), [finish, result = std::move(result)] { finish(result); });
+            Bring(to->name(), from->name(),
+                  [finish, result = std::move(result)] { finish(result); });
           });
         });
       });
@@ -107,10 +118,22 @@ class Network {
   }
 
  private:
+  // Calls, or answers, from one process to another.
+  struct Traffic {
+    int64_t sent = 0;
+    int64_t newest = 0;  // that has arrived
+  };
+
+  // A call or an answer arrives, perhaps out of its turn.
+  void Bring(const std::string& from, const std::string& to, std::function<void()> arrive);
+
   World* const world_;
   std::set<std::pair<std::string, std::string>> cuts_;
-  absl::Duration slowest_ = absl::Milliseconds(20);
+  absl::Duration slowest_ = kSlowest;
+  std::map<std::string, absl::Duration> slow_peers_;
   bool doubling_ = false;
+  bool reordering_ = false;
+  std::map<std::pair<std::string, std::string>, Traffic> traffic_;
   Tap* tap_ = nullptr;
 };
 

@@ -10,12 +10,14 @@
 #include "absl/strings/str_cat.h"
 #include "integration/simulation/confirmations.h"
 #include "integration/simulation/fleet.h"
+#include "proto/capstan/scheduler/v1/job.pb.h"
 #include "services/scheduler/core/core_config.h"
 
 namespace capstan::simulation {
 namespace {
 
 using Of = OutageConfig::Of;
+using capstan::scheduler::v1::Job;
 
 constexpr int kClusters = 2;
 constexpr int kNodesPerCluster = 2;
@@ -84,7 +86,8 @@ class Outage {
   Fleet fleet_;
   World& world_;
   Confirmations confirmations_;
-  std::map<std::string, int32_t> jobs_;  // replicas by uid
+  int submitted_ = 0;
+  std::map<std::string, int32_t> jobs_;  // replicas by uid, once acknowledged
   std::set<size_t> hosts_;               // positions of the machines without confirmation
   std::set<std::string> host_names_;
   absl::Duration began_;
@@ -110,8 +113,10 @@ FleetConfig Outage::FleetOf(const OutageConfig& config, absl::Duration fence) {
 
 void Outage::Submit(int32_t replicas, absl::Duration when) {
   const std::shared_ptr<SubmittedJob> job = fleet_.MakeJob(replicas, config_.fence_after);
-  jobs_[job->uid] = replicas;
-  world_.After(when, [this, job] { fleet_.Submit(job); });
+  ++submitted_;
+  world_.After(when, [this, job, replicas] {
+    fleet_.Submit(job, [this, replicas](const Job& made) { jobs_[made.uid()] = replicas; });
+  });
 }
 
 void Outage::PlanJobs() {
@@ -382,7 +387,7 @@ OutageReport Outage::Run() {
   const bool settled = RunUntil(ended_ + absl::Minutes(60), [&] {
     if (world_.now() < next_look) return false;
     next_look = world_.now() + absl::Seconds(20);
-    return fleet_.Settled(static_cast<int>(jobs_.size()), &why);
+    return fleet_.Settled(submitted_, &why);
   });
   if (!world_.violation().empty()) {
     Break(world_.violation());

@@ -57,12 +57,17 @@ void PlacementWitness::SawStep(const SchedulerActor& who, const scheduler::Event
     if (record.used() && used_.insert(id).second) world_->Fault("order used");
   }
   const Kept before = std::exchange(term.kept, KeptBy(term.model()));
-  for (const std::string& uid : term.builder.TakeTouchedJobs()) {
+  const std::set<std::string> touched = term.builder.TakeTouchedJobs();
+  queues_.SawStep(who.name(), term.model(), touched);
+  for (const std::string& uid : touched) {
     const JobEntry* job = term.model().FindJob(uid);
     if (job == nullptr || !job->gang.has_value()) continue;
     int64_t& generation = term.generations[uid];
     const bool is_new = std::exchange(generation, job->gang->head.generation()) < generation;
-    if (is_new && job->live()) JudgePlacement(*job, now, before, term);
+    if (is_new && job->live()) {
+      JudgePlacement(*job, now, before, term);
+      queues_.Placed(term.model(), *job);
+    }
     JudgeStop(*job, now, term);
   }
   JudgeNominees(term);
@@ -89,6 +94,7 @@ void PlacementWitness::Begin(const std::string& who, Now now) {
     term->void_at[id] = now.boot + (ToTime(record.order().expire_time()) - now.wall);
   }
   term->kept = KeptBy(term->model());
+  queues_.Begin(who, term->model());
   terms_[who] = std::move(term);
 }
 

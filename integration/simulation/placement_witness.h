@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
+#include "integration/simulation/queue_witness.h"
 #include "integration/simulation/scheduler_actor.h"
 #include "integration/simulation/world.h"
 #include "libs/time/clock.h"
@@ -18,8 +19,8 @@
 namespace capstan::simulation {
 
 // Reads along what each leading scheduler begins with, from the store, and all that it then decides
-// to write, and judges each step by the leader's own clocks; no core is asked. Checks of maintenance
-// windows and orders of capacity:
+// to write, and judges each step by the leader's own clocks; no core is asked. Checks of
+// maintenance windows and orders of capacity:
 //  1. one that was acknowledged is stored, until somebody asks to take it back or it is over;
 //  2. none is removed but because somebody asks, or since it is over;
 //  3. no gang is placed on a Node in a window, or before one that begins before the gang's end, as
@@ -28,14 +29,19 @@ namespace capstan::simulation {
 //  4. once a window that evicts has begun, no Task is wanted on its Nodes, and no gang is stopped
 //     for maintenance where there is no such window;
 //  5. who is nominated for ordered Nodes waits for them, and an order is used from when its nominee
-//     was placed on any of its Nodes.
+//     was placed on any of its Nodes;
+//  6. what QueueWitness says.
 class PlacementWitness {
  public:
-  PlacementWitness(World* world, const SharedStore* store) : world_(world), store_(store) {}
+  PlacementWitness(World* world, const SharedStore* store)
+      : world_(world), store_(store), queues_(world) {}
 
   // Just before anything of the step is stored or carried out.
   void SawStep(const SchedulerActor& who, const scheduler::Event& event, Now now,
                const scheduler::Step& step);
+
+  QueueWitness& queues() { return queues_; }
+  const QueueWitness& queues() const { return queues_; }
 
   void WindowAcknowledged(const std::string& cluster, const std::string& window);
   void WindowAskedBack(const std::string& cluster, const std::string& window);
@@ -86,6 +92,7 @@ class PlacementWitness {
 
   World* const world_;
   const SharedStore* const store_;
+  QueueWitness queues_;
   std::map<std::string, std::unique_ptr<Term>> terms_;  // by replica
   // Keys of windows and orders: acknowledged, and no more to be expected.
   std::set<std::string> acknowledged_;

@@ -44,11 +44,16 @@ void Process::Continue() {
 }
 
 void Process::DropState() {
-  world_->Log(name_, "drops its state: a commit failed");
+  world_->Log(name_, "drops its state: a commit found no room");
   Crash();
   world_->After(absl::Seconds(1), [this, life = life_] {
     if (life == life_) Start();
   });
+}
+
+void Process::LoseStore() {
+  world_->Log(name_, "has lost its store: a commit failed");
+  Crash();
 }
 
 void Process::Run(int64_t life, std::function<void()> work) {
@@ -102,6 +107,13 @@ void Disk::Apply(const std::vector<store::Put>& puts, const std::vector<store::D
   for (const store::Put& put : puts) records[put.key] = put.value;
 }
 
+bool FailedCommitIsThere(World* world) {
+  const bool is_there = world->random().OneIn(2);
+  world->Fault("failing disk");
+  world->Fault(is_there ? "failed commit that is there" : "failed commit that is lost");
+  return is_there;
+}
+
 void CommitPipe::Submit(std::vector<store::Put> puts, std::vector<store::Delete> deletes,
                         std::function<void(int64_t)> after, std::function<void()> written) {
   if (dead_) return;
@@ -152,18 +164,22 @@ void CommitPipe::Try() {
     options_.on_dead();
     return;
   }
-  if (disk_->full && !disk_->lies) {
+  const bool fails = disk_->full || disk_->failing;
+  const bool is_there =
+      !disk_->full && (!disk_->failing || FailedCommitIsThere(&process_->world()));
+  if (fails && !disk_->lies) {
+    if (is_there) Write(disk_, queue_.front());
     dead_ = true;
     // Nothing of it arrives later either.
     queue_.clear();
     // Ends this object.
     const std::function<void()> on_failed = options_.on_failed;
     if (on_failed != nullptr) return on_failed();
-    return process_->DropState();
+    return disk_->full ? process_->DropState() : process_->LoseStore();
   }
   Commit commit = std::move(queue_.front());
   queue_.pop_front();
-  if (!disk_->full) Write(disk_, commit);
+  if (is_there) Write(disk_, commit);
   const std::weak_ptr<char> alive = alive_;
   commit.after(disk_->revision);
   if (!alive.expired() && !dead_ && process_->up() && process_->life() == life_) Next();

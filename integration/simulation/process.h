@@ -42,8 +42,13 @@ class Process {
   void Crash();
   void Stop();
   void Continue();
-  // A commit of its failed: as the engines do, it drops its state and after a second loads again.
+  // A commit of its found no room: as the engines do, it drops its state and after a second loads
+  // again.
   void DropState();
+  // Its disk has failed it: as the engines do, it drops its state and tries to load again, in vain,
+  // since a SqliteStore answers nothing from then on. So it is as good as dead until somebody
+  // starts it again.
+  void LoseStore();
 
   // Does `work` in the life given: now, or once continued; not at all if that life is over.
   void Run(int64_t life, std::function<void()> work);
@@ -74,21 +79,27 @@ class Process {
 struct Disk {
   std::map<std::string, std::string> records;
   int64_t revision = 0;
-  // Every commit fails.
+  // Every commit is refused and leaves nothing.
   bool full = false;
+  // Every commit fails with an I/O error, and may be there all the same.
+  bool failing = false;
   // If not zero, a commit may take this long.
   absl::Duration slowest;
   // The mutant whose failed commits look as if they had succeeded.
   bool lies = false;
 
-  bool troubled() const { return full || slowest > absl::ZeroDuration(); }
+  bool troubled() const { return full || failing || slowest > absl::ZeroDuration(); }
   void Heal() {
     full = false;
+    failing = false;
     slowest = absl::ZeroDuration();
   }
   std::vector<store::KeyValue> Read() const;
   void Apply(const std::vector<store::Put>& puts, const std::vector<store::Delete>& deletes);
 };
+
+// Whether a commit that a failing disk reports as failed is there all the same; counts it.
+bool FailedCommitIsThere(World* world);
 
 // Commits in order, each after a while, and then does what was to come after it. One a process;
 // made anew in each life.
@@ -100,7 +111,8 @@ class CommitPipe {
     // Whether the store can be reached now; while it can't, commits wait.
     std::function<bool()> reachable = [] { return true; };
     std::function<void()> on_dead = [] {};
-    // A commit has failed for good and the pipe is dead; if null, the process drops its state.
+    // A commit has failed for good and the pipe is dead; if null, the process drops its state, or
+    // loses its store.
     std::function<void()> on_failed = nullptr;
     // The mutant that acts before it has persisted.
     bool act_first = false;

@@ -54,7 +54,7 @@ std::unique_ptr<telemetry::SubscriptionSink> RecordLink::MakeSink() {
 
 void RecordLink::Send(std::function<void()> arrive) {
   World& world = network_->world();
-  last_due_ = std::max(last_due_, world.now() + network_->Delay());
+  last_due_ = std::max(last_due_, world.now() + network_->Delay(server_->name(), reader_->name()));
   world.After(last_due_ - world.now(),
               [self = shared_from_this(), arrive = std::move(arrive)]() mutable {
                 if (!self->network_->Passes(self->server_->name(), self->reader_->name())) {

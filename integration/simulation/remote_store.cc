@@ -49,16 +49,17 @@ void RemoteStore::Call(const std::function<absl::StatusOr<T>()>& serve, absl::Du
   });
   const std::string& name = process_->name();
   // Not by `this`: what is on its way outlives the life that has sent it.
-  world.After(network_->Delay(), [network = network_, name, takes, serve, finish] {
-    if (!network->Passes(name, StoreServer::kName)) return;
-    network->world().After(takes, [network, name, serve, finish] {
-      absl::StatusOr<T> result = serve();
-      if (!network->Passes(StoreServer::kName, name)) return;
-      network->world().After(network->Delay(), [finish, result = std::move(result)]() mutable {
-        finish(std::move(result));
+  world.After(
+      network_->Delay(name, StoreServer::kName), [network = network_, name, takes, serve, finish] {
+        if (!network->Passes(name, StoreServer::kName)) return;
+        network->world().After(takes, [network, name, serve, finish] {
+          absl::StatusOr<T> result = serve();
+          if (!network->Passes(StoreServer::kName, name)) return;
+          network->world().After(
+              network->Delay(StoreServer::kName, name),
+              [finish, result = std::move(result)]() mutable { finish(std::move(result)); });
+        });
       });
-    });
-  });
 }
 
 void RemoteStore::Range(store::RangeRequest request, store::Callback<store::RangeResult> done) {
@@ -78,17 +79,19 @@ void RemoteStore::Range(store::RangeRequest request, store::Callback<store::Rang
       absl::ZeroDuration(), std::move(done));
 }
 
+store::TxnResult StoreServer::Seeming() const {
+  store::TxnResult result;
+  result.succeeded = true;
+  result.revision = map.revision() + 1;
+  return result;
+}
+
 absl::StatusOr<store::TxnResult> StoreServer::Apply(const store::TxnRequest& request) {
   const bool puts = std::any_of(request.then.begin(), request.then.end(), [](const store::Op& op) {
     return std::holds_alternative<store::Put>(op);
   });
   if (disk.full && puts) {
-    if (disk.lies) {
-      store::TxnResult result;
-      result.succeeded = true;
-      result.revision = map.revision() + 1;
-      return result;
-    }
+    if (disk.lies) return Seeming();
     return status::Error(absl::StatusCode::kResourceExhausted, store::kReasonNoSpace,
                          "simulated: the store is full");
   }
@@ -110,18 +113,27 @@ void RemoteStore::Txn(store::TxnRequest request, store::Callback<store::TxnResul
   if (mutants_->credentials_skips_compare) request.compares.clear();
   Random& random = network_->world().random();
   if (mutants_->credentials_acts_first) {
-    store::TxnResult result;
-    result.succeeded = true;
-    result.revision = server_->map.revision() + 1;
-    process_->Later(
-        absl::Milliseconds(1),
-        [result, done = std::make_shared<decltype(done)>(std::move(done))] { (*done)(result); });
+    process_->Later(absl::Milliseconds(1),
+                    [result = server_->Seeming(), done = std::make_shared<decltype(done)>(
+                                                      std::move(done))] { (*done)(result); });
     done = [](const absl::StatusOr<store::TxnResult>&) {};
   }
   const absl::Duration slowest =
       mutants_->credentials_acts_first ? absl::Seconds(5) : absl::Milliseconds(20);
   Call<store::TxnResult>(
-      [server = server_, request = std::move(request)] { return server->Apply(request); },
+      [world = &network_->world(), server = server_,
+       request = std::move(request)]() -> absl::StatusOr<store::TxnResult> {
+        if (!server->disk.failing || server->disk.full) return server->Apply(request);
+        // As EtcdStore: what is to be done after the error meets what it left, and nothing of it
+        // comes later.
+        if (!FailedCommitIsThere(world)) {
+          if (server->disk.lies) return server->Seeming();
+        } else if (auto done = server->Apply(request); server->disk.lies) {
+          return done;
+        }
+        return status::Error(absl::StatusCode::kUnavailable, "OUTCOME_UNKNOWN",
+                             "simulated: the store's disk fails");
+      },
       random.Between(absl::Milliseconds(1), std::max(slowest, server_->disk.slowest)),
       std::move(done));
 }
@@ -133,7 +145,8 @@ std::unique_ptr<store::Watch> RemoteStore::StartWatch(
   watcher->next = request.start_revision;
   watcher->request = std::move(request);
   watcher->on_batch = std::move(on_batch);
-  Feed(network_, process_, life_, server_, watcher, network_->Delay());
+  Feed(network_, process_, life_, server_, watcher,
+       network_->Delay(StoreServer::kName, process_->name()));
   return std::make_unique<WatchHandle>(std::move(watcher));
 }
 
@@ -157,7 +170,8 @@ void RemoteStore::Feed(Network* network, Process* process, int64_t life, StoreSe
       });
     }
     const auto again = [network, process, life, server, watcher] {
-      Feed(network, process, life, server, watcher, network->Delay());
+      Feed(network, process, life, server, watcher,
+           network->Delay(StoreServer::kName, process->name()));
     };
     if (fed->next <= server->map.revision()) return again();
     server->waiting.push_back(again);

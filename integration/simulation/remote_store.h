@@ -17,11 +17,13 @@
 
 namespace capstan::simulation {
 
-// A store on machines of its own, as etcd is: it never crashes, but may be full, slow or cut off.
+// A store on machines of its own, as etcd is: it never crashes, but may be full, slow,
+// failing or cut off.
 struct StoreServer {
   static constexpr char kName[] = "credentials-store";
   store::MvccMap map;
-  // What is there now, for those who look from outside the world; full and slow is the store.
+  // What is there now, for those who look from outside the world; full, slow and failing is the
+  // store.
   Disk disk;
   // Run after each transaction that has taken effect.
   std::function<void()> applied = [] {};
@@ -29,6 +31,8 @@ struct StoreServer {
   std::vector<std::function<void()>> waiting;
 
   absl::StatusOr<store::TxnResult> Apply(const store::TxnRequest& request);
+  // What a mutant takes for the result.
+  store::TxnResult Seeming() const;
 };
 
 // One life's connection to a store. What it asks may get lost on the way there or, done, on the way

@@ -21,6 +21,8 @@
 #include "integration/simulation/people.h"
 #include "integration/simulation/placement_witness.h"
 #include "integration/simulation/process.h"
+#include "integration/simulation/queue_owners.h"
+#include "integration/simulation/queue_witness.h"
 #include "integration/simulation/remote_store.h"
 #include "integration/simulation/scheduler_actor.h"
 #include "integration/simulation/subscriber_actor.h"
@@ -33,6 +35,8 @@ namespace capstan::simulation {
 namespace {
 
 using capstan::scheduler::v1::Job;
+using capstan::scheduler::v1::JobDependency;
+using capstan::scheduler::v1::RetryRule;
 
 FleetConfig FleetOf(const ScenarioConfig& config) {
   FleetConfig fleet;
@@ -54,12 +58,26 @@ class Scenario {
   Outcome Run();
 
  private:
+  struct PlannedJob {
+    std::shared_ptr<SubmittedJob> job;
+    bool is_cancelled = false;
+    // Comes after this one, and is submitted once this one is acknowledged.
+    std::shared_ptr<const PlannedJob> next;
+  };
+
   void PlanJobs();
+  void SubmitLater(const PlannedJob& planned, absl::Duration delay);
+  void AddRetryRules(capstan::scheduler::v1::JobSpec* spec);
   // Each Task of the first group, for what an empty Cluster has.
   void AskForMig(capstan::scheduler::v1::JobSpec* spec);
   void PlanFault();
   void FireFault();
-  void TroubleDisk(bool full, absl::Duration how_long);
+  enum class DiskTrouble { kFull, kSlow, kFailing };
+  void TroubleDisk(DiskTrouble trouble, absl::Duration how_long);
+  // The loader, or the cluster manager, from some of those that it talks with.
+  void CutOffLoaderOrHealth(absl::Duration how_long);
+  // One way is either.
+  void CutFor(const std::string& a, const std::string& b, bool both, absl::Duration how_long);
   void StepClock();
   absl::Duration HowLong();
   size_t BusyMachine();
@@ -76,6 +94,7 @@ class Scenario {
 };
 
 void Scenario::PlanJobs() {
+  std::vector<PlannedJob> planned;
   for (int i = 0; i < config_.jobs; ++i) {
     auto job = std::make_shared<SubmittedJob>();
     job->uid = world_.random().Uuid4();
@@ -133,16 +152,51 @@ void Scenario::PlanJobs() {
           ToProto(world_.random().Between(absl::Minutes(2), absl::Minutes(4)));
     }
     if (world_.random().OneIn(3)) AskForMig(&job->spec);
-    Fleet::Done done = nullptr;
-    if (world_.random().OneIn(8)) {
-      done = [this](const Job& made) {
-        world_.After(world_.random().Between(absl::Seconds(1), absl::Minutes(3)),
-                     [this, name = made.name()] { fleet_.Cancel(name); });
-      };
+    const std::vector<std::string>& queues = QueueOwners::Leaves();
+    if (config_.faults) job->spec.set_queue(queues[world_.random().Below(queues.size())]);
+    if (world_.random().OneIn(2)) AddRetryRules(&job->spec);
+    const bool is_cancelled = world_.random().OneIn(8);
+    if (i % 6 == 4) {
+      const JobDependency::Condition conditions[] = {JobDependency::CONDITION_SUCCEEDED,
+                                                     JobDependency::CONDITION_ENDED,
+                                                     JobDependency::CONDITION_NOT_SUCCEEDED};
+      job->spec.add_after()->set_condition(conditions[world_.random().Below(3)]);
+      planned.back().next = std::make_shared<PlannedJob>(PlannedJob{job, is_cancelled, nullptr});
+    } else {
+      planned.push_back({job, is_cancelled, nullptr});
     }
-    world_.After(world_.random().Between(absl::Seconds(1), config_.trouble * 3 / 4),
-                 [this, job, done] { fleet_.Submit(job, done); });
   }
+  for (const PlannedJob& job : planned) {
+    SubmitLater(job, world_.random().Between(absl::Seconds(1), config_.trouble * 3 / 4));
+  }
+}
+
+void Scenario::SubmitLater(const PlannedJob& planned, absl::Duration delay) {
+  world_.After(delay, [this, planned] {
+    fleet_.Submit(planned.job, [this, planned](const Job& made) {
+      Random& random = world_.random();
+      if (planned.is_cancelled) {
+        world_.After(random.Between(absl::Seconds(1), absl::Minutes(3)),
+                     [this, name = made.name()] { fleet_.Cancel(name); });
+      }
+      if (planned.next == nullptr) return;
+      planned.next->job->spec.mutable_after(0)->set_job(made.name());
+      SubmitLater(*planned.next, random.Between(absl::Seconds(1), absl::Minutes(1)));
+    });
+  });
+}
+
+void Scenario::AddRetryRules(capstan::scheduler::v1::JobSpec* spec) {
+  // As a program of a Machine ends that has had enough, ...
+  RetryRule& bad_luck = *spec->mutable_retry()->add_rules();
+  bad_luck.add_exit_codes(1);
+  bad_luck.set_action(RetryRule::ACTION_RESTART_UNCOUNTED);
+  *bad_luck.mutable_avoid_node_for() = ToProto(absl::Seconds(30));
+  // ... and one whose checkpoint is not taken.
+  RetryRule& replaced = *spec->mutable_retry()->add_rules();
+  replaced.add_exit_codes(3);
+  replaced.set_action(world_.random().OneIn(2) ? RetryRule::ACTION_FAIL
+                                               : RetryRule::ACTION_RESTART);
 }
 
 void Scenario::AskForMig(capstan::scheduler::v1::JobSpec* spec) {
@@ -180,7 +234,7 @@ absl::Duration Scenario::HowLong() {
 }
 
 void Scenario::PlanFault() {
-  world_.After(world_.random().Between(absl::Seconds(2), absl::Seconds(17)), [this] {
+  world_.After(world_.random().Between(absl::Seconds(2), absl::Seconds(14)), [this] {
     if (world_.now() >= config_.trouble) return;
     FireFault();
     PlanFault();
@@ -191,7 +245,7 @@ void Scenario::FireFault() {
   Random& random = world_.random();
   Process* process = fleet_.processes()[random.Below(fleet_.processes().size())];
   const absl::Duration how_long = HowLong();
-  switch (random.Below(20)) {
+  switch (random.Below(24)) {
     case 0:
     case 1:
       if (IsLastWatcher(*process)) return;
@@ -263,7 +317,7 @@ void Scenario::FireFault() {
       fleet_.network().SetSlowest(random.Between(absl::Milliseconds(200), absl::Seconds(8)));
       fleet_.network().SetDoubling(true);
       world_.After(how_long, [this] {
-        fleet_.network().SetSlowest(absl::Milliseconds(20));
+        fleet_.network().SetSlowest(Network::kSlowest);
         fleet_.network().SetDoubling(false);
       });
       return;
@@ -314,9 +368,30 @@ void Scenario::FireFault() {
     }
     case 14:
     case 15:
-      return TroubleDisk(/*full=*/true, how_long);
+      return TroubleDisk(DiskTrouble::kFull, how_long);
     case 16:
-      return TroubleDisk(/*full=*/false, how_long);
+      return TroubleDisk(DiskTrouble::kSlow, how_long);
+    case 20:
+      return TroubleDisk(DiskTrouble::kFailing, how_long);
+    case 21:
+      return CutOffLoaderOrHealth(how_long);
+    case 22: {
+      world_.Fault("slow peer");
+      world_.Log(process->name(),
+                 absl::StrCat("is slow to reach for ", absl::FormatDuration(how_long)));
+      fleet_.network().SetSlowest(process->name(),
+                                  random.Between(absl::Milliseconds(500), absl::Seconds(10)));
+      world_.After(how_long, [this, process] {
+        fleet_.network().SetSlowest(process->name(), absl::ZeroDuration());
+      });
+      return;
+    }
+    case 23:
+      // Counted where something is overtaken.
+      world_.Log("network", "mixes up calls");
+      fleet_.network().SetReordering(true);
+      world_.After(how_long, [this] { fleet_.network().SetReordering(false); });
+      return;
     case 17:
       return StepClock();
     case 11:
@@ -335,19 +410,62 @@ void Scenario::FireFault() {
   }
 }
 
-void Scenario::TroubleDisk(bool full, absl::Duration how_long) {
+void Scenario::CutFor(const std::string& a, const std::string& b, bool both,
+                      absl::Duration how_long) {
+  const bool from_a = both || world_.random().OneIn(2);
+  fleet_.CutFor(from_a ? a : b, from_a ? b : a, both, how_long);
+}
+
+void Scenario::CutOffLoaderOrHealth(absl::Duration how_long) {
+  Random& random = world_.random();
+  const bool both = random.OneIn(2);
+  const bool of_loader = random.OneIn(2);
+  world_.Fault(
+      absl::StrCat(of_loader ? "loader" : "cluster manager", " cut off", both ? "" : " one way"));
+  const std::string& name = of_loader ? fleet_.loader().name() : fleet_.health().name();
+  if (of_loader && random.OneIn(2)) {
+    // From a few Nodes, of one Cluster mostly.
+    const size_t first = random.Below(fleet_.agents().size());
+    for (size_t i = first; i < std::min(first + 3, fleet_.agents().size()); ++i) {
+      CutFor(fleet_.agents()[i]->name(), name, both, how_long);
+    }
+    return;
+  }
+  for (const auto& scheduler : fleet_.schedulers()) {
+    CutFor(name, scheduler->name(), both, how_long);
+  }
+}
+
+void Scenario::TroubleDisk(DiskTrouble trouble, absl::Duration how_long) {
   Random& random = world_.random();
   const Fleet::OwnedDisk& owned = fleet_.disks()[random.Below(fleet_.disks().size())];
   if (owned.process != nullptr && IsLastWatcher(*owned.process)) return;
-  world_.Fault(full ? "disk full" : "slow disk");
-  world_.Log(owned.name, absl::StrCat(full ? "has a full disk for " : "has a slow disk for ",
-                                      absl::FormatDuration(how_long)));
-  if (full) {
-    owned.disk->full = true;
-    world_.After(how_long, [disk = owned.disk] { disk->full = false; });
-  } else {
-    owned.disk->slowest = random.Between(absl::Milliseconds(200), absl::Seconds(3));
-    world_.After(how_long, [disk = owned.disk] { disk->slowest = absl::ZeroDuration(); });
+  const auto log = [this, &owned, how_long](absl::string_view what) {
+    world_.Log(owned.name,
+               absl::StrCat("has a ", what, " disk for ", absl::FormatDuration(how_long)));
+  };
+  switch (trouble) {
+    case DiskTrouble::kFull:
+      world_.Fault("disk full");
+      log("full");
+      owned.disk->full = true;
+      world_.After(how_long, [disk = owned.disk] { disk->full = false; });
+      return;
+    case DiskTrouble::kSlow:
+      world_.Fault("slow disk");
+      log("slow");
+      owned.disk->slowest = random.Between(absl::Milliseconds(200), absl::Seconds(3));
+      world_.After(how_long, [disk = owned.disk] { disk->slowest = absl::ZeroDuration(); });
+      return;
+    case DiskTrouble::kFailing:
+      // Counted where a commit fails by it. Somebody sees to it, and starts who has died of it.
+      log("failing");
+      owned.disk->failing = true;
+      world_.After(how_long, [disk = owned.disk, process = owned.process] {
+        disk->failing = false;
+        if (process != nullptr) process->Start();
+      });
+      return;
   }
 }
 
@@ -391,6 +509,7 @@ Outcome Scenario::Run() {
     fleet_.operators().Act(config_.trouble);
     fleet_.maintainers().Act(config_.trouble);
     fleet_.buyers().Act(config_.trouble);
+    fleet_.queue_owners().Act(config_.trouble);
     for (const auto& subscriber : fleet_.subscribers()) subscriber->GoBackUntil(config_.trouble);
   }
   PlanJobs();
@@ -422,6 +541,9 @@ Outcome Scenario::Run() {
   outcome.evictions = fleet_.placement_witness().evictions();
   outcome.placed_before = fleet_.placement_witness().placed_before();
   outcome.orders_used = fleet_.placement_witness().orders_used();
+  const QueueWitness& queues = fleet_.placement_witness().queues();
+  outcome.placed_below_limits = queues.placed_below_limits();
+  outcome.placed_after_others = queues.placed_after_others();
   outcome.instances = fleet_.witness().mig().starts();
   outcome.faults = world_.faults();
   outcome.time = world_.now();

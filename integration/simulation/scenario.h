@@ -44,6 +44,9 @@ struct Outcome {
   int64_t placed_before = 0;
   // Orders of capacity whose nominee was placed on their Nodes.
   int64_t orders_used = 0;
+  // Gangs that were placed in a Queue with a limit, and those of Jobs that come after others.
+  int64_t placed_below_limits = 0;
+  int64_t placed_after_others = 0;
   // Tasks that began with a MIG instance.
   int64_t instances = 0;
   std::map<std::string, int> faults;
@@ -52,9 +55,21 @@ struct Outcome {
 
 // Every kind of fault that a counting seed must have fired.
 inline constexpr const char* kFaultKinds[] = {
-    "crash",     "stop",       "partition", "partition one way", "delay",      "duplicate",
-    "reboot",    "shim kill",  "shim stop", "program kill",      "port taken", "disk full",
-    "slow disk", "clock step", "denial",    "finding",           "cordon",     "retention"};
+    "crash",      "stop",      "partition", "partition one way", "delay",      "duplicate",
+    "reorder",    "slow peer", "reboot",    "shim kill",         "shim stop",  "program kill",
+    "port taken", "disk full", "slow disk", "failing disk",      "clock step", "denial",
+    "finding",    "cordon",    "retention"};
+// Those that no single seed need have, but the seeds together.
+inline constexpr const char* kRareFaults[] = {"loader cut off",
+                                              "loader cut off one way",
+                                              "cluster manager cut off",
+                                              "cluster manager cut off one way",
+                                              "failed commit that is there",
+                                              "failed commit that is lost",
+                                              "queue held",
+                                              "queue drained",
+                                              "queue cordoned",
+                                              "simulated placement"};
 
 // Runs the real cores of scheduler (two replicas of it, and two of credentials), executors, agents,
 // shims, data_loader, credentials, telemetry and cluster_manager through one seeded history.

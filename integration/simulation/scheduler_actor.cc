@@ -12,8 +12,11 @@
 #include "services/scheduler/core/arrays.h"
 #include "services/scheduler/core/demand_class.h"
 #include "services/scheduler/core/keys.h"
+#include "services/scheduler/core/model.h"
 #include "services/scheduler/core/records.pb.h"
 #include "services/scheduler/core/render.h"
+#include "services/scheduler/core/simulated_state.h"
+#include "services/scheduler/core/what_if.h"
 
 namespace capstan::simulation {
 
@@ -21,6 +24,11 @@ using capstan::scheduler::v1::CapacityOrder;
 using capstan::scheduler::v1::Job;
 using capstan::scheduler::v1::MaintenanceWindow;
 using capstan::scheduler::v1::Node;
+using capstan::scheduler::v1::Queue;
+using capstan::scheduler::v1::SimulatePlacementRequest;
+using capstan::scheduler::v1::SimulatePlacementResponse;
+using scheduler::rec::JobStateRecord;
+using scheduler::rec::QueueRecord;
 
 namespace {
 
@@ -37,6 +45,15 @@ void DropUndo(capstan::type::v1::SessionDown* message) {
       tasks.DeleteSubrange(i, 1);
     }
   }
+}
+
+// For the mutants that read something else than what is stored.
+template <typename Record>
+void Rewrite(store::KeyValue* kv, const std::function<void(Record*)>& change) {
+  Record record;
+  if (!record.ParseFromString(kv->value)) return;
+  change(&record);
+  kv->value = record.SerializeAsString();
 }
 
 }  // namespace
@@ -59,7 +76,11 @@ SchedulerActor::SchedulerActor(Network* network, const MachineClock* clock, std:
       store_(store),
       loader_(loader),
       telemetry_(telemetry),
-      mutants_(mutants) {}
+      mutants_(mutants) {
+  // So that there is somebody to end for a Job of higher priority within a scenario.
+  config_.min_runtime = absl::Seconds(30);
+  if (mutants->replaces_early) config_.replace_margin = -absl::Seconds(30);
+}
 
 bool SchedulerActor::StoreReached() const {
   return network_->Passes(name(), SharedStore::kName) &&
@@ -89,8 +110,8 @@ void SchedulerActor::OnAlarm() {
 void SchedulerActor::KeepAlive() {
   const BootTime sent = Read().boot;
   const int64_t my_life = life();
-  const absl::Duration there = network_->Delay();
-  const absl::Duration back = network_->Delay();
+  const absl::Duration there = network_->Delay(name(), SharedStore::kName);
+  const absl::Duration back = network_->Delay(SharedStore::kName, name());
   world().After(there, [this, sent, my_life, back] {
     if (!StoreReached() || life() != my_life || !up()) return;
     if (store_->leader == Claim() && epoch_ == store_->epoch &&
@@ -128,18 +149,30 @@ void SchedulerActor::KeepAlive() {
 std::vector<store::KeyValue> SchedulerActor::RecordsToLoad() const {
   std::vector<store::KeyValue> records = store_->CoreRecords();
   std::erase_if(records, [this](const store::KeyValue& kv) {
-    return mutants_->leader_forgets_orders &&
-           absl::StartsWith(kv.key, scheduler::CapacityOrderKey(""));
+    return (mutants_->leader_forgets_orders &&
+            absl::StartsWith(kv.key, scheduler::CapacityOrderKey(""))) ||
+           (mutants_->leader_forgets_requests &&
+            absl::StartsWith(kv.key, scheduler::RequestKey("jobs", "p", "")));
   });
+  for (store::KeyValue& kv : records) {
+    if (mutants_->leader_forgets_limits && absl::StartsWith(kv.key, scheduler::QueueKey(""))) {
+      Rewrite<QueueRecord>(&kv,
+                           [](QueueRecord* record) { record->mutable_queue()->clear_quotas(); });
+    }
+    if (mutants_->leader_waits_for_nobody && absl::StartsWith(kv.key, scheduler::JobStateKey(""))) {
+      Rewrite<JobStateRecord>(&kv, [](JobStateRecord* record) {
+        if (record->dependencies().empty() || record->state() != Job::STATE_QUEUED) return;
+        for (auto& dependency : *record->mutable_dependencies()) dependency.set_met(true);
+        // As one that waits for room.
+        record->set_reason("INSUFFICIENT_RESOURCES");
+      });
+    }
+  }
   return records;
 }
 
 void SchedulerActor::Lead(int64_t epoch) {
-  scheduler::CoreConfig config;
-  // So that there is somebody to end for a Job of higher priority within a scenario.
-  config.min_runtime = absl::Seconds(30);
-  if (mutants_->replaces_early) config.replace_margin = -absl::Seconds(30);
-  auto core = scheduler::SchedulerCore::Load(config, RecordsToLoad());
+  auto core = scheduler::SchedulerCore::Load(config_, RecordsToLoad());
   if (!core.ok()) return world().Violate(absl::StrCat(name(), ": ", core.status().ToString()));
   epoch_ = epoch;
   // As store::Outbox: above all that an earlier term has given.
@@ -251,6 +284,8 @@ void SchedulerActor::CarryOut(const scheduler::Effect& effect, int64_t revision)
     });
   } else if (const auto* job = std::get_if<scheduler::ReplyJob>(&effect)) {
     Answer(job->call, job->job);
+  } else if (const auto* queue = std::get_if<scheduler::ReplyQueue>(&effect)) {
+    Answer(queue->call, queue->queue);
   } else if (const auto* node = std::get_if<scheduler::ReplyNode>(&effect)) {
     Answer(node->call, node->node);
   } else if (const auto* window = std::get_if<scheduler::ReplyMaintenanceWindow>(&effect)) {
@@ -371,6 +406,46 @@ void SchedulerActor::CreateJob(scheduler::CreateJob call, Reply<Job> reply) {
 
 void SchedulerActor::CancelJob(scheduler::CancelJob call, Reply<Job> reply) {
   Take(std::move(call), std::move(reply));
+}
+
+void SchedulerActor::CreateQueue(scheduler::CreateQueue call, Reply<Queue> reply) {
+  Take(std::move(call), std::move(reply));
+}
+
+void SchedulerActor::UpdateQueue(scheduler::UpdateQueue call, Reply<Queue> reply) {
+  Take(std::move(call), std::move(reply));
+}
+
+SchedulerActor::Fingerprint SchedulerActor::TakeFingerprint() const {
+  return {.records = scheduler::AllRecords(core_->model()),
+          .stored = store_->disk.records,
+          .next_deadline = core_->NextDeadline(),
+          .rounds = core_->rounds(),
+          .waiting = core_->waiting_jobs()};
+}
+
+void SchedulerActor::SimulatePlacement(const SimulatePlacementRequest& given,
+                                       const Reply<SimulatePlacementResponse>& reply) {
+  if (core_ == nullptr) return reply(absl::UnavailableError("not the leader"));
+  const SimulatePlacementRequest request = scheduler::WithDefaults(config_, given);
+  const Fingerprint before = TakeFingerprint();
+  absl::StatusOr<SimulatePlacementResponse> response;
+  {
+    scheduler::Simulation simulation(
+        config_, scheduler::StateForSimulation(core_->model(), request), Read());
+    response = simulation.Run(request, "person/1000");
+  }
+  if (mutants_->simulation_submits && request.jobs_size() > 0) {
+    scheduler::CreateJob create;
+    create.project = request.parent();
+    create.uid = world().random().Uuid4();
+    create.spec = request.jobs(0);
+    Apply(create);
+    if (core_ == nullptr) return;
+  }
+  if (TakeFingerprint() != before)
+    world().Violate("a simulation of placement has changed something");
+  reply(std::move(response));
 }
 
 void SchedulerActor::CordonNode(scheduler::CordonNode call, Reply<Node> reply) {

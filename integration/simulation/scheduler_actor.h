@@ -1,6 +1,8 @@
 #ifndef CAPSTAN_INTEGRATION_SIMULATION_SCHEDULER_ACTOR_H_
 #define CAPSTAN_INTEGRATION_SIMULATION_SCHEDULER_ACTOR_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "integration/simulation/loader_actor.h"
 #include "integration/simulation/mutants.h"
 #include "integration/simulation/network.h"
@@ -20,8 +23,11 @@
 #include "libs/time/clock.h"
 #include "proto/capstan/scheduler/v1/capacity_order.pb.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
+#include "proto/capstan/scheduler/v1/job_service.pb.h"
 #include "proto/capstan/scheduler/v1/maintenance.pb.h"
 #include "proto/capstan/scheduler/v1/node.pb.h"
+#include "proto/capstan/scheduler/v1/queue.pb.h"
+#include "services/scheduler/core/core_config.h"
 #include "services/scheduler/core/events.h"
 #include "services/scheduler/core/scheduler_core.h"
 
@@ -54,6 +60,11 @@ class SchedulerActor final : public Process {
   using Reply = std::function<void(absl::StatusOr<T>)>;
   void CreateJob(scheduler::CreateJob call, Reply<capstan::scheduler::v1::Job> reply);
   void CancelJob(scheduler::CancelJob call, Reply<capstan::scheduler::v1::Job> reply);
+  void CreateQueue(scheduler::CreateQueue call, Reply<capstan::scheduler::v1::Queue> reply);
+  void UpdateQueue(scheduler::UpdateQueue call, Reply<capstan::scheduler::v1::Queue> reply);
+  // Sees to it that asking has changed nothing.
+  void SimulatePlacement(const capstan::scheduler::v1::SimulatePlacementRequest& request,
+                         const Reply<capstan::scheduler::v1::SimulatePlacementResponse>& reply);
   void CordonNode(scheduler::CordonNode call, Reply<capstan::scheduler::v1::Node> reply);
   void UncordonNode(scheduler::UncordonNode call, Reply<capstan::scheduler::v1::Node> reply);
   void CreateMaintenanceWindow(scheduler::CreateMaintenanceWindow call,
@@ -112,6 +123,16 @@ class SchedulerActor final : public Process {
   void ReleasePins(const std::string& job_uid, int64_t generation);
   // What the mutant says after its term.
   void AnswerDeposed(scheduler::SessionId session, int64_t sequence);
+  // All that the leader knows and is about to do, and what is stored.
+  struct Fingerprint {
+    std::map<std::string, std::string> records;
+    std::map<std::string, std::string> stored;
+    absl::optional<BootTime> next_deadline;
+    int64_t rounds = 0;
+    size_t waiting = 0;
+    friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
+  };
+  Fingerprint TakeFingerprint() const;
   bool StoreReached() const;
   // Whom the leadership key names when this life holds it.
   std::string Claim() const;
@@ -131,13 +152,14 @@ class SchedulerActor final : public Process {
   // Of the outbox.
   int64_t next_sequence_ = 0;
   BootTime leader_until_ = BootTime::InfinitePast();
+  scheduler::CoreConfig config_;
   std::unique_ptr<scheduler::SchedulerCore> core_;
   std::unique_ptr<CommitPipe> pipe_;
   // What a stepping-down replica still has on its stack.
   std::unique_ptr<CommitPipe> old_pipe_;
   std::map<scheduler::SessionId, std::shared_ptr<Pipe>> sessions_;
-  std::tuple<Calls<capstan::scheduler::v1::Job>, Calls<capstan::scheduler::v1::Node>,
-             Calls<capstan::scheduler::v1::MaintenanceWindow>,
+  std::tuple<Calls<capstan::scheduler::v1::Job>, Calls<capstan::scheduler::v1::Queue>,
+             Calls<capstan::scheduler::v1::Node>, Calls<capstan::scheduler::v1::MaintenanceWindow>,
              Calls<capstan::scheduler::v1::CapacityOrder>, Calls<bool>>
       calls_;
 };

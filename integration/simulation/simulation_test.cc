@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <iostream>
+#include <map>
 #include <set>
 #include <string>
 
@@ -46,8 +47,10 @@ std::string Describe(const Outcome& outcome) {
       outcome.steps, " steps, ", outcome.gangs, " gangs, ", outcome.commits, " checkpoints, ",
       outcome.certificates, " certificates, ", outcome.tokens, " tokens, ", outcome.preemptions,
       " preemptions, ", outcome.evictions, " evictions, ", outcome.placed_before,
-      " placed before a window, ", outcome.orders_used, " orders used, ", outcome.instances,
-      " Tasks with MIG instances, ", absl::FormatDuration(outcome.time), ";");
+      " placed before a window, ", outcome.orders_used, " orders used, ",
+      outcome.placed_below_limits, " placed in Queues with limits, ", outcome.placed_after_others,
+      " placed after other Jobs, ", outcome.instances, " Tasks with MIG instances, ",
+      absl::FormatDuration(outcome.time), ";");
   for (const auto& [kind, count] : outcome.faults) absl::StrAppend(&text, " ", kind, " ", count);
   return text;
 }
@@ -72,6 +75,9 @@ TEST(SimulationTest, InvariantsHoldInEverySeed) {
   int64_t placed_before = 0;
   int64_t orders_used = 0;
   int64_t instances = 0;
+  int64_t placed_below_limits = 0;
+  int64_t placed_after_others = 0;
+  std::map<std::string, int64_t> rare;
   int64_t run = 0;
   const int64_t wanted = absl::GetFlag(FLAGS_seeds);
   // Every seed must hold, also those that fire too little to count; three times as many is the
@@ -88,6 +94,9 @@ TEST(SimulationTest, InvariantsHoldInEverySeed) {
     placed_before += outcome.placed_before;
     orders_used += outcome.orders_used;
     instances += outcome.instances;
+    placed_below_limits += outcome.placed_below_limits;
+    placed_after_others += outcome.placed_after_others;
+    for (const char* kind : kRareFaults) rare[kind] += Fired(outcome, kind);
     counted += counts ? 1 : 0;
     std::cout << "seed " << config.seed << (counts ? ": " : " (does not count): ")
               << Describe(outcome) << std::endl;
@@ -102,6 +111,9 @@ TEST(SimulationTest, InvariantsHoldInEverySeed) {
   EXPECT_GT(placed_before, wanted / 4);
   EXPECT_GT(orders_used, wanted / 2);
   EXPECT_GT(instances, wanted * 10);
+  EXPECT_GT(placed_below_limits, wanted * 10);
+  EXPECT_GT(placed_after_others, wanted);
+  for (const auto& [kind, fired] : rare) EXPECT_GT(fired, wanted / 2) << kind;
 }
 
 TEST(SimulationTest, ASeedMakesOneHistory) {

@@ -39,7 +39,7 @@ void SubscriberActor::Subscribe() {
   if (!network_->Passes(name(), telemetry_->name())) {
     return ComeBack(absl::Seconds(1), absl::Seconds(5));
   }
-  world().After(network_->Delay(), [this, my_life = life()] {
+  world().After(network_->Delay(name(), telemetry_->name()), [this, my_life = life()] {
     if (!up() || life() != my_life) return;
     if (!telemetry_->up() || telemetry_->stopped()) {
       return Run(my_life, [this] { ComeBack(absl::Seconds(1), absl::Seconds(5)); });

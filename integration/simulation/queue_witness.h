@@ -1,0 +1,74 @@
+#ifndef CAPSTAN_INTEGRATION_SIMULATION_QUEUE_WITNESS_H_
+#define CAPSTAN_INTEGRATION_SIMULATION_QUEUE_WITNESS_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/types/optional.h"
+#include "integration/simulation/world.h"
+#include "proto/capstan/scheduler/v1/queue.pb.h"
+#include "services/scheduler/core/model.h"
+
+namespace capstan::simulation {
+
+// Judges what each leading scheduler decides of Queues and of the order of Jobs, by what it writes
+// (PlacementWitness reads that) and by what people were told; no core is asked:
+//  1. the Tasks of no Queue, with those of the Queues below it, have more CPUs than its guarantee
+//     and its borrowing limit together, from when its making was acknowledged: Tasks count from
+//     their placement until their end is stored, but for those that are ended for another Job;
+//  2. nothing is placed in a Queue that is held or drained, or below one;
+//  3. no Job is placed before each that it waits for has ended as asked;
+//  4. no request makes two Jobs.
+class QueueWitness {
+ public:
+  // Label of a Job: the request that made it.
+  static constexpr char kRequestLabel[] = "simulated/request";
+
+  explicit QueueWitness(World* world) : world_(world) {}
+
+  // The replica begins to lead with these Jobs.
+  void Begin(const std::string& who, const scheduler::Model& model);
+  // What a step of its has made of them. `touched`: uids of those that it writes.
+  void SawStep(const std::string& who, const scheduler::Model& model,
+               const std::set<std::string>& touched);
+  // The step places a generation of the Job.
+  void Placed(const scheduler::Model& model, const scheduler::JobEntry& job);
+
+  void QueueAcknowledged(const capstan::scheduler::v1::Queue& queue);
+
+  // Gangs that were placed in a Queue with a limit, and Jobs that came after others.
+  int64_t placed_below_limits() const { return placed_below_limits_; }
+  int64_t placed_after_others() const { return placed_after_others_; }
+
+ private:
+  struct Use {
+    std::string queue;
+    int64_t cpu_millis = 0;
+  };
+  struct Term {
+    std::map<std::string, Use> uses;                // by uid
+    std::map<std::string, std::string> by_request;  // uid
+  };
+  struct Limits {
+    std::string parent;
+    absl::optional<int64_t> cpu_millis;
+  };
+
+  static Use UseOf(const scheduler::JobEntry& job);
+  // True if what it uses has changed.
+  bool Note(const scheduler::Model& model, const std::string& uid, Term* term);
+  void JudgeRequest(const scheduler::JobEntry& job, Term* term);
+  void JudgeLimits(const Term& term);
+
+  World* const world_;
+  std::map<std::string, Term> terms_;     // by replica
+  std::map<std::string, Limits> limits_;  // by name of the Queue
+  int64_t placed_below_limits_ = 0;
+  int64_t placed_after_others_ = 0;
+};
+
+}  // namespace capstan::simulation
+
+#endif  // CAPSTAN_INTEGRATION_SIMULATION_QUEUE_WITNESS_H_

@@ -65,6 +65,7 @@ std::unique_ptr<SchedulerCore> CoreHarness::Rebuild() const {
 
 std::vector<Effect> CoreHarness::NewLeader() {
   core_ = Rebuild();
+  queue_checks_.NewLeader();
   LeadershipGained gained;
   gained.token.set_store_incarnation(1);
   gained.token.set_leader_epoch(++epoch_);
@@ -122,7 +123,7 @@ std::vector<Effect> CoreHarness::CrashIn(const Event& event, size_t writes) {
   return NewLeader();
 }
 
-void CoreHarness::Check(bool rebuild) {
+void CoreHarness::CompareWithStore(bool rebuild) const {
   const std::map<std::string, std::string> mine = AllRecords(core_->model());
   for (const auto& [key, value] : mine) {
     auto it = records_.find(key);
@@ -135,7 +136,11 @@ void CoreHarness::Check(bool rebuild) {
   if (rebuild) {
     ASSERT_TRUE(AllRecords(Rebuild()->model()) == mine);
   }
+}
 
+void CoreHarness::Check(bool rebuild) {
+  if (++steps_ % compare_every_ == 0) CompareWithStore(rebuild || compare_every_ > 1);
+  if (::testing::Test::HasFatalFailure()) return;
   CheckOrder();
   CheckNominees();
   std::map<NodeId, Amounts> used;
@@ -167,6 +172,7 @@ void CoreHarness::Check(bool rebuild) {
         << id.Name() << " is over-committed";
   }
   CheckMig();
+  queue_checks_.Check(core_->model(), events_, now_);
 }
 
 // By what is stored and reported alone, and the table of states.

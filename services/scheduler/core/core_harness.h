@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "libs/time/clock.h"
 #include "libs/trace/span.h"
+#include "services/scheduler/core/queue_checks.h"
 #include "services/scheduler/core/scheduler_core.h"
 
 namespace capstan::scheduler {
@@ -23,7 +24,8 @@ class FakeExecutor;
 // rebuilt from the store has the same state, no Node is given more than it has and no GPU instances
 // that cannot stand together, what must be in one
 // domain is, nobody is placed where labels, taints or a maintenance window do not let it be, or is
-// disrupted for another more often than its Queue says.
+// disrupted for another more often than its Queue says, and nobody has begun whom its Queues do not
+// let (QueueChecks).
 class CoreHarness {
  public:
   // Told of each step, before anything comes of it, and with a null step that a core was loaded
@@ -72,7 +74,11 @@ class CoreHarness {
   Now now() const { return now_; }
   const CoreConfig& config() const { return config_; }
   CallId next_call() { return ++last_call_; }
+  const QueueChecks& queue_checks() const { return queue_checks_; }
 
+  // For worlds whose point is what many steps come to: from now on only after each so many is what
+  // the core has compared with what the store holds.
+  void set_compare_every(int steps) { compare_every_ = steps; }
   // Executors that are there: what a step led to by one's word may concern another.
   std::vector<FakeExecutor*>& executors() { return executors_; }
   void Deliver(const std::vector<Effect>& effects);
@@ -83,6 +89,7 @@ class CoreHarness {
   void Commit(const Write& write);
   // `rebuild`: something was stored, so loading it must give the same state.
   void Check(bool rebuild);
+  void CompareWithStore(bool rebuild) const;
   // Whether arrays have their elements, and no more Jobs have begun than arrays and singletons let.
   void CheckOrder() const;
   // Whether all to whom ordered Nodes are nominated wait for them.
@@ -114,6 +121,9 @@ class CoreHarness {
   std::string traceparent_;
   std::unique_ptr<SchedulerCore> core_;
   std::vector<FakeExecutor*> executors_;
+  QueueChecks queue_checks_;
+  int compare_every_ = 1;
+  int64_t steps_ = 0;
   std::map<std::string, int64_t> placed_;   // generations seen, by uid
   std::map<std::string, int> disruptions_;  // seen, by uid
   std::deque<std::vector<Effect>> inbox_;

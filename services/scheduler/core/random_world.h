@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "gtest/gtest.h"
 #include "libs/mig/layouts.h"
 #include "libs/mig/profiles.h"
@@ -22,6 +23,8 @@
 #include "services/scheduler/core/events.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/placer.h"
+#include "services/scheduler/core/queue_checks.h"
+#include "services/scheduler/core/random_queues.h"
 #include "services/scheduler/core/scheduler_core.h"
 #include "services/scheduler/core/tight_placer.h"
 #include "services/scheduler/core/usage.h"
@@ -55,6 +58,7 @@ class RandomWorld {
       }
       executors_.back()->Connect();
     }
+    if (seed % 8 == 1 || seed % 8 == 4 || seed % 8 == 5) queues_.emplace(seed, &harness_);
     if (seed % 8 != 2) return;
     UpdateQueue budget;
     budget.call = harness_.next_call();
@@ -68,8 +72,10 @@ class RandomWorld {
   void Run() {
     for (int i = 0; i < kSteps && !::testing::Test::HasFailure(); ++i) {
       Step();
+      if (queues_.has_value()) Give(queues_->MayChange());
       Check();
     }
+    if (queues_.has_value()) Give(queues_->Heal());
     Heal();
   }
 
@@ -124,6 +130,9 @@ class RandomWorld {
   int nominated() const { return static_cast<int>(nominated_.size()); }
   int orders_used() const { return static_cast<int>(used_orders_.size()); }
   const std::map<std::string, int>& faults() const { return faults_; }
+  // Times that somebody changed a Queue, and Jobs that limits and rates were held against.
+  int queue_changes() const { return queues_.has_value() ? queues_->changes() : 0; }
+  const QueueChecks& queue_checks() const { return harness_.queue_checks(); }
 
   // In most worlds anybody may be ended for others at any time.
   static CoreConfig Config(uint64_t seed) {
@@ -514,7 +523,9 @@ class RandomWorld {
       case 1: {
         if (calm_ && !scattered() && random_.OneIn(2)) break;
         const std::string id = absl::StrCat("j", jobs_++);
-        Give(harness_.Submit(id, AnySpec()));
+        JobSpec spec = AnySpec();
+        if (queues_.has_value()) spec.set_queue(queues_->Any());
+        Give(harness_.Submit(id, std::move(spec)));
         if (!scattered()) break;
         for (auto& other : executors_) other->PrepareAll();
         for (auto& other : executors_) other->RunAll();
@@ -723,6 +734,8 @@ class RandomWorld {
   const bool selective_;
   CoreHarness harness_;
   std::vector<std::unique_ptr<FakeExecutor>> executors_;
+  // In some worlds Jobs go to several, which change.
+  absl::optional<RandomQueues> queues_;
   std::set<std::string> acknowledged_;
   std::map<std::string, int64_t> seen_;
   std::map<std::string, int> faults_;

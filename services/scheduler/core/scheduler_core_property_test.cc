@@ -34,6 +34,9 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   int most_on_a_gpu = 0;
   int repartitioned = 0;
   int selective = 0;
+  int queue_changes = 0;
+  int64_t limited = 0;
+  int64_t rated = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     RandomWorld world(seed);
@@ -58,6 +61,9 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
     selective += world.selective();
     with_instances += world.with_instances();
     repartitioned += world.repartitioned();
+    queue_changes += world.queue_changes();
+    limited += world.queue_checks().limited();
+    rated += world.queue_checks().rated();
     most_on_a_gpu = std::max(most_on_a_gpu, world.most_on_a_gpu());
     for (const auto& [fault, count] : world.faults()) faults[fault] += count;
     if (HasFailure()) return;
@@ -82,6 +88,9 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   EXPECT_GT(grown, 1);
   EXPECT_GT(evicted, 3);
   EXPECT_GT(repartitioned, 5);
+  EXPECT_GT(queue_changes, 100);
+  EXPECT_GT(limited, 10);
+  EXPECT_GT(rated, 5);
   EXPECT_GT(with_instances, 60);
   EXPECT_GE(most_on_a_gpu, 2);
   EXPECT_GT(faults["crash"], 20);

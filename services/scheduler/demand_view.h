@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -43,6 +44,9 @@ class DemandView final : public CommittedView::Listener {
   void Refresh();
   // What is told of Nodes of `cluster`, or of all if it is empty.
   capstan::scheduler::v1::UnmetDemand Told(absl::string_view cluster) const;
+
+  // See DemandBook, as of the committed Jobs.
+  std::vector<DemandBook::Wanted> WantedNow() const { return book_.WantedNow(); }
 
   void AddListener(Listener* listener) { listeners_.insert(listener); }
   void RemoveListener(Listener* listener) { listeners_.erase(listener); }

@@ -12,6 +12,7 @@
 #include "libs/trace/tracer.h"
 #include "services/scheduler/core/job_spans.h"
 #include "services/scheduler/core/keys.h"
+#include "services/scheduler/core/lost_work.h"
 
 namespace capstan::scheduler {
 
@@ -21,6 +22,11 @@ namespace {
 
 constexpr absl::Duration kRetryCallsAfter = absl::Milliseconds(500);
 constexpr absl::Duration kRetryShedAfter = absl::Seconds(5);
+
+// From a second to a week.
+std::vector<double> WaitBuckets() {
+  return {1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10'800, 43'200, 86'400, 259'200, 604'800};
+}
 
 store::Leadership::Options LeadershipOptions(const EngineConfig& config) {
   store::Leadership::Options options;
@@ -72,11 +78,26 @@ Engine::Metrics::Metrics(metrics::Registry* registry)
           registry->AddCounter("archived_jobs_total", "Ended Jobs that left for the archive.")),
       archive_failures(registry->AddCounter("archive_failures_total",
                                             "Times the archive did not take ended Jobs.")),
+      preempted_by_priority(registry->AddCounter(
+          "preemptions_total", "Gangs that were ended for another.", {{"reason", "PRIORITY"}})),
+      preempted_by_guarantee(registry->AddCounter(
+          "preemptions_total", "Gangs that were ended for another.", {{"reason", "GUARANTEE"}})),
+      shrinks(registry->AddCounter("shrinks_total", "Gangs that gave up Tasks for another.")),
+      queue_wait(registry->AddHistogram(
+          "queue_wait_seconds", "Of each Job that is placed: since when it stood in its Queue.",
+          WaitBuckets())),
       commit(registry->AddHistogram("commit_duration_seconds",
                                     "From a decision to its being durable.")),
       round(registry->AddHistogram(
           "round_duration_seconds",
-          "From the beginning of a round of placement to its last record being durable.")) {}
+          "From the beginning of a round of placement to its last record being durable.")) {
+  for (const absl::string_view reason : LostWorkReasons()) {
+    lost_work.emplace(
+        reason, registry->AddCounter("lost_accelerator_seconds_total",
+                                     "Work lost since the last checkpoint there can have been.",
+                                     {{"reason", std::string(reason)}}));
+  }
+}
 
 Engine::Engine(EngineConfig config, EngineDeps deps)
     : config_(std::move(config)),
@@ -207,6 +228,7 @@ void Engine::Apply(const Event& event) {
   metrics_.steps.Increment();
   const bool round = core_->rounds() > rounds;
   if (deps_.recorder != nullptr) deps_.recorder->Record(event, now, step, round);
+  Count(step.tally);
   Submit(std::move(step), round ? absl::make_optional(now.boot) : absl::nullopt);
   ArmTimer();
   Gauges();
@@ -239,6 +261,16 @@ void Engine::Submit(Step step, absl::optional<BootTime> begun) {
                      CarryOut(after, *revision);
                      CrashPoint(crash::kSchedulerAfterEffects);
                    });
+  }
+}
+
+void Engine::Count(const StepTally& tally) {
+  metrics_.preempted_by_priority.Increment(static_cast<double>(tally.preempted_by_priority));
+  metrics_.preempted_by_guarantee.Increment(static_cast<double>(tally.preempted_by_guarantee));
+  metrics_.shrinks.Increment(static_cast<double>(tally.shrunk));
+  for (const absl::Duration wait : tally.waits) metrics_.queue_wait.Observe(wait);
+  for (const StepTally::Lost& lost : tally.lost) {
+    metrics_.lost_work.at(lost.why).Increment(absl::ToDoubleSeconds(lost.accelerator_time));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "libs/log/log.h"
 #include "libs/metrics/registry.h"
@@ -161,6 +162,12 @@ class Engine {
     metrics::Counter renewals;
     metrics::Counter archived_jobs;
     metrics::Counter archive_failures;
+    // By whose claim it was; and those that only gave up Tasks.
+    metrics::Counter preempted_by_priority;
+    metrics::Counter preempted_by_guarantee;
+    metrics::Counter shrinks;
+    std::map<absl::string_view, metrics::Counter> lost_work;  // by reason
+    metrics::Histogram queue_wait;
     metrics::Histogram commit;
     metrics::Histogram round;
   };
@@ -177,6 +184,7 @@ class Engine {
   // `begun`: when the step was, if a round was part of it.
   void Submit(Step step, absl::optional<BootTime> begun);
   void RoundStored(BootTime begun, BootTime decided);
+  void Count(const StepTally& tally);
   void CarryOut(std::vector<Effect>& effects, int64_t revision);
   void Do(SendDown& effect, int64_t revision);
   void Do(const CloseSession& effect);

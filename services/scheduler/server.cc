@@ -20,6 +20,7 @@
 #include "services/scheduler/demand_view.h"
 #include "services/scheduler/engine.h"
 #include "services/scheduler/placement_signer.h"
+#include "services/scheduler/share_view.h"
 #include "services/scheduler/simulations.h"
 
 namespace capstan::scheduler {
@@ -43,6 +44,7 @@ struct Server::Parts {
   std::unique_ptr<TelemetryArchive> archive;
   std::unique_ptr<CommittedView> view;
   std::unique_ptr<DemandView> demand;
+  std::unique_ptr<ShareView> shares;
   std::unique_ptr<PlacementSigner> placements;
   // Writes; what runs here outlives the recorder.
   std::unique_ptr<ThreadStrand> recorder_strand;
@@ -93,6 +95,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
     parts.view = std::make_unique<CommittedView>(deps.store, deps.strand, deps.logger);
     parts.demand =
         std::make_unique<DemandView>(config.demand, parts.view.get(), deps.strand, deps.metrics);
+    parts.shares = std::make_unique<ShareView>(parts.view.get(), parts.demand.get(), deps.strand,
+                                               deps.metrics);
     EngineConfig engine;
     engine.core = config.core;
     engine.address = config.advertised.empty() ? config.address : config.advertised;
@@ -149,6 +153,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   api.engine = parts.engine.get();
   api.view = parts.view.get();
   api.demand = parts.demand.get();
+  api.shares = parts.shares.get();
   api.tokens = &parts.tokens;
   if (deps.identity != nullptr) {
     parts.placements = std::make_unique<PlacementSigner>(deps.identity, &deps.strand->clock());
@@ -185,6 +190,7 @@ Server::~Server() {
   parts_->OnStrand([this] {
     parts_->engine.reset();
     parts_->simulations.reset();
+    parts_->shares.reset();
     parts_->demand.reset();
     parts_->view.reset();
     parts_->archive.reset();

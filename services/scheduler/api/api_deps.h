@@ -15,6 +15,7 @@
 #include "services/scheduler/demand_view.h"
 #include "services/scheduler/engine.h"
 #include "services/scheduler/placement_signer.h"
+#include "services/scheduler/share_view.h"
 #include "services/scheduler/simulations.h"
 
 namespace capstan::scheduler {
@@ -30,6 +31,7 @@ struct ApiDeps {
   Engine* engine = nullptr;
   CommittedView* view = nullptr;
   DemandView* demand = nullptr;
+  ShareView* shares = nullptr;
   const resource::PageTokens* tokens = nullptr;
   // Gives orders their grants, on the strand; null in tests over channels without certificates.
   PlacementSigner* placements = nullptr;

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/time.h"
 #include "libs/resource/field_mask.h"
 #include "libs/resource/id.h"
 #include "libs/resource/name.h"
@@ -21,11 +20,15 @@ namespace {
 
 namespace pb = ::capstan::scheduler::v1;
 
-pb::Queue Render(const CommittedView& view, const std::string& id, const rec::QueueRecord& queue,
-                 absl::Time now) {
+// As stored, with what it uses and is entitled to.
+pb::Queue Render(const ApiDeps& deps, const CommittedView& view, const std::string& id,
+                 const rec::QueueRecord& record) {
   const auto usage = view.model().queue_usage.find(id);
-  return RenderQueue(queue, usage == view.model().queue_usage.end() ? nullptr : &usage->second,
-                     now);
+  pb::Queue queue =
+      RenderQueue(record, usage == view.model().queue_usage.end() ? nullptr : &usage->second,
+                  deps.strand->clock().Read().wall);
+  deps.shares->Show(&queue);
+  return queue;
 }
 
 }  // namespace
@@ -121,7 +124,7 @@ grpc::ServerUnaryReactor* QueueService::GetQueue(grpc::CallbackServerContext* co
         ReadView(deps_, std::move(finish), [this, &r, response](const CommittedView& view) {
           auto queue = view.model().queues.find(resource::QueueName::Parse(r.name())->queue);
           if (queue == view.model().queues.end()) return status::NotFound(r.name());
-          *response = Render(view, queue->first, queue->second, deps_.strand->clock().Read().wall);
+          *response = Render(deps_, view, queue->first, queue->second);
           return absl::OkStatus();
         });
       });
@@ -144,14 +147,13 @@ grpc::ServerUnaryReactor* QueueService::ListQueues(grpc::CallbackServerContext* 
                  [this, response, arguments, size = *size,
                   after = *position](const CommittedView& view) {
                    const auto& queues = view.model().queues;
-                   const absl::Time now = deps_.strand->clock().Read().wall;
                    std::string last;
                    for (auto it = queues.upper_bound(after); it != queues.end(); ++it) {
                      if (response->queues_size() == size) {
                        response->set_next_page_token(deps_.tokens->Seal(last, arguments));
                        break;
                      }
-                     *response->add_queues() = Render(view, it->first, it->second, now);
+                     *response->add_queues() = Render(deps_, view, it->first, it->second);
                      last = it->first;
                    }
                    return absl::OkStatus();

@@ -10,6 +10,7 @@
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/job_spans.h"
 #include "services/scheduler/core/keys.h"
+#include "services/scheduler/core/lost_work.h"
 #include "services/scheduler/core/scheduler_core.h"
 
 namespace capstan::scheduler {
@@ -205,8 +206,10 @@ void SchedulerCore::EndGeneration(JobEntry* job, bool success) {
     dirty.more_puts.push_back(PutPinRelease(release));
     effects_.push_back(ReleasePins{uid, generation});
   }
+  absl::Duration ran = absl::ZeroDuration();
   auto started = started_at_.find(uid);
   if (started != started_at_.end()) {
+    ran = now_.boot - started->second;
     if (now_.boot - started->second >= config_.streak_reset_after) {
       job->state.set_uncounted_streak(0);
       job->state.clear_failure_signature();
@@ -231,6 +234,9 @@ void SchedulerCore::EndGeneration(JobEntry* job, bool success) {
     Finish(job, Job::STATE_SUCCEEDED, "SUCCEEDED", "every Task exited 0");
     return;
   }
+  const absl::Duration lost = LostAcceleratorTime(*job, ran);
+  const absl::string_view why_lost = WhyWorkIsLost(*job->gang);
+  if (lost > absl::ZeroDuration() && !why_lost.empty()) tally_.lost.push_back({why_lost, lost});
   if (job->gang->head.has_move()) {
     Return(job, "all its Tasks have ended; it starts again where it is in nobody's way");
     return;

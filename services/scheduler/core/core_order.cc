@@ -260,7 +260,7 @@ void SchedulerCore::EndFor(JobEntry* job, const std::vector<int>& victims, Round
     record.set_job_uid(victim->uid());
     record.set_generation(victim->gang->head.generation());
     record.set_shrinks(shrinks);
-    StopGang(victim, shrinks ? Stop::REASON_SHRUNK : Stop::REASON_PREEMPTED, job->spec.name());
+    EndForOther(victim, shrinks, *job);
   }
 }
 
@@ -278,10 +278,20 @@ void SchedulerCore::ResumeMakingRoom() {
         MoveGang(victim, record.move(), beneficiary.spec.name());
         continue;
       }
-      StopGang(victim, record.shrinks() ? Stop::REASON_SHRUNK : Stop::REASON_PREEMPTED,
-               beneficiary.spec.name());
+      EndForOther(victim, record.shrinks(), beneficiary);
     }
   }
+}
+
+void SchedulerCore::EndForOther(JobEntry* victim, bool shrinks, const JobEntry& beneficiary) {
+  if (shrinks) {
+    ++tally_.shrunk;
+  } else if (victim->spec.spec().queue() == beneficiary.spec.spec().queue()) {
+    ++tally_.preempted_by_priority;
+  } else {
+    ++tally_.preempted_by_guarantee;
+  }
+  StopGang(victim, shrinks ? Stop::REASON_SHRUNK : Stop::REASON_PREEMPTED, beneficiary.spec.name());
 }
 
 }  // namespace capstan::scheduler

@@ -106,8 +106,10 @@ void SchedulerCore::On(const UpdateQueue& event) {
   Queue queue = found->second.queue();
   absl::Status status = resource::CheckEtag(event.etag, queue.etag());
   if (status.ok()) {
-    status = resource::ApplyFieldMask(event.update_mask, event.queue,
-                                      {"name", "uid", "etag", "create_time", "usage"}, &queue);
+    status = resource::ApplyFieldMask(
+        event.update_mask, event.queue,
+        {"name", "uid", "etag", "create_time", "usage", "dominant_share", "fair_dominant_share"},
+        &queue);
   }
   if (status.ok() && queue.parent() != found->second.queue().parent()) {
     status::FieldErrors errors;

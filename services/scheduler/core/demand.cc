@@ -99,6 +99,7 @@ DemandBook::Classes::iterator DemandBook::ClassOf(const JobEntry& job, TaskCount
   made.tolerations = InOrder(job.spec.spec().tolerations());
   made.current.tasks.resize(need.shapes.size());
   made.told.tasks.resize(need.shapes.size());
+  made.wanted.resize(need.shapes.size());
   return classes_.emplace(std::move(need.key), std::move(made)).first;
 }
 
@@ -239,6 +240,10 @@ void DemandBook::Settle(const std::string& uid, Entry* entry, Now now) {
 }
 
 void DemandBook::Add(const std::string& uid, const Entry& entry, int64_t sign) {
+  if (WantsRoom(entry.why)) {
+    std::vector<int64_t>& wanted = entry.at->second.wanted;
+    for (size_t i = 0; i < entry.tasks.size(); ++i) wanted[i] += sign * entry.tasks[i];
+  }
   if (!entry.told) {
     Count& count = held_back_[IsDemand(entry.why) ? kTooNew : entry.why];
     count.jobs += sign;
@@ -420,6 +425,17 @@ std::map<absl::string_view, DemandBook::Count> DemandBook::ToldByReason() const 
 std::map<absl::string_view, DemandBook::Count> DemandBook::HeldBack() const {
   std::map<absl::string_view, Count> all;
   for (int why = kReasonCount; why < kWhyCount; ++why) all[Names()[why]] = held_back_[why];
+  return all;
+}
+
+std::vector<DemandBook::Wanted> DemandBook::WantedNow() const {
+  std::vector<Wanted> all;
+  for (const auto& [key, of] : classes_) {
+    for (size_t i = 0; i < of.shapes.size(); ++i) {
+      if (of.wanted[i] == 0) continue;
+      all.push_back({of.queue, of.clusters, of.shapes[i].each, of.wanted[i]});
+    }
+  }
   return all;
 }
 

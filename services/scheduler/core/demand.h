@@ -52,6 +52,15 @@ class DemandBook {
   static std::vector<absl::string_view> Reasons();
   static std::vector<absl::string_view> Causes();
 
+  // Tasks, all alike, that wait for room.
+  struct Wanted {
+    std::string queue;  // `queues/{queue}`
+    // Where they may run, ascending; empty: anywhere.
+    std::vector<std::string> clusters;
+    Amounts each;
+    int64_t tasks = 0;
+  };
+
   explicit DemandBook(const DemandConfig& config) : config_(config) {}
   // Not copied: its parts point to each other.
   DemandBook(const DemandBook&) = delete;
@@ -76,6 +85,10 @@ class DemandBook {
   std::map<absl::string_view, Count> ToldByReason() const;
   // What waits and is not told of, for each of Causes().
   std::map<absl::string_view, Count> HeldBack() const;
+  // All that waits and would start if there was room and its Queues let it, told of or not, gangs
+  // with their least: what waits for data, for other Jobs or for a time, or in a Queue that starts
+  // nothing, does not. O(classes), and no two of one Queue, Clusters and amounts need be one.
+  std::vector<Wanted> WantedNow() const;
 
  private:
   // Why a Job waits; the first three are for Nodes. Named in kNames in this order.
@@ -104,6 +117,8 @@ class DemandBook {
   static constexpr int kReasonCount = kPreempted + 1;
   static const std::array<const char*, kWhyCount>& Names();
   static bool IsDemand(Why why) { return why < kReasonCount; }
+  // More room, or higher limits, would have it start.
+  static bool WantsRoom(Why why) { return why <= kQueueLimit || why == kOrdered; }
   static bool IsUnsettled(Why why) { return why >= kStartsSoon && why <= kQueueRate; }
 
   using TaskCounts = DemandNeed::TaskCounts;
@@ -135,8 +150,9 @@ class DemandBook {
     NodeRequirements node_requirements;
     Tolerations tolerations;
 
-    // Jobs that wait, for whatever.
+    // Jobs that wait, for whatever; and, by shape, Tasks of those that want room.
     int64_t members = 0;
+    std::vector<int64_t> wanted;
     // Of those that are told of, once they have held.
     Figures current;
     absl::btree_set<std::tuple<int64_t, int64_t, Uid>> by_size;  // -Tasks, submission, uid

@@ -9,6 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "google/protobuf/field_mask.pb.h"
 #include "libs/store/store.h"
 #include "libs/time/clock.h"
@@ -261,12 +263,32 @@ struct Write {
   std::vector<capstan::event::v1::JobEvent> events;
 };
 
+// What a step did that metrics count. Not recorded anywhere: a step that is taken again by another
+// leader may be counted twice, or not at all.
+struct StepTally {
+  // Gangs that were told to end for one of higher priority in their own Queue, and for one of
+  // another Queue that wants its guarantee back; and those that gave up Tasks for another.
+  int64_t preempted_by_priority = 0;
+  int64_t preempted_by_guarantee = 0;
+  int64_t shrunk = 0;
+  // How long each Job that was placed had stood in its Queue.
+  std::vector<absl::Duration> waits;
+  // Work that generations lost which ended in this step: why, and accelerators times the time since
+  // the last checkpoint that there can have been.
+  struct Lost {
+    absl::string_view why;  // of LostWorkReasons(), lost_work.h
+    absl::Duration accelerator_time;
+  };
+  std::vector<Lost> lost;
+};
+
 // What an event led to. `persist` is committed in order, each Write whole; every prefix of it is a
 // state the core can be rebuilt from. `after` is carried out in order, once all of `persist` and of
 // every earlier step is committed.
 struct Step {
   std::vector<Write> persist;
   std::vector<Effect> after;
+  StepTally tally;
 };
 
 }  // namespace capstan::scheduler

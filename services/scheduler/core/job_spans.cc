@@ -35,7 +35,7 @@ trace::Span SpanOf(const JobEntry& job, absl::string_view name, const trace::Con
 }
 
 bool IsOfGeneration(absl::string_view phase) {
-  return phase == "job.prepare" || phase == "job.run" || phase == "job.stop";
+  return phase == kPreparePhase || phase == "job.run" || phase == "job.stop";
 }
 
 }  // namespace
@@ -64,9 +64,9 @@ std::string PhaseOf(const JobEntry& job) {
         return "job.await_jobs";
       }
       if (job.state.reason() == "AWAITING_DATA") return "job.await_data";
-      return job.state.reason() == "BACK_OFF" ? "job.back_off" : "job.queue";
+      return job.state.reason() == "BACK_OFF" ? "job.back_off" : kQueuePhase;
     case Job::STATE_PREPARING:
-      return "job.prepare";
+      return kPreparePhase;
     case Job::STATE_RUNNING:
       return "job.run";
     case Job::STATE_STOPPING:

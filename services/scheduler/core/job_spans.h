@@ -28,6 +28,10 @@ absl::optional<trace::Context> GenerationTrace(const JobEntry& job);
 // Whether anything is to be told of the Job.
 bool IsTraced(const JobEntry& job);
 
+// Two of them.
+inline constexpr char kQueuePhase[] = "job.queue";
+inline constexpr char kPreparePhase[] = "job.prepare";
+
 // What the Job is at now, `job.queue` and so on; empty if it is final or not in any state yet.
 std::string PhaseOf(const JobEntry& job);
 

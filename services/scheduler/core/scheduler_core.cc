@@ -88,6 +88,7 @@ Step SchedulerCore::Apply(const Event& event, Now now) {
   other_writes_.clear();
   replies_.clear();
   effects_.clear();
+  step.tally = std::exchange(tally_, StepTally());
   std::move(acks_.begin(), acks_.end(), std::back_inserter(step.after));
   acks_.clear();
   model_.jobs.Rest();
@@ -138,7 +139,12 @@ bool SchedulerCore::SetState(JobEntry* job, Job::State state, const std::string&
   record.set_state(state);
   record.set_reason(reason);
   record.set_message(message);
-  if (PhaseOf(*job) != phase) {
+  if (const std::string next = PhaseOf(*job); next != phase) {
+    if (phase == kQueuePhase && next == kPreparePhase) {
+      const auto& begun = record.has_phase_time() ? record.phase_time() : job->spec.create_time();
+      // The clock on the wall may have been set back.
+      tally_.waits.push_back(std::max(now_.wall - ToTime(begun), absl::ZeroDuration()));
+    }
     *record.mutable_phase_time() = ToProto(now_.wall);
     if (past.has_value()) effects_.push_back(TellSpan{*std::move(past)});
   }

@@ -378,6 +378,8 @@ class SchedulerCore {
   absl::Duration MinRuntime(const JobEntry& job) const;
   // What a leader before had begun.
   void ResumeMakingRoom();
+  // Has the victim end, or give up what it has beyond its least.
+  void EndForOther(JobEntry* victim, bool shrinks, const JobEntry& beneficiary);
 
   // Orders of capacity: core_orders.cc.
   void RestoreOrders();
@@ -543,6 +545,7 @@ class SchedulerCore {
   std::vector<Write> other_writes_;
   std::vector<Effect> replies_;
   std::vector<Effect> effects_;
+  StepTally tally_;
   // After everything that is sent: a return acknowledged lets a Node's Tasks live on.
   std::vector<Effect> acks_;
   std::set<std::string> resend_;  // uids

@@ -206,6 +206,7 @@ absl::Status ListQueues(Invocation& invocation) {
        {"WEIGHT", [](const Queue& queue) { return absl::StrCat(queue.weight()); }},
        {"PARENT", [](const Queue& queue) { return LastSegment(queue.parent()); }},
        {"GUARANTEE", GuaranteesInWords},
+       {"USED/FAIR", ShareInWords},
        {"STOPS", StopsInWords},
        {"PROJECTS",
         [](const Queue& queue) {

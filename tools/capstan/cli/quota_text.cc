@@ -100,6 +100,10 @@ std::string AverageInWords(const QueueUsage& usage) {
   return absl::StrFormat("%.2f", usage.average() / unit);
 }
 
+bool HasAverage(const QueueUsage& usage) { return usage.average() > 0; }
+
+std::string PartInWords(double part) { return absl::StrFormat("%.1f%%", 100 * part); }
+
 std::string LimitInWords(const std::string& resource, const QuotaLimit& limit) {
   if (limit.unlimited()) return kUnlimited;
   if (limit.limit_case() == QuotaLimit::kAmount) return AmountInWords(resource, limit.amount());
@@ -168,10 +172,18 @@ std::string DescribeQueue(const Queue& queue, absl::Time now, const Terminal& te
   }
   add("Age:       ", HumanAge(ToTime(queue.create_time()), now));
   if (!queue.usage().empty()) {
-    TextTable usage({"RESOURCE", "IN USE", "AVERAGE USE"});
+    add("Share:     ", absl::StrCat(PartInWords(queue.dominant_share()), " of the fleet, fair ",
+                                    PartInWords(queue.fair_dominant_share())));
+    const bool averages = std::any_of(queue.usage().begin(), queue.usage().end(), HasAverage);
+    TextTable usage(
+        averages ? std::vector<std::string>{"RESOURCE", "IN USE", "FAIR SHARE", "AVERAGE USE"}
+                 : std::vector<std::string>{"RESOURCE", "IN USE", "FAIR SHARE"});
     for (const QueueUsage& one : queue.usage()) {
-      usage.AddRow(
-          {one.resource(), AmountInWords(one.resource(), one.in_use()), AverageInWords(one)});
+      std::vector<TextTable::Cell> row = {one.resource(),
+                                          AmountInWords(one.resource(), one.in_use()),
+                                          AmountInWords(one.resource(), one.fair_share())};
+      if (averages) row.push_back(HasAverage(one) ? AverageInWords(one) : "-");
+      usage.AddRow(std::move(row));
     }
     absl::StrAppend(&out, "\n", usage.Render(terminal));
   }
@@ -249,9 +261,16 @@ std::string RateInWords(const RateLimit& rate) {
 std::string AverageUseInWords(const Queue& queue) {
   std::vector<std::string> words;
   for (const QueueUsage& usage : queue.usage()) {
+    if (!HasAverage(usage)) continue;
     words.push_back(absl::StrCat(usage.resource(), "=", AverageInWords(usage)));
   }
   return words.empty() ? "-" : absl::StrJoin(words, " ");
+}
+
+std::string ShareInWords(const Queue& queue) {
+  if (queue.usage().empty()) return "-";
+  return absl::StrCat(PartInWords(queue.dominant_share()), "/",
+                      PartInWords(queue.fair_dominant_share()));
 }
 
 }  // namespace capstan::cli

@@ -51,6 +51,9 @@ absl::StatusOr<scheduler::v1::DisruptionBudget> ParseBudget(const std::string& t
 // is none.
 std::string AverageUseInWords(const scheduler::v1::Queue& queue);
 
+// Its dominant share and the fair one, `12.5%/25.0%`; `-` if both are nothing.
+std::string ShareInWords(const scheduler::v1::Queue& queue);
+
 }  // namespace capstan::cli
 
 #endif  // CAPSTAN_TOOLS_CAPSTAN_CLI_QUOTA_TEXT_H_

@@ -86,17 +86,44 @@ TEST(QuotaTextTest, AQueueIsDescribedWithWhatItUsed) {
             "Projects:  all\n"
             "Half-life: 7d\n"
             "Age:       \n"
+            "Share:     0.0% of the fleet, fair 0.0%\n"
             "\n"
-            "RESOURCE         IN USE  AVERAGE USE\n"
-            "cpu              64      12.35\n"
-            "memory           1Ti     1.5 GiB\n"
-            "nvidia.com/h100  8       0.25\n");
+            "RESOURCE         IN USE  FAIR SHARE  AVERAGE USE\n"
+            "cpu              64      0           12.35\n"
+            "memory           1Ti     0           1.5 GiB\n"
+            "nvidia.com/h100  8       0           0.25\n");
   EXPECT_EQ(AverageUseInWords(queue), "cpu=12.35 memory=1.5 GiB nvidia.com/h100=0.25");
   queue.mutable_usage_half_life()->set_seconds(0);
   queue.clear_usage();
   EXPECT_NE(DescribeQueue(queue, absl::UnixEpoch(), Terminal())
                 .find("Half-life: none, past use does not count\n"),
             std::string::npos);
+}
+
+TEST(QuotaTextTest, AQueueIsDescribedWithWhatItIsEntitledTo) {
+  Queue queue;
+  EXPECT_EQ(ShareInWords(queue), "-");
+  queue.set_name("queues/vision");
+  queue.set_dominant_share(0.125);
+  queue.set_fair_dominant_share(0.5);
+  const auto add = [&queue](const char* resource, int64_t in_use, int64_t fair_share) {
+    auto& usage = *queue.add_usage();
+    usage.set_resource(resource);
+    usage.set_in_use(in_use);
+    usage.set_fair_share(fair_share);
+  };
+  add("cpu", 1500, 64'000);
+  add("nvidia.com/h100", 2, 8);
+  const std::string described = DescribeQueue(queue, absl::UnixEpoch(), Terminal());
+  EXPECT_NE(described.find("Share:     12.5% of the fleet, fair 50.0%\n"
+                           "\n"
+                           "RESOURCE         IN USE  FAIR SHARE\n"
+                           "cpu              1500m   64\n"
+                           "nvidia.com/h100  2       8\n"),
+            std::string::npos)
+      << described;
+  EXPECT_EQ(ShareInWords(queue), "12.5%/50.0%");
+  EXPECT_EQ(AverageUseInWords(queue), "-");
 }
 
 TEST(QuotaTextTest, TakesRates) {

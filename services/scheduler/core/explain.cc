@@ -3,25 +3,22 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "libs/mig/layouts.h"
-#include "libs/mig/profiles.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/amount_words.h"
 #include "services/scheduler/core/capacity_orders.h"
 #include "services/scheduler/core/dependencies.h"
 #include "services/scheduler/core/disruptions.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/maintenance.h"
-#include "services/scheduler/core/mig_amounts.h"
 #include "services/scheduler/core/node_refusals.h"
 #include "services/scheduler/core/partial_fit.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/retry.h"
+#include "services/scheduler/core/room_words.h"
 #include "services/scheduler/core/time_words.h"
 
 namespace capstan::scheduler {
@@ -34,219 +31,15 @@ using capstan::scheduler::v1::Topology;
 using capstan::type::v1::NodeObservation;
 using capstan::type::v1::TaskObservation;
 
-constexpr int kMaxNodeFits = 20;
 constexpr char kFits[] = "it fits and is about to be placed";
 // Of a Job that a round did not place all the same.
 constexpr char kFitsNot[] =
     "what is free would hold it, but is kept for others or cannot be divided among its TaskGroups";
 
-std::string TrimmedDecimal(double value) {
-  std::string text = absl::StrFormat("%.3f", value);
-  while (text.back() == '0') text.pop_back();
-  if (text.back() == '.') text.pop_back();
-  return text;
-}
-
-std::string FormatAmount(absl::string_view resource, int64_t amount) {
-  if (resource == "cpu") return CoresInWords(amount);
-  if (resource == "memory") return BytesInWords(amount);
-  return absl::StrCat(amount);
-}
-
-// `1 node lacks`, `3 nodes lack`, of so many.
-std::string NodesOf(int count, int total, absl::string_view one, absl::string_view many) {
-  return absl::StrCat(count, " of ", total, total == 1 ? " node " : " nodes ",
-                      count == 1 ? one : many);
-}
-
-// A resource that Tasks ask for; it is looked up in all Nodes.
-struct Resource {
-  std::string name;
-  // Of what; an accelerator if it is neither of the others.
-  bool is_cpu = false;
-  bool is_memory = false;
-  std::string accelerator;
-
-  int64_t In(const Amounts& amounts) const {
-    if (is_cpu) return amounts.cpu_millis;
-    if (is_memory) return amounts.memory_bytes;
-    const auto it = amounts.accelerators.find(accelerator);
-    return it == amounts.accelerators.end() ? 0 : it->second;
-  }
-};
-
-std::vector<Resource> ResourcesOf(const Amounts& each) {
-  std::vector<Resource> resources(2);
-  resources[0].name = "cpu";
-  resources[0].is_cpu = true;
-  resources[1].name = "memory";
-  resources[1].is_memory = true;
-  for (const auto& [name, count] : each.accelerators) {
-    // Whether there is a place says more than how many memory slices are free.
-    if (each.mig.ask().has_value() && mig::IsSliceResource(name)) continue;
-    Resource& resource = resources.emplace_back();
-    resource.name = absl::StrCat("accelerator:", name);
-    resource.accelerator = name;
-  }
-  return resources;
-}
-
-void AddCount(absl::string_view type, int count, int total, absl::string_view one,
-              absl::string_view many, const std::vector<NodeId>& which,
-              ExplainJobResponse* response) {
-  if (count == 0) return;
-  ExplainJobResponse::Constraint& constraint = *response->add_constraints();
-  constraint.set_type(std::string(type));
-  constraint.set_nodes(count);
-  constraint.set_message(NodesOf(count, total, one, many));
-  for (const NodeId& id : which) {
-    if (constraint.node_fits_size() == kMaxNodeFits) break;
-    constraint.add_node_fits()->set_node(id.Name());
-  }
-}
-
-// Of Nodes without a GPU on which the instance that the next Task asks for could stand.
-void AddMig(const PartialFit& fit, ExplainJobResponse* response) {
-  const absl::optional<mig::Ask> ask = fit.next.mig.ask();
-  if (!ask.has_value()) return;
-  const int total = static_cast<int>(fit.left.size());
-  std::vector<std::pair<int64_t, const NodeId*>> lacking;
-  int with_gpus = 0;
-  for (const Room& room : fit.left) {
-    const std::vector<MigGpuState> gpus = room.free.mig.Gpus();
-    with_gpus += std::any_of(gpus.begin(), gpus.end(),
-                             [&ask](const MigGpuState& gpu) { return gpu.model == ask->model; })
-                     ? 1
-                     : 0;
-    if (room.free.mig.Fits(fit.next.mig, 1) > 0) continue;
-    const auto free =
-        room.free.accelerators.find(mig::SliceResource(mig::DeviceModels()[ask->model]));
-    lacking.emplace_back(free == room.free.accelerators.end() ? 0 : free->second, &room.node->id);
-  }
-  if (lacking.empty()) return;
-  std::stable_sort(lacking.begin(), lacking.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  const mig::DeviceModel& model = mig::DeviceModels()[ask->model];
-  const mig::Profile& profile = model.profiles[ask->profile];
-  ExplainJobResponse::Constraint& constraint = *response->add_constraints();
-  constraint.set_type("mig");
-  constraint.set_nodes(static_cast<int>(lacking.size()));
-  constraint.set_requested(profile.memory_slices);
-  constraint.set_available(lacking.front().first);
-  const int with_room = total - static_cast<int>(lacking.size());
-  std::string message =
-      absl::StrCat(NodesOf(static_cast<int>(lacking.size()), total, "has", "have"),
-                   " no place for a ", profile.name, " instance: ", with_gpus,
-                   with_gpus == 1 ? " has" : " have", " GPUs in MIG mode of model ", model.name);
-  if (with_gpus > 0) {
-    absl::StrAppend(&message, ", ", with_room == 0 ? "none" : absl::StrCat(with_room),
-                    " of these with room for it in one piece");
-  }
-  constraint.set_message(std::move(message));
-  for (const auto& [free, id] : lacking) {
-    if (constraint.node_fits_size() == kMaxNodeFits) break;
-    ExplainJobResponse::NodeFit& node = *constraint.add_node_fits();
-    node.set_node(id->Name());
-    node.set_available(free);
-  }
-}
-
-void AddResources(const PartialFit& fit, const std::string& task_count,
-                  ExplainJobResponse* response) {
-  for (const Resource& of : ResourcesOf(fit.next)) {
-    const std::string& resource = of.name;
-    const int64_t asked = of.In(fit.next);
-    std::vector<std::pair<int64_t, const NodeId*>> lacking;
-    int64_t most = 0;
-    for (const Room& room : fit.left) {
-      const int64_t have = std::max<int64_t>(of.In(room.free), 0);
-      most = std::max(most, have);
-      if (have < asked) lacking.emplace_back(asked - have, &room.node->id);
-    }
-    if (lacking.empty()) continue;
-    const auto named = lacking.begin() + std::min<ptrdiff_t>(lacking.size(), kMaxNodeFits);
-    std::partial_sort(lacking.begin(), named, lacking.end(), [](const auto& a, const auto& b) {
-      return std::tie(a.first, *a.second) < std::tie(b.first, *b.second);
-    });
-    ExplainJobResponse::Constraint& constraint = *response->add_constraints();
-    constraint.set_type(resource);
-    constraint.set_nodes(static_cast<int>(lacking.size()));
-    constraint.set_lacking(lacking.front().first);
-    constraint.set_requested(asked);
-    constraint.set_available(most);
-    constraint.set_message(absl::StrCat(
-        fit.placed > 0 ? absl::StrCat("after ", fit.placed, " of ", task_count, " Tasks, ") : "",
-        NodesOf(static_cast<int>(lacking.size()), static_cast<int>(fit.left.size()), "lacks ",
-                "lack "),
-        resource, ": a Task asks ", FormatAmount(resource, asked), ", at most ",
-        FormatAmount(resource, most), " free"));
-    for (auto lack = lacking.begin(); lack != named; ++lack) {
-      ExplainJobResponse::NodeFit& node = *constraint.add_node_fits();
-      node.set_node(lack->second->Name());
-      node.set_lacking(lack->first);
-      node.set_available(asked - lack->first);
-    }
-  }
-  AddMig(fit, response);
-  // What most Nodes lack decides most; among equals the order stays.
-  std::multimap<int, ExplainJobResponse::Constraint> by_nodes;
-  for (const auto& constraint : response->constraints()) {
-    by_nodes.emplace(-constraint.nodes(), constraint);
-  }
-  response->clear_constraints();
-  for (const auto& [nodes, constraint] : by_nodes) *response->add_constraints() = constraint;
-}
-
-// Of slices that are whole in no domain.
-void AddSlice(const GangRequest& gang, const PartialFit& fit, const std::string& task_count,
-              ExplainJobResponse* response) {
-  const GangRequest::Slice& slice = gang.groups[fit.group].slices[fit.slice];
-  ExplainJobResponse::Constraint& constraint = *response->add_constraints();
-  constraint.set_type("topology");
-  constraint.set_nodes(static_cast<int>(fit.left.size()));
-  constraint.set_lacking(slice.size - fit.slice_holds);
-  constraint.set_requested(slice.size);
-  constraint.set_available(fit.slice_holds);
-  constraint.set_message(absl::StrCat(
-      fit.placed > 0 ? absl::StrCat("after ", fit.placed, " of ", task_count, " Tasks, ") : "",
-      "no ", LevelInWords(slice.level), " has room for ", slice.size, " more: at most ",
-      fit.slice_holds));
-}
-
-// What must be in one domain of those around the group, the widest first.
-std::vector<std::string> WithinWords(const JobEntry& job, const GangRequest& gang, int group) {
-  const auto one = [](absl::string_view what, const Topology& topology) {
-    return absl::StrCat("all of ", what, " must be in one ", LevelInWords(topology.required()));
-  };
-  std::vector<std::string> words;
-  const auto& spec = job.spec.spec();
-  if (gang.topology.required() != Topology::LEVEL_UNSPECIFIED) {
-    words.push_back(one("it", gang.topology));
-  }
-  if (group < 0) return words;
-  const size_t whole = words.size();
-  for (int s = gang.groups[group].section; s >= 0; s = gang.sections[s].parent) {
-    if (gang.sections[s].topology.required() == Topology::LEVEL_UNSPECIFIED) continue;
-    words.insert(words.begin() + static_cast<ptrdiff_t>(whole),
-                 one(absl::StrCat("section ", spec.sections(s).name()), gang.sections[s].topology));
-  }
-  const std::string name = absl::StrCat("TaskGroup ", spec.task_groups(group).name());
-  if (gang.groups[group].topology.required() != Topology::LEVEL_UNSPECIFIED) {
-    words.push_back(one(name, gang.groups[group].topology));
-  }
-  std::vector<std::string> slices;
-  for (const GangRequest::Slice& slice : gang.groups[group].slices) {
-    slices.push_back(absl::StrCat("each ", slice.size,
-                                  slices.empty() ? absl::StrCat(" of ", name, " must be") : "",
-                                  " in one ", LevelInWords(slice.level)));
-  }
-  if (!slices.empty()) words.push_back(absl::StrJoin(slices, ", of these "));
-  return words;
-}
-
 void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings,
-                 ExplainJobResponse* response) {
-  GangRequest gang = GangRequest::From(job);
+                 RoomSearch* search, ExplainJobResponse* response) {
+  GangRequest& gang = search->gang;
+  gang = GangRequest::From(job);
   for (const NodeStanding& standing : standings) {
     if (standing.nominee == job.uid() && !standing.nominee.empty()) {
       gang.orders.insert(standing.capacity.order);
@@ -257,8 +50,7 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
     response->set_summary("no node is known yet");
     return;
   }
-  // By domain, those that it may be on.
-  std::map<std::string, std::vector<const NodeCapacity*>> domains;
+  std::map<std::string, std::vector<const NodeCapacity*>>& domains = search->domains;
   // The last of them: Nodes come sorted by Cluster.
   std::vector<const NodeCapacity*>* in_cluster = nullptr;
   const std::string* cluster = nullptr;
@@ -304,7 +96,7 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
   const std::string task_count =
       absl::StrCat(IsElastic(job.spec.spec()) ? "at least " : "", MinTaskCount(job.spec.spec()));
   if (best.has_value() && best->slice >= 0) AddSlice(gang, *best, task_count, response);
-  if (best.has_value() && !best->left.empty()) AddResources(*best, task_count, response);
+  if (best.has_value() && !best->left.empty()) AddLacking(gang, *best, task_count, response);
   if (best.has_value() && best->group >= 0) refusals.CountOf(*best, job.spec.spec(), gang);
   for (const NodeRefusals::One& one : refusals.all()) {
     AddCount(one.type, static_cast<int>(one.nodes.size()), total, one.singular, one.plural,
@@ -335,7 +127,8 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
       "are in clusters that the Job may not use");
   const std::string level = LevelInWords(gang.topology.required());
   add("topology", absl::StrCat("is in no ", level), absl::StrCat("are in no ", level));
-  if (best.has_value() && best->group < 0) {
+  search->fits = best.has_value() && best->group < 0;
+  if (search->fits) {
     response->set_summary(kFits);
     return;
   }
@@ -409,7 +202,7 @@ void ExplainStopping(const JobEntry& job, const std::vector<NodeStanding>& stand
 }
 
 void ExplainQueued(const JobEntry& job, const std::vector<NodeStanding>& nodes,
-                   ExplainJobResponse* response) {
+                   RoomSearch* search, ExplainJobResponse* response) {
   if (job.state.reason() == "AWAITING_DATA") {
     int ready = 0;
     int64_t loaded = 0;
@@ -441,7 +234,7 @@ void ExplainQueued(const JobEntry& job, const std::vector<NodeStanding>& nodes,
     response->set_summary(job.state.message());
     return;
   }
-  ExplainRoom(job, nodes, response);
+  ExplainRoom(job, nodes, search, response);
   std::string summary = response->summary();
   if (summary == kFits && job.state.message() == kFitsNot) summary = kFitsNot;
   if (job.state.reason() == "RESERVED") summary = job.state.message();
@@ -464,24 +257,6 @@ void ExplainQueued(const JobEntry& job, const std::vector<NodeStanding>& nodes,
 }
 
 }  // namespace
-
-std::string CoresInWords(int64_t millis) {
-  return TrimmedDecimal(static_cast<double>(millis) / 1000);
-}
-
-std::string BytesInWords(int64_t bytes) {
-  static constexpr const char* kUnits[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi"};
-  double value = static_cast<double>(bytes);
-  int unit = 0;
-  while (value >= 1024 && unit < 5) {
-    value /= 1024;
-    ++unit;
-  }
-  std::string text = absl::StrFormat("%.2f", value);
-  while (text.back() == '0') text.pop_back();
-  if (text.back() == '.') text.pop_back();
-  return absl::StrCat(text, kUnits[unit]);
-}
 
 std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
                                     const std::set<NodeId>& draining,
@@ -528,7 +303,8 @@ std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
 
 std::string RoomInWords(const JobEntry& job, const std::vector<NodeStanding>& nodes) {
   ExplainJobResponse response;
-  ExplainRoom(job, nodes, &response);
+  RoomSearch search;
+  ExplainRoom(job, nodes, &search, &response);
   return response.summary() == kFits ? kFitsNot : response.summary();
 }
 
@@ -577,6 +353,8 @@ void ExplainBudgets(const Model& model, const JobEntry& job, absl::Time now,
   if (count == 0) return;
   ExplainJobResponse::Constraint& constraint = *response->add_constraints();
   constraint.set_type("disruption_budget");
+  constraint.set_level(ExplainJobResponse::Constraint::LEVEL_QUEUE);
+  constraint.set_queue(spec.queue());
   constraint.set_message(absl::StrCat(
       count, count == 1 ? " Job" : " Jobs",
       " of lower priority may not be ended for it by the disruption budget of the Queue",
@@ -587,8 +365,11 @@ void ExplainBudgets(const Model& model, const JobEntry& job, absl::Time now,
 }  // namespace
 
 ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
-                              const std::vector<NodeStanding>& nodes, absl::Time now) {
+                              const std::vector<NodeStanding>& nodes, absl::Time now,
+                              RoomSearch* search) {
   ExplainJobResponse response;
+  RoomSearch unseen;
+  if (search == nullptr) search = &unseen;
   response.set_reason(job.state.reason());
   int missing = 0;
   switch (job.state.state()) {
@@ -597,7 +378,7 @@ ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
         response.set_summary(AwaitedInWords(job, model));
         break;
       }
-      ExplainQueued(job, nodes, &response);
+      ExplainQueued(job, nodes, search, &response);
       if (job.state.reason() == kOrdered) {
         response.set_summary(absl::StrCat(response.summary(), OrdersInWords(model, job.uid())));
       }

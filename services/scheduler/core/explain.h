@@ -1,6 +1,7 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_EXPLAIN_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_EXPLAIN_H_
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -36,20 +37,27 @@ std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
                                     const std::set<NodeId>& draining,
                                     const std::set<NodeId>& unreported, absl::Time now);
 
+// What was looked at for a Job that waits for room; good as long as the standings are.
+struct RoomSearch {
+  // With the orders of capacity on whose Nodes it may be.
+  GangRequest gang;
+  // Nodes that it may be on, by the domain of the level that all of it must be in one of.
+  std::map<std::string, std::vector<const NodeCapacity*>> domains;
+  // There is room for it.
+  bool fits = false;
+};
+
 // Says why the Job is where it is. For one that waits for room: which constraint fails on how many
 // Nodes and by how much, after as many of its Tasks as fit have been put down.
 // Of those in its Queue that might be ended for it, how many are protected by a disruption budget.
+// `search`, if given: what was looked at; no domains if it does not wait for room.
 capstan::scheduler::v1::ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
                                                       const std::vector<NodeStanding>& nodes,
-                                                      absl::Time now);
+                                                      absl::Time now,
+                                                      RoomSearch* search = nullptr);
 
 // The summary of the above for a Job that found no place in a round, without looking at other Jobs.
 std::string RoomInWords(const JobEntry& job, const std::vector<NodeStanding>& nodes);
-
-// `1.5`, `0.25`: thousandths of a core as cores.
-std::string CoresInWords(int64_t millis);
-// `256Mi`, `1.5Gi`: bytes with at most two decimals.
-std::string BytesInWords(int64_t bytes);
 
 }  // namespace capstan::scheduler
 

@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/amount_words.h"
 #include "services/scheduler/core/core_harness.h"
 #include "services/scheduler/core/model.h"
 

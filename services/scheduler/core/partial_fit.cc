@@ -152,8 +152,11 @@ class Fitting {
     for (size_t s = group.slices.size(); s > 0; --s) {
       const GangRequest::Slice& slice = group.slices[s - 1];
       int64_t most = 0;
+      fit->slice_node = nullptr;
       for (const auto& [name, rooms] : ByDomain(in, slice.level, nullptr)) {
-        most = std::max(most, FitInto(group, s, rooms, slice.size, false));
+        const int64_t here = FitInto(group, s, rooms, slice.size, false);
+        if (here > most || fit->slice_node == nullptr) fit->slice_node = rooms.front()->node;
+        most = std::max(most, here);
       }
       if (most >= slice.size) continue;
       fit->slice = static_cast<int>(s) - 1;

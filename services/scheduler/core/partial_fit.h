@@ -34,6 +34,8 @@ struct PartialFit {
   // Tasks one takes at most. -1: the group has none.
   int slice = -1;
   int64_t slice_holds = 0;
+  // A Node of the domain that takes most; null if there is no domain.
+  const NodeCapacity* slice_node = nullptr;
 };
 
 // `nodes`: those of one domain that the gang may be on. For words, not for placing: groups are put

@@ -42,9 +42,6 @@ namespace {
 
 // Of one round: what is left is tried in the next.
 constexpr int kMaxMoveSearches = 2;
-// After a round that searched in vain: what has changed since is looked at together, for a search
-// goes over all Nodes.
-constexpr absl::Duration kPauseAfterVain = absl::Seconds(10);
 
 }  // namespace
 

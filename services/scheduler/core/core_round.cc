@@ -12,6 +12,7 @@
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/disruptions.h"
 #include "services/scheduler/core/gang_state.h"
+#include "services/scheduler/core/held_gangs.h"
 #include "services/scheduler/core/job_spans.h"
 #include "services/scheduler/core/node_terms.h"
 #include "services/scheduler/core/placement.h"
@@ -21,8 +22,6 @@
 namespace capstan::scheduler {
 
 using capstan::scheduler::v1::Job;
-using capstan::scheduler::v1::JobSpec;
-using rec::GangHeadRecord;
 
 namespace {
 
@@ -65,12 +64,7 @@ std::vector<HeldGang> SchedulerCore::HeldGangs(const RoundWork& work) const {
     while (used != usage_.shares().end() && used->first < uid) ++used;
     while (started != started_at_.end() && started->first < uid) ++started;
     const bool has_started = started != started_at_.end() && started->first == uid;
-    const JobSpec& spec = job.spec.spec();
-    HeldGang gang;
-    gang.uid = uid;
-    gang.priority = spec.priority();
-    bool any_silent = false;
-    absl::Duration evicted_in = absl::InfiniteDuration();
+    HeldFacts facts;
     const auto kept = work.kept.find(uid);
     std::map<int, Amounts> shares;
     if (kept != work.kept.end()) shares = kept->second;
@@ -78,80 +72,21 @@ std::vector<HeldGang> SchedulerCore::HeldGangs(const RoundWork& work) const {
       for (const auto& [id, share] : used->second) {
         const int at = work.PositionOf(id);
         if (at < 0) continue;
-        any_silent = any_silent || work.standings[at].silent;
-        evicted_in = std::min(evicted_in, work.standings[at].evicts_in);
+        facts.any_silent = facts.any_silent || work.standings[at].silent;
+        facts.evicted_in = std::min(facts.evicted_in, work.standings[at].evicts_in);
         shares[at].Add(share.amounts);
       }
     }
+    facts.ran = has_started ? now_.boot - started->second : absl::ZeroDuration();
+    facts.comes_back = IsGrowing(job) && kept != work.kept.end();
+    HeldGang gang = HeldGangOf(job, facts);
     gang.shares.assign(shares.begin(), shares.end());
-    const absl::Duration ran = has_started ? now_.boot - started->second : absl::ZeroDuration();
-    const absl::Duration grace = ToDuration(spec.stop_grace());
-    const bool comes_back = IsGrowing(job) && kept != work.kept.end();
-    gang.grace = grace;
-    gang.ending = job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING && !comes_back;
-    // The end on a silent Node may be long in coming.
-    gang.preemptible = spec.preemption() != JobSpec::PREEMPTION_NEVER && !any_silent &&
-                       ran >= MinRuntime(job) && !comes_back &&
+    gang.preemptible = gang.preemptible && facts.ran >= MinRuntime(job) &&
                        ProtectedByBudget(model_, job, now_.wall) == absl::ZeroDuration();
-    gang.left_is_assumed = !spec.has_time_limit();
-    if (gang.ending) {
-      gang.left = grace;
-      gang.left_is_assumed = any_silent;
-    } else {
-      const bool preparing =
-          comes_back || job.gang->head.phase() == GangHeadRecord::PHASE_PREPARING;
-      gang.left = (spec.has_time_limit() ? LongestRun(spec) : kAssumedRun) +
-                  (preparing ? kPrepareAllowance : absl::ZeroDuration()) +
-                  (comes_back ? grace : -ran);
-      if (gang.left <= absl::ZeroDuration()) {
-        gang.left = std::max(ran, absl::Seconds(1));
-        gang.left_is_assumed = true;
-      }
-      if (evicted_in + grace < gang.left) {
-        gang.left = evicted_in + grace;
-        gang.left_is_assumed = any_silent;
-      }
-    }
-    gang.unsaved =
-        spec.has_checkpoint_period() ? std::min(ran, ToDuration(spec.checkpoint_period())) : ran;
-    SplitHeld(job, std::move(gang), work, &all);
+    SplitHeld(
+        job, std::move(gang), [&work](const NodeId& id) { return work.PositionOf(id); }, &all);
   });
   return all;
-}
-
-void SchedulerCore::SplitHeld(const JobEntry& job, HeldGang gang, const RoundWork& work,
-                              std::vector<HeldGang>* all) {
-  const bool shrinking = IsShrinking(job);
-  const int tasks = static_cast<int>(job.gang->tasks.size());
-  if ((gang.ending && !shrinking) || IsGrowing(job) || tasks == MinTaskCount(job.spec.spec())) {
-    all->push_back(std::move(gang));
-    return;
-  }
-  std::map<int, Amounts> spares;
-  for (int rank = 0; rank < tasks; ++rank) {
-    if (job.gang->ended(rank) || !IsSpare(job, rank)) continue;
-    const int at = work.PositionOf(job.gang->node(rank));
-    if (at >= 0) spares[at].Add(AmountsOf(job, rank));
-  }
-  HeldGang spare = gang;
-  spare.is_spare = true;
-  spare.shares.assign(spares.begin(), spares.end());
-  std::vector<std::pair<int, Amounts>> shares = std::exchange(gang.shares, {});
-  for (auto& [at, amounts] : shares) {
-    const auto less = spares.find(at);
-    if (less != spares.end()) amounts.Subtract(less->second);
-    if (amounts != Amounts()) gang.shares.emplace_back(at, std::move(amounts));
-  }
-  if (shrinking) {
-    // It comes back.
-    gang.ending = false;
-    gang.preemptible = false;
-    gang.left = job.spec.spec().has_time_limit() ? LongestRun(job.spec.spec()) : kAssumedRun;
-    gang.left += kPrepareAllowance;
-    gang.left_is_assumed = !job.spec.spec().has_time_limit();
-  }
-  all->push_back(std::move(gang));
-  if (!spare.shares.empty()) all->push_back(std::move(spare));
 }
 
 void SchedulerCore::SplitVictims(RoundWork* work) const {

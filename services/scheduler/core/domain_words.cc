@@ -43,9 +43,9 @@ Domain NarrowestOf(const std::vector<const NodeCapacity*>& nodes) {
   for (int at = Topology::LEVEL_NODE; at > Topology::LEVEL_UNSPECIFIED; --at) {
     const auto level = static_cast<Topology::Level>(at);
     const std::string first = DomainOf(*nodes.front(), level);
-    const bool all = std::all_of(
-        nodes.begin(), nodes.end(),
-        [&](const NodeCapacity* node) { return DomainOf(*node, level) == first; });
+    const bool all = std::all_of(nodes.begin(), nodes.end(), [&](const NodeCapacity* node) {
+      return DomainOf(*node, level) == first;
+    });
     if (all && !first.empty()) return DomainAt(*nodes.front(), level);
   }
   return DomainAt(*nodes.front(), Topology::LEVEL_UNSPECIFIED);

@@ -201,8 +201,8 @@ void ExplainStopping(const JobEntry& job, const std::vector<NodeStanding>& stand
   response->set_summary(summary);
 }
 
-void ExplainQueued(const JobEntry& job, const std::vector<NodeStanding>& nodes,
-                   RoomSearch* search, ExplainJobResponse* response) {
+void ExplainQueued(const JobEntry& job, const std::vector<NodeStanding>& nodes, RoomSearch* search,
+                   ExplainJobResponse* response) {
   if (job.state.reason() == "AWAITING_DATA") {
     int ready = 0;
     int64_t loaded = 0;
@@ -299,6 +299,13 @@ std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
     standings.push_back(std::move(standing));
   }
   return standings;
+}
+
+RoomSearch LookForRoom(const JobEntry& job, const std::vector<NodeStanding>& nodes) {
+  ExplainJobResponse response;
+  RoomSearch search;
+  ExplainRoom(job, nodes, &search, &response);
+  return search;
 }
 
 std::string RoomInWords(const JobEntry& job, const std::vector<NodeStanding>& nodes) {

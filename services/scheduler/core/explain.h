@@ -53,8 +53,10 @@ struct RoomSearch {
 // `search`, if given: what was looked at; no domains if it does not wait for room.
 capstan::scheduler::v1::ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
                                                       const std::vector<NodeStanding>& nodes,
-                                                      absl::Time now,
-                                                      RoomSearch* search = nullptr);
+                                                      absl::Time now, RoomSearch* search = nullptr);
+
+// The same look for room of a Job that waits for something else.
+RoomSearch LookForRoom(const JobEntry& job, const std::vector<NodeStanding>& nodes);
 
 // The summary of the above for a Job that found no place in a round, without looking at other Jobs.
 std::string RoomInWords(const JobEntry& job, const std::vector<NodeStanding>& nodes);

@@ -194,10 +194,13 @@ void ExplainMoves(const Model& model, const NodeUsage& usage, const JobEntry& jo
     absl::StrAppend(&words, "; that may be begun from ", TimeInWords(now + last), " on");
   } else {
     absl::StrAppend(&words, "; one Job is made room for at a time, and the next ",
-                    InWords(config.repartition_pause), " later at the earliest");
+                    InWords(config.repartition_pause), " later at the earliest, or ",
+                    InWords(std::min(config.repartition_pause, kPauseAfterVain)),
+                    " after a round that found nobody to move");
   }
   ExplainJobResponse::Constraint& constraint = *response->add_constraints();
   constraint.set_type("mig_repartition");
+  constraint.set_level(ExplainJobResponse::Constraint::LEVEL_NODE);
   constraint.set_message(words);
   response->set_summary(absl::StrCat(response->summary(), "; it ", words));
 }

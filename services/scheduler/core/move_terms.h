@@ -17,6 +17,10 @@
 
 namespace capstan::scheduler {
 
+// After a round that searched for somebody to move in vain: what has changed since is looked at
+// together, for a search goes over all Nodes.
+inline constexpr absl::Duration kPauseAfterVain = absl::Seconds(10);
+
 // Time of whole GPUs: of the work that the gang loses with the stop, a MIG instance counting by its
 // memory slices, and `act_cost`. At least a millisecond.
 absl::Duration CostOfMove(const JobEntry& job, absl::Duration unsaved, absl::Duration act_cost);

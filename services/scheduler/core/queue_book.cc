@@ -43,6 +43,12 @@ std::vector<std::string> Names(const std::vector<QueueSpec>& specs,
   return {names.begin(), names.end()};
 }
 
+// Of what the fleet has, which is the placement's question.
+bool IsOfRoom(const QuotaRefusal& refusal) {
+  return refusal.reason == QuotaRefusal::Reason::kCapacity ||
+         refusal.reason == QuotaRefusal::Reason::kUnknownResource;
+}
+
 Amounts LiveAmounts(const JobEntry& job) {
   Amounts amounts;
   if (job.state.making_room_size() > 0) return LeastOf(job);
@@ -477,22 +483,50 @@ QueueVictims QueueBook::VictimsFor(const QueueOrder& order, const Resources& cap
   return QueueVictims(usage, capacity, free, claimant, held);
 }
 
+absl::optional<QueueVictims::Gang> QueueBook::ClaimantOf(const JobEntry& job) const {
+  const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
+  if (leaf < 0) return absl::nullopt;
+  return QueueVictims::Gang{leaf, job.spec.spec().priority(), ToResources(LeastOf(job))};
+}
+
 absl::optional<QueueBook::LimitWait> QueueBook::Refusal(const TreeUsage& usage,
                                                         const Resources& capacity, int leaf,
                                                         const Resources& request) const {
   const absl::optional<QuotaRefusal> refusal = CheckStart(usage, capacity, leaf, request);
-  if (!refusal.has_value() || refusal->reason == QuotaRefusal::Reason::kCapacity ||
-      refusal->reason == QuotaRefusal::Reason::kUnknownResource) {
-    return absl::nullopt;
+  if (!refusal.has_value() || IsOfRoom(*refusal)) return absl::nullopt;
+  return WaitOf(*refusal, request);
+}
+
+std::vector<QueueBook::LimitWait> QueueBook::Refusals(const JobEntry& job,
+                                                      const Resources& capacity) const {
+  std::vector<LimitWait> waits;
+  const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
+  if (leaf < 0) return waits;
+  const Resources request = ToResources(LeastOf(job));
+  for (const QuotaRefusal& refusal : ExplainStart(usage_, capacity, leaf, request)) {
+    if (!IsOfRoom(refusal)) waits.push_back(WaitOf(refusal, request));
   }
-  const int r = refusal->resource;
+  return waits;
+}
+
+QueueBook::LimitWait QueueBook::WaitOf(const QuotaRefusal& refusal,
+                                       const Resources& request) const {
+  const int r = refusal.resource;
   LimitWait wait;
   // Claims only grow while gangs start, so what a queue below the root refuses stays refused.
-  wait.lasts = refusal->node != QueueTree::kRoot;
-  wait.words = r < 0 ? Describe(tree_, *refusal)
-                     : absl::StrCat(tree_.Describe(refusal->node), " may have ", refusal->limit,
-                                    " of ", tree_.resources().name(r), "; the Job needs ",
-                                    request[r], " beside what runs there or is kept for others");
+  wait.lasts = refusal.node != QueueTree::kRoot;
+  if (wait.lasts) wait.queue = absl::StrCat("queues/", tree_.node(refusal.node).id);
+  if (r < 0) {
+    wait.words = Describe(tree_, refusal);
+    return wait;
+  }
+  wait.words = absl::StrCat(tree_.Describe(refusal.node), " may have ", refusal.limit, " of ",
+                            tree_.resources().name(r), "; the Job needs ", request[r],
+                            " beside what runs there or is kept for others");
+  wait.resource = tree_.resources().name(r);
+  wait.limit = refusal.limit;
+  wait.in_use = refusal.found;
+  wait.requested = refusal.needed;
   return wait;
 }
 

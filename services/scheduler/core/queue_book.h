@@ -16,6 +16,7 @@
 #include "libs/time/clock.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/queue_victims.h"
+#include "services/scheduler/core/quota/admission.h"
 #include "services/scheduler/core/quota/gang_queues.h"
 #include "services/scheduler/core/quota/queue_histories.h"
 #include "services/scheduler/core/quota/queue_order.h"
@@ -101,11 +102,21 @@ class QueueBook {
     // However much starts beside it, a limit refuses it: not so where the fleet's guarantees that
     // are not lent do, since what they keep free may be used up.
     bool lasts = true;
+    // `queues/{queue}` that says so; empty: the fleet, by what is guaranteed in it.
+    std::string queue;
+    // Empty if it starts nothing whatever it is.
+    std::string resource;
+    // What it may have, what counts as in use, and by how much that would grow.
+    int64_t limit = 0;
+    int64_t in_use = 0;
+    int64_t requested = 0;
   };
   // Of the order's next gang.
   absl::optional<LimitWait> Refusal(const QueueOrder& order, const Resources& capacity) const;
   // Of a Job that waits, with use as it was last told.
   absl::optional<LimitWait> Refusal(const JobEntry& job, const Resources& capacity) const;
+  // All that do, from its own Queue upwards.
+  std::vector<LimitWait> Refusals(const JobEntry& job, const Resources& capacity) const;
   // Whether the limits let the order's next gang have so much beyond what it needs at least.
   bool MayUse(const QueueOrder& order, const Resources& capacity, const Amounts& more) const;
   // Whether they let the Job use so much beside all that is used, with use as it was last told.
@@ -143,6 +154,14 @@ class QueueBook {
   QueueVictims VictimsFor(const QueueOrder& order, const Resources& capacity, const Resources& free,
                           const std::vector<QueueVictims::Gang>& held,
                           const std::vector<QueueVictims::Gang>& ended) const;
+  // A Job that waits, as it asks for its least; absent if its Queue is not there.
+  absl::optional<QueueVictims::Gang> ClaimantOf(const JobEntry& job) const;
+  // The same for that, with use as it was last told.
+  QueueVictims VictimsFor(const QueueVictims::Gang& claimant, const Resources& capacity,
+                          const Resources& free,
+                          const std::vector<QueueVictims::Gang>& held) const {
+    return QueueVictims(usage_, capacity, free, claimant, held);
+  }
 
  private:
   struct Gang {
@@ -172,6 +191,7 @@ class QueueBook {
   int LeafOf(const std::string& queue) const;
   absl::optional<LimitWait> Refusal(const TreeUsage& usage, const Resources& capacity, int leaf,
                                     const Resources& request) const;
+  LimitWait WaitOf(const QuotaRefusal& refusal, const Resources& request) const;
   // Whether a guarantee of the leaf, or of a queue above it, covers so much more of the resource.
   bool IsGuaranteed(int leaf, int r, int64_t amount) const;
   // Whether something waits in the leaf that a guarantee covers which is not the other leaf's too.

@@ -67,7 +67,8 @@ std::vector<Resource> ResourcesOf(const Amounts& each) {
 
 // The narrowest level that all of the group is in one domain of.
 Topology::Level WithinLevel(const GangRequest& gang, int group) {
-  Topology::Level level = std::max(gang.topology.required(), gang.groups[group].topology.required());
+  Topology::Level level =
+      std::max(gang.topology.required(), gang.groups[group].topology.required());
   for (int s = gang.groups[group].section; s >= 0; s = gang.sections[s].parent) {
     level = std::max(level, gang.sections[s].topology.required());
   }

@@ -343,9 +343,6 @@ class SchedulerCore {
   void GrowGangs(RoundWork* work);
   // What the gang can have more now, if that is enough; takes its place in the round.
   std::vector<MoreTasks> FindGrowth(const JobEntry& job, RoundWork* work) const;
-  // Adds the gang; of one that has more than its least, what that is behind it.
-  static void SplitHeld(const JobEntry& job, HeldGang gang, const RoundWork& work,
-                        std::vector<HeldGang>* all);
   // Tells the queues' part of what was split so.
   void SplitVictims(RoundWork* work) const;
   // Places those that others were ended for, or goes on keeping their places.

@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
 #include "libs/resource/name.h"
+#include "services/scheduler/core/counterfactuals.h"
 #include "services/scheduler/core/events.h"
 #include "services/scheduler/core/explain.h"
-#include "services/scheduler/core/explain_moves.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/placer.h"
 #include "services/scheduler/core/scheduler_core.h"
@@ -23,6 +24,7 @@
 namespace capstan::scheduler {
 namespace {
 
+using capstan::scheduler::v1::ExplainJobResponse;
 using capstan::scheduler::v1::Job;
 using capstan::scheduler::v1::Node;
 using capstan::scheduler::v1::SimulatePlacementRequest;
@@ -284,11 +286,12 @@ class Simulation::Course {
       return;
     }
     if (!standings_.has_value()) standings_ = StandingsOfNow();
-    auto why = ExplainJob(model(), *job, *standings_, now_.wall);
-    ExplainMoves(model(), core_->usage(), *job, *standings_, config_, now_.wall, &why);
+    auto why = ExplainWhole(model(), core_->usage(), *job, *standings_, config_, now_.wall);
     outcome.set_summary(why.summary());
     outcome.set_jobs_ahead(why.jobs_ahead());
     *outcome.mutable_constraints() = why.constraints();
+    *outcome.mutable_counterfactuals() = why.counterfactuals();
+    for (auto& counterfactual : *outcome.mutable_counterfactuals()) CallByRequest(&counterfactual);
     outcome.set_outcome(JobOutcome::OUTCOME_WAITS);
     if (job->state.reason() == "MAKING_ROOM") {
       outcome.set_outcome(JobOutcome::OUTCOME_MAKES_ROOM);
@@ -297,6 +300,20 @@ class Simulation::Course {
       outcome.set_outcome(JobOutcome::OUTCOME_STARTS_LATER);
       *outcome.mutable_estimated_start_time() = job->state.estimated_start_time();
       outcome.set_estimate_assumed(job->state.estimate_assumed());
+    }
+  }
+
+  // Jobs of the request are called as it has them.
+  void CallByRequest(ExplainJobResponse::Counterfactual* counterfactual) const {
+    std::vector<std::pair<std::string, std::string>> names;
+    for (int i = 0; i < request_->jobs_size(); ++i) {
+      if (const JobEntry* const job = model().FindJob(UidOf(i))) {
+        names.emplace_back(job->spec.name(), absl::StrCat("jobs[", i, "]"));
+      }
+    }
+    counterfactual->set_message(absl::StrReplaceAll(counterfactual->message(), names));
+    for (std::string& name : *counterfactual->mutable_jobs()) {
+      name = absl::StrReplaceAll(name, names);
     }
   }
 

@@ -1,0 +1,87 @@
+#include "services/scheduler/core/held_gangs.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "libs/time/proto_time.h"
+#include "proto/capstan/scheduler/v1/job.pb.h"
+#include "services/scheduler/core/gang_state.h"
+#include "services/scheduler/core/placement.h"
+#include "services/scheduler/core/usage.h"
+
+namespace capstan::scheduler {
+
+using capstan::scheduler::v1::JobSpec;
+using rec::GangHeadRecord;
+
+HeldGang HeldGangOf(const JobEntry& job, const HeldFacts& facts) {
+  const JobSpec& spec = job.spec.spec();
+  const GangHeadRecord::Phase phase = job.gang->head.phase();
+  HeldGang gang;
+  gang.uid = job.uid();
+  gang.priority = spec.priority();
+  gang.grace = ToDuration(spec.stop_grace());
+  gang.ending = phase == GangHeadRecord::PHASE_STOPPING && !facts.comes_back;
+  gang.preemptible =
+      spec.preemption() != JobSpec::PREEMPTION_NEVER && !facts.any_silent && !facts.comes_back;
+  gang.left_is_assumed = !spec.has_time_limit();
+  if (gang.ending) {
+    gang.left = gang.grace;
+    gang.left_is_assumed = facts.any_silent;
+  } else {
+    const bool preparing = facts.comes_back || phase == GangHeadRecord::PHASE_PREPARING;
+    gang.left = (spec.has_time_limit() ? LongestRun(spec) : kAssumedRun) +
+                (preparing ? kPrepareAllowance : absl::ZeroDuration()) +
+                (facts.comes_back ? gang.grace : -facts.ran);
+    if (gang.left <= absl::ZeroDuration()) {
+      gang.left = std::max(facts.ran, absl::Seconds(1));
+      gang.left_is_assumed = true;
+    }
+    if (facts.evicted_in + gang.grace < gang.left) {
+      gang.left = facts.evicted_in + gang.grace;
+      gang.left_is_assumed = facts.any_silent;
+    }
+  }
+  gang.unsaved = spec.has_checkpoint_period()
+                     ? std::min(facts.ran, ToDuration(spec.checkpoint_period()))
+                     : facts.ran;
+  return gang;
+}
+
+void SplitHeld(const JobEntry& job, HeldGang gang,
+               absl::FunctionRef<int(const NodeId& id)> position_of, std::vector<HeldGang>* all) {
+  const bool shrinking = IsShrinking(job);
+  const int tasks = static_cast<int>(job.gang->tasks.size());
+  if ((gang.ending && !shrinking) || IsGrowing(job) || tasks == MinTaskCount(job.spec.spec())) {
+    all->push_back(std::move(gang));
+    return;
+  }
+  std::map<int, Amounts> spares;
+  for (int rank = 0; rank < tasks; ++rank) {
+    if (job.gang->ended(rank) || !IsSpare(job, rank)) continue;
+    const int at = position_of(job.gang->node(rank));
+    if (at >= 0) spares[at].Add(AmountsOf(job, rank));
+  }
+  HeldGang spare = gang;
+  spare.is_spare = true;
+  spare.shares.assign(spares.begin(), spares.end());
+  std::vector<std::pair<int, Amounts>> shares = std::exchange(gang.shares, {});
+  for (auto& [at, amounts] : shares) {
+    const auto less = spares.find(at);
+    if (less != spares.end()) amounts.Subtract(less->second);
+    if (amounts != Amounts()) gang.shares.emplace_back(at, std::move(amounts));
+  }
+  if (shrinking) {
+    // It comes back.
+    gang.ending = false;
+    gang.preemptible = false;
+    gang.left = job.spec.spec().has_time_limit() ? LongestRun(job.spec.spec()) : kAssumedRun;
+    gang.left += kPrepareAllowance;
+    gang.left_is_assumed = !job.spec.spec().has_time_limit();
+  }
+  all->push_back(std::move(gang));
+  if (!spare.shares.empty()) all->push_back(std::move(spare));
+}
+
+}  // namespace capstan::scheduler

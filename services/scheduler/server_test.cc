@@ -563,6 +563,53 @@ TEST_F(ServerTest, KeepsOrdersOfCapacity) {
   context.TryCancel();
 }
 
+// Jobs of other Projects are counted in an explanation, and named nowhere in it.
+TEST_F(ServerTest, ExplainsWithoutNamingJobsOfOtherProjects) {
+  pb::CreateJobRequest theirs = CreateRequest("theirs");
+  theirs.set_parent("projects/other");
+  ASSERT_TRUE(Create(theirs).ok());
+  access_.CallAs(auth::SpiffeId::Executor("test.capstan.dev", "local"));
+  grpc::ClientContext context;
+  auto stream = sessions_->Connect(&context);
+  SessionUp up;
+  up.mutable_hello()->set_cluster("local");
+  up.mutable_hello()->set_incarnation(1);
+  ASSERT_TRUE(stream->Write(up));
+  up.mutable_observations()->set_journal_sequence(1);
+  up.mutable_observations()->set_sync_complete(true);
+  auto& node = *up.mutable_observations()->add_nodes();
+  node.set_node("n0");
+  node.mutable_allocatable()->set_cpu_millis(800);
+  node.mutable_allocatable()->set_memory_bytes(1 << 30);
+  ASSERT_TRUE(stream->Write(up));
+  SessionDown down;
+  while (stream->Read(&down) && !down.has_observations_ack()) {
+  }
+  access_.CallAs(auth::SpiffeId::Person("test.capstan.dev", "1000"));
+  for (int i = 0; i < 100'000; ++i) {
+    if (Get("projects/other/jobs/theirs")->state() == pb::Job::STATE_PREPARING) break;
+  }
+  ASSERT_EQ(Get("projects/other/jobs/theirs")->state(), pb::Job::STATE_PREPARING);
+  pb::CreateJobRequest mine = CreateRequest("mine");
+  mine.mutable_job()->mutable_spec()->set_priority(5);
+  ASSERT_TRUE(Create(mine).ok());
+  pb::ExplainJobRequest explain;
+  explain.set_name("projects/p/jobs/mine");
+  const auto explained = Call(jobs_, &pb::JobService::Stub::ExplainJob, explain);
+  ASSERT_TRUE(explained.ok()) << explained.status();
+  ASSERT_GE(explained->counterfactuals_size(), 2) << explained->DebugString();
+  EXPECT_EQ(explained->counterfactuals(0).message(),
+            "fits if clusters/local/nodes/n0 frees 0.2 cpu");
+  const pb::ExplainJobResponse::Counterfactual& preempts = explained->counterfactuals(1);
+  EXPECT_EQ(preempts.kind(), pb::ExplainJobResponse::Counterfactual::KIND_PREEMPTS);
+  EXPECT_EQ(preempts.job_count(), 1);
+  EXPECT_TRUE(preempts.jobs().empty());
+  EXPECT_NE(preempts.message().find("1 Job of other Projects"), std::string::npos)
+      << preempts.message();
+  EXPECT_EQ(explained->DebugString().find("theirs"), std::string::npos);
+  context.TryCancel();
+}
+
 TEST_F(ServerTest, WhatIsReadyTakesCallsAtOnce) {
   while (!server_->Ready().ok()) {
   }

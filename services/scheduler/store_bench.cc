@@ -21,6 +21,7 @@
 #include "services/scheduler/bench_process.h"
 #include "services/scheduler/bench_replica.h"
 #include "services/scheduler/bench_store_records.h"
+#include "services/scheduler/core/counterfactuals.h"
 #include "services/scheduler/core/explain.h"
 #include "services/scheduler/core/keys.h"
 #include "services/scheduler/core/what_if.h"
@@ -139,10 +140,10 @@ class StoreBench {
         const CommittedView& view = *replica.view();
         const JobEntry* const job = view.model().FindJobByName(name);
         if (job == nullptr) return;
-        const auto why =
-            ExplainJob(view.model(), *job,
-                       Standings(view.model(), view.usage(), {}, {}, opened->clock.Read().wall),
-                       opened->clock.Read().wall);
+        const absl::Time now = opened->clock.Read().wall;
+        const auto why = ExplainWhole(view.model(), view.usage(), *job,
+                                      Standings(view.model(), view.usage(), {}, {}, now),
+                                      replica.core_config(), now);
         if (why.summary().empty()) return;
         times.push_back(1000 * Seconds(*opened, begun));
       });

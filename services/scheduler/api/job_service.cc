@@ -21,8 +21,8 @@
 #include "libs/trace/context.h"
 #include "services/scheduler/api/body_hash.h"
 #include "services/scheduler/api/watch_stream.h"
+#include "services/scheduler/core/counterfactuals.h"
 #include "services/scheduler/core/explain.h"
-#include "services/scheduler/core/explain_moves.h"
 #include "services/scheduler/core/render.h"
 #include "services/scheduler/core/validate.h"
 #include "services/scheduler/core/what_if.h"
@@ -309,8 +309,7 @@ grpc::ServerUnaryReactor* JobService::ExplainJob(grpc::CallbackServerContext* co
           if (job == nullptr) return status::NotFound(r.name());
           const absl::Time now = deps_.strand->clock().Read().wall;
           const auto standings = Standings(view.model(), view.usage(), {}, {}, now);
-          *response = scheduler::ExplainJob(view.model(), *job, standings, now);
-          ExplainMoves(view.model(), view.usage(), *job, standings, config_, now, response);
+          *response = ExplainWhole(view.model(), view.usage(), *job, standings, config_, now);
           return absl::OkStatus();
         });
       });

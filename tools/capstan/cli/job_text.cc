@@ -178,6 +178,26 @@ std::string Amount(const std::string& type, int64_t amount) {
   return absl::StrCat(amount);
 }
 
+std::vector<TextTable::Cell> ConstraintRow(const ExplainJobResponse::Constraint& constraint) {
+  if (constraint.level() == ExplainJobResponse::Constraint::LEVEL_QUOTA &&
+      !constraint.resource().empty()) {
+    const std::string& of = constraint.resource();
+    return {absl::StrCat(constraint.type(), " ", of),
+            "",
+            Amount(of, constraint.requested()),
+            "",
+            "",
+            absl::StrCat(constraint.message(), "; ", Amount(of, constraint.in_use()), " of ",
+                         Amount(of, constraint.limit()), " in use")};
+  }
+  return {constraint.type(),
+          absl::StrCat(constraint.nodes()),
+          Amount(constraint.type(), constraint.requested()),
+          Amount(constraint.type(), constraint.available()),
+          Amount(constraint.type(), constraint.lacking()),
+          constraint.message()};
+}
+
 }  // namespace
 
 bool IsFinal(Job::State state) {
@@ -325,13 +345,16 @@ std::string DescribeExplanation(const ExplainJobResponse& explanation, const Ter
   if (explanation.jobs_ahead() > 0) {
     absl::StrAppend(&out, explanation.jobs_ahead(), " jobs are ahead of it\n");
   }
+  if (!explanation.counterfactuals().empty()) {
+    absl::StrAppend(&out, "\nit would start if one of these came true:\n");
+    for (const auto& one : explanation.counterfactuals()) {
+      absl::StrAppend(&out, "  it ", WithoutControls(one.message()), "\n");
+    }
+  }
   if (explanation.constraints().empty()) return out;
   TextTable table({"CONSTRAINT", "NODES", "ASKS", "FREE", "LACKS", "WHY"});
   for (const auto& constraint : explanation.constraints()) {
-    table.AddRow({constraint.type(), absl::StrCat(constraint.nodes()),
-                  Amount(constraint.type(), constraint.requested()),
-                  Amount(constraint.type(), constraint.available()),
-                  Amount(constraint.type(), constraint.lacking()), constraint.message()});
+    table.AddRow(ConstraintRow(constraint));
   }
   absl::StrAppend(&out, "\n", table.Render(terminal));
   for (const auto& constraint : explanation.constraints()) {

@@ -6,6 +6,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
+#include "proto/capstan/scheduler/v1/job_service.pb.h"
 #include "tools/capstan/cli/terminal.h"
 
 namespace capstan::cli {
@@ -101,6 +102,33 @@ TEST(JobTextTest, ShowsOfOtherJobsHowManyTasksTheyHave) {
   job = Elastic(Job::STATE_QUEUED, 0);
   job.mutable_array()->set_size(3);
   EXPECT_EQ(TasksOf(job), "3 x 5..9");
+}
+
+TEST(JobTextTest, SaysWhatWouldLetAJobStart) {
+  scheduler::v1::ExplainJobResponse why;
+  why.set_summary("queue \"a\" may have 2000 of cpu");
+  auto& constraint = *why.add_constraints();
+  constraint.set_type("queue_limit");
+  constraint.set_level(scheduler::v1::ExplainJobResponse::Constraint::LEVEL_QUOTA);
+  constraint.set_queue("queues/a");
+  constraint.set_resource("cpu");
+  constraint.set_limit(2000);
+  constraint.set_in_use(1500);
+  constraint.set_requested(3000);
+  constraint.set_message("queue \"a\" may have 2000 of cpu");
+  why.add_counterfactuals()->set_message("fits if rack r11 frees 2 nvidia.com/h100");
+  why.add_counterfactuals()->set_message("fits after preempting projects/p/jobs/j");
+  EXPECT_EQ(
+      DescribeExplanation(why, Terminal()),
+      "queue \"a\" may have 2000 of cpu\n"
+      "\n"
+      "it would start if one of these came true:\n"
+      "  it fits if rack r11 frees 2 nvidia.com/h100\n"
+      "  it fits after preempting projects/p/jobs/j\n"
+      "\n"
+      "CONSTRAINT       NODES  ASKS  FREE  LACKS  WHY\n"
+      "queue_limit cpu  -      3     -     -      queue \"a\" may have 2000 of cpu; 1500m of 2 "
+      "in use\n");
 }
 
 }  // namespace

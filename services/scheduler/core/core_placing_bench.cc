@@ -314,11 +314,13 @@ absl::StatusOr<Figure> BenchCoreReclaim(const Stopwatch& stopwatch, int nodes, i
     CAPSTAN_RETURN_IF_ERROR(CheckVictims(bench, uid, needed));
     values.push_back(absl::ToDoubleMilliseconds(bench.in_rounds()));
   }
-  return Summarise(absl::StrCat("scheduler.core_reclaim_ms.nodes", nodes), values, "ms", "lower",
-                   nodes <= 500 ? 25 : nodes <= 1000 ? 50 : 500,
-                   absl::StrCat("a Job of ", needed, " whole nodes of 8 GPUs that its queue is ",
-                                "guaranteed, ", nodes, " nodes full of Jobs of 1 to 64 GPUs; ",
-                                kConditions));
+  return Summarise(
+      absl::StrCat("scheduler.core_reclaim_ms.nodes", nodes), values, "ms", "lower",
+      nodes <= 500    ? 25
+      : nodes <= 1000 ? 50
+                      : 500,
+      absl::StrCat("a Job of ", needed, " whole nodes of 8 GPUs that its queue is ", "guaranteed, ",
+                   nodes, " nodes full of Jobs of 1 to 64 GPUs; ", kConditions));
 }
 
 }  // namespace capstan::scheduler

@@ -23,7 +23,10 @@ struct Planted {
 };
 
 const Planted kPlanted[] = {
-    {"StartBeforePersist", &Mutants::start_before_persist, {"started without a stored START"}},
+    // All else that it says too early is lost with commits of a failing disk.
+    {"StartBeforePersist",
+     &Mutants::start_before_persist,
+     {"started without a stored START", "and its owner has not taken it back"}},
     {"LeadershipCompareRemoved",
      &Mutants::no_leadership_compare,
      {"a deposed leader's commit took effect"}},

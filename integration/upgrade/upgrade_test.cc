@@ -17,8 +17,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
 #include "integration/platform/test_platform.h"
+#include "proto/capstan/scheduler/v1/queue.pb.h"
+#include "proto/capstan/telemetry/v1/subscription.pb.h"
 #include "tools/capstan/dev/process.h"
 
 namespace capstan::integration {
@@ -50,7 +53,9 @@ class UpgradeTest : public ::testing::Test {
   void Make(const std::string& by) {
     platform_->MustCapstan({"project", "create", by});
     platform_->MustCapstan({"role", "bind", "4001", "researcher", "--project", by});
-    platform_->MustCapstan({"queue", "create", by, "--weight", "3"});
+    platform_->MustCapstan({"queue", "create", by, "--weight", "3", "--borrowing-limit", "cpu=500",
+                            "--min-runtime", "7m", "--submit-rate", "500/1m", "--disruption-budget",
+                            "3/24h"});
     platform_->MustCapstan({"access", "deny", "--serial", by == "older" ? "0b0b" : "0c0c",
                             "--reason", "made for a test"});
     const std::string bucket = absl::StrCat(platform_->data_dir(), "/buckets/", by);
@@ -88,12 +93,44 @@ class UpgradeTest : public ::testing::Test {
       see({"job", "logs", by});
       see({"job", "output", by, "-o", "json"});
       see({"role", "list", "--project", by, "-o", "json"});
-      // What a Queue has used decays.
-      see({"queue", "get", by, "-o", "jsonpath={.name} {.spec}"});
       see({"dataset", "get", by, "-o", "json"});
-      see({"subscription", "get", by, "-o", "jsonpath={.name} {.stream} {.committed_offset}"});
+      views["queue " + by] = QueueOf(by).DebugString();
+      views["subscription " + by] = CursorOf(by);
     }
     return views;
+  }
+
+  // All but what it has used, which decays. That its settings are the ones it was made with shows
+  // that there is something to compare.
+  scheduler::v1::Queue QueueOf(const std::string& name) {
+    auto queue = Parse<scheduler::v1::Queue>({"queue", "get", name, "-o", "json"});
+    EXPECT_EQ(queue.weight(), 3);
+    EXPECT_EQ(queue.quotas_size(), 1);
+    EXPECT_EQ(queue.min_runtime().seconds(), 7 * 60);
+    EXPECT_EQ(queue.submit_rate().count(), 500);
+    EXPECT_EQ(queue.disruption_budget().count(), 3);
+    queue.clear_usage();
+    return queue;
+  }
+
+  // Whose Subscription it is, and how far its reader has come: everything that was there.
+  std::string CursorOf(const std::string& name) {
+    const auto cursor =
+        Parse<telemetry::v1::Subscription>({"subscription", "get", name, "-o", "json"});
+    EXPECT_GT(cursor.acknowledged_offset(), 0);
+    EXPECT_GT(cursor.reader_generation(), 0);
+    EXPECT_EQ(cursor.acknowledged_offset(), cursor.last_offset());
+    return absl::StrCat(cursor.name(), " ", cursor.stream(), " ",
+                        cursor.create_time().ShortDebugString(), " ", cursor.acknowledged_offset(),
+                        " ", cursor.reader_generation());
+  }
+
+  template <typename Message>
+  Message Parse(const std::vector<std::string>& arguments) {
+    Message message;
+    const std::string json = platform_->MustCapstan(arguments);
+    EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(json, &message).ok()) << json;
+    return message;
   }
 
   // The other program takes over what the one that runs leaves.

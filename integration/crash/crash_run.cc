@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
+#include <map>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/synchronization/notification.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
@@ -18,10 +21,14 @@
 #include "libs/crash_point/crash_plan.h"
 #include "libs/safe_path/folder_names.h"
 #include "libs/store/sqlite_connection.h"
+#include "libs/store/store.h"
+#include "proto/capstan/event/v1/job_event.pb.h"
 
 namespace capstan::integration {
 namespace {
 
+using event::v1::JobEvent;
+using google::protobuf::util::JsonStringToMessage;
 using scheduler::v1::Job;
 
 constexpr char kProgram[] = "integration/crash/capstan_armed";
@@ -57,6 +64,8 @@ class Client {
     for (const char* name : {"one", "two"}) {
       std::ofstream(absl::StrCat(source, "/", name)) << id_ << " " << name << "\n";
     }
+    // Audited, in the act's own transaction.
+    Create({"project", "create", id_});
     Create({"dataset", "create", id_, "--source", source});
     const std::string file = absl::StrCat(platform_->folder(), "/", id_, ".yaml");
     std::ofstream(file) << Yaml();
@@ -70,7 +79,7 @@ class Client {
         return;
       }
       Job job;
-      if (got.exit_code == 0 && google::protobuf::util::JsonStringToMessage(got.out, &job).ok() &&
+      if (got.exit_code == 0 && JsonStringToMessage(got.out, &job).ok() &&
           job.state() >= Job::STATE_SUCCEEDED) {
         return;
       }
@@ -187,12 +196,80 @@ void JudgeLogs(TestPlatform& platform, const std::string& id, int ranks, const W
   }
 }
 
+// Every change that was stored is told once and in order, whoever died between the store and the
+// Stream: what was decided before a Task could start, and how each Task of the last generation
+// ended.
+void JudgeEvents(TestPlatform& platform, const std::string& id, int ranks, const WitnessLog& log) {
+  std::vector<JobEvent> events;
+  std::string text;
+  const auto read = [&] {
+    text = platform.Capstan({"job", "events", id, "-o", "json"}).out;
+    events.clear();
+    std::string one;
+    for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+      absl::StrAppend(&one, line, "\n");
+      if (line != "}") continue;
+      // A gap record would be none.
+      if (!JsonStringToMessage(one, &events.emplace_back()).ok()) return false;
+      one.clear();
+    }
+    return !events.empty() && events.back().state() == "SUCCEEDED";
+  };
+  // They are on their way for as long as telemetry is not back.
+  EXPECT_TRUE(platform.Await(read, kLogsClosedWithin)) << id << " has not all events:\n" << text;
+  if (events.empty()) return;
+  EXPECT_EQ(events.front().state(), "QUEUED") << text;
+  std::map<std::string, int> times;
+  std::map<int64_t, int> starts;
+  std::map<std::pair<int64_t, int>, int> ends;
+  int successes = 0;
+  int64_t generation = 0;
+  for (const JobEvent& event : events) {
+    EXPECT_EQ(++times[event.SerializeAsString()], 1) << "twice: " << event.ShortDebugString();
+    EXPECT_GE(event.generation(), generation) << text;
+    generation = event.generation();
+    if (event.has_task()) {
+      if (event.task().has_end()) ++ends[{generation, event.task().key().index()}];
+      continue;
+    }
+    if (event.reason() == "STARTED") ++starts[generation];
+    if (event.state() == "SUCCEEDED") ++successes;
+  }
+  EXPECT_EQ(successes, 1) << text;
+  // No rank starts before the decision that it may is stored, and with it its event.
+  for (const auto& [life, lived] : log.lives()) {
+    EXPECT_EQ(starts[life.first], 1) << id << " generation " << life.first << "\n" << text;
+  }
+  for (int rank = 0; rank < ranks; ++rank) {
+    EXPECT_EQ((ends[{log.last_generation(), rank}]), 1) << id << " rank " << rank << "\n" << text;
+  }
+}
+
+// What was acknowledged is in the audit chain, once, and the chain is whole.
+void JudgeAudit(TestPlatform& platform, const std::string& id) {
+  CommandResult verified;
+  // A head is signed a while after the first start.
+  EXPECT_TRUE(platform.Await([&] {
+    verified = platform.Capstan({"audit", "verify", "--print"});
+    return verified.exit_code == 0;
+  })) << verified.err;
+  int made = 0;
+  for (const absl::string_view line : absl::StrSplit(verified.out, '\n')) {
+    if (absl::StrContains(line, " ok ") && absl::StrContains(line, "/CreateProject ") &&
+        absl::StrContains(line, absl::StrCat(" projects/", id, " "))) {
+      ++made;
+    }
+  }
+  EXPECT_EQ(made, 1) << "the chain has the making of Project " << id << " so often\n"
+                     << verified.out;
+}
+
 }  // namespace
 
-CrashPlatform::CrashPlatform(absl::string_view config)
+CrashPlatform::CrashPlatform(absl::string_view config, KeysBelow keys_of_services)
     : platform_(std::make_unique<TestPlatform>(
           absl::StrCat(config, "fencing: {min_fence_after: 1s, replace_margin: 1s}"), kProgram)),
-      own_files_(config.empty()) {
+      keys_of_services_(std::move(keys_of_services)) {
   for (const char* name : {"", "/claimed", "/seen"}) {
     EXPECT_EQ(mkdir(absl::StrCat(PlanFolder(*platform_), name).c_str(), 0700), 0);
   }
@@ -200,7 +277,8 @@ CrashPlatform::CrashPlatform(absl::string_view config)
 
 CrashPlatform::~CrashPlatform() {
   JudgeJobs();
-  if (own_files_) JudgeStores();
+  JudgeStores();
+  if (keys_of_services_ == nullptr) JudgeLeases();
 }
 
 void CrashPlatform::Run(const Scenario& scenario) {
@@ -231,8 +309,12 @@ void CrashPlatform::Run(const Scenario& scenario) {
   }
   faults.End();
   thread.join();
-  faults_drawn_ += static_cast<int>(scenario.faults.size());
-  faults_made_ += faults.made();
+  counts_.drawn += static_cast<int>(scenario.faults.size());
+  counts_.made += faults.made();
+  counts_.made_at_points += faults.made_at_points();
+  for (const Fault& fault : scenario.faults) {
+    if (fault.kind == Fault::Kind::kPoint) ++counts_.drawn_at_points;
+  }
   if (!platform_->Part("supervisor").has_value()) platform_->Up();
 
   EXPECT_TRUE(platform_->AwaitReady()) << platform_->Capstan({"dev", "status"}).out;
@@ -245,6 +327,8 @@ void CrashPlatform::Run(const Scenario& scenario) {
   EXPECT_TRUE(absl::StrContains(platform_->MustCapstan({"job", "output", id}),
                                 absl::StrCat("checkpoint ", kSteps)));
   JudgeLogs(*platform_, id, scenario.ranks, log);
+  JudgeEvents(*platform_, id, scenario.ranks, log);
+  JudgeAudit(*platform_, id);
   EXPECT_TRUE(platform_->Await(
       [&] { return FolderNames(platform_->data_dir() + "/node_agent/tasks").empty(); },
       kClearedWithin))
@@ -264,20 +348,32 @@ void CrashPlatform::JudgeJobs() {
   if (!platform_->Part("supervisor").has_value()) return;
   for (const std::string& id : jobs_) {
     EXPECT_EQ(platform_->Get(id).state(), Job::STATE_SUCCEEDED) << id;
+    JudgeAudit(*platform_, id);
   }
+  // Every record of every store can be read and fits the others; it exits with 1 otherwise.
+  EXPECT_TRUE(absl::StrContains(platform_->MustCapstan({"admin", "check"}), "scheduler: sound"));
+}
+
+std::unique_ptr<store::SqliteConnection> CrashPlatform::OpenStore(const std::string& part) const {
+  auto db = store::SqliteConnection::Open(
+      absl::StrCat(platform_->data_dir(), "/", part, "/store.sqlite"), false, false);
+  EXPECT_TRUE(db.ok()) << db.status();
+  return db.ok() ? *std::move(db) : nullptr;
 }
 
 void CrashPlatform::JudgeStores() {
   const auto keys = [&](const std::string& part, const std::string& kind) {
+    const std::string prefix = absl::StrCat("/capstan/", part, "/v1/", kind, "/");
+    // Executor and agent have files of their own wherever the services keep theirs.
+    if (keys_of_services_ != nullptr && part != "executor" && part != "node_agent") {
+      return keys_of_services_(prefix);
+    }
     std::vector<std::string> found;
-    auto db = store::SqliteConnection::Open(
-        absl::StrCat(platform_->data_dir(), "/", part, "/store.sqlite"), false, false);
-    EXPECT_TRUE(db.ok()) << db.status();
-    if (!db.ok()) return found;
-    const std::string first = absl::StrCat("/capstan/", part, "/v1/", kind, "/");
-    const std::string end = absl::StrCat("/capstan/", part, "/v1/", kind, "0");
-    store::SqliteStatement row = (*db)->Query("SELECT key FROM current WHERE key >= ? AND key < ?");
-    row.BindBlob(first).BindBlob(end);
+    const auto db = OpenStore(part);
+    if (db == nullptr) return found;
+    const std::string end = store::PrefixEnd(prefix);
+    store::SqliteStatement row = db->Query("SELECT key FROM current WHERE key >= ? AND key < ?");
+    row.BindBlob(prefix).BindBlob(end);
     while (row.Next()) found.push_back(row.Blob(0));
     return found;
   };
@@ -298,6 +394,25 @@ void CrashPlatform::JudgeStores() {
         },
         kClearedWithin);
     EXPECT_EQ(absl::StrJoin(left, "\n"), "") << "left in the store of " << part;
+  }
+}
+
+void CrashPlatform::JudgeLeases() {
+  for (const char* part : {"credentials", "scheduler", "data_loader", "cluster_manager"}) {
+    std::vector<int64_t> left;
+    platform_->Await(
+        [&] {
+          left.clear();
+          const auto db = OpenStore(part);
+          if (db == nullptr) return true;
+          store::SqliteStatement row = db->Query(
+              "SELECT id FROM leases WHERE id NOT IN (SELECT lease FROM current WHERE lease != 0)");
+          while (row.Next()) left.push_back(row.Int(0));
+          EXPECT_TRUE(row.status().ok()) << row.status();
+          return left.empty();
+        },
+        kClearedWithin);
+    EXPECT_EQ(absl::StrJoin(left, ", "), "") << "leases of nobody in the store of " << part;
   }
 }
 

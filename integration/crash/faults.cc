@@ -17,6 +17,8 @@
 namespace capstan::integration {
 namespace {
 
+constexpr absl::Duration kDeadWithin = absl::Seconds(10);
+
 BootTime BootNow() { return SystemClock().Read().boot; }
 
 }  // namespace
@@ -53,6 +55,10 @@ void Faults::End() {
   unlink((plan_folder_ + "/plan").c_str());
   // A process may have claimed its fault just now.
   ReadClaims();
+  // Claimed is not yet carried out.
+  for (const dev::ProcessId& process : killed_) {
+    EXPECT_TRUE(dev::WaitForEnd(process, kDeadWithin)) << process.pid << " did not kill itself";
+  }
   for (const auto& [until, process] : stopped_) dev::SignalProcess(process, SIGCONT);
   for (const dev::PartSpec& part : dev::AllParts()) platform_->Signal(part.name, SIGCONT);
 }
@@ -86,7 +92,7 @@ bool Faults::Make(const Fault& fault, const WitnessLog& log) {
       break;
     case Fault::Kind::kProcess:
       if (fault.part == "shim") {
-        const auto task = platform_->FindTask(*job_, log.last_generation(), 1);
+        const auto task = platform_->FindTask(*job_, log.last_generation(), fault.rank);
         if (task.has_value()) processes.emplace_back(task->shim);
       } else {
         processes.push_back(platform_->Part(fault.part));
@@ -143,8 +149,11 @@ void Faults::ReadClaims() {
     ++made_;
     const Fault& fault = scenario_->faults[number];
     const auto process = dev::FindProcess(pid);
-    if (fault.action == CrashAction::kStop && process.has_value()) {
+    if (!process.has_value()) continue;
+    if (fault.action == CrashAction::kStop) {
       stopped_.emplace_back(BootNow() + fault.stop_for, *process);
+    } else {
+      killed_.push_back(*process);
     }
   }
 }

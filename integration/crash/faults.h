@@ -28,6 +28,8 @@ class Faults {
   // Makes no further ones, and continues everything.
   void End();
   int made() const { return made_; }
+  // Of those, the ones that a process made to itself at a point.
+  int made_at_points() const { return static_cast<int>(claimed_.size()); }
 
  private:
   bool HasCome(Moment moment, const WitnessLog& log, bool submitted) const;
@@ -47,6 +49,8 @@ class Faults {
   std::string plan_;
   std::set<std::string> claimed_;
   std::vector<std::pair<BootTime, dev::ProcessId>> stopped_;
+  // Who has said that it kills itself.
+  std::vector<dev::ProcessId> killed_;
   int made_ = 0;
 };
 

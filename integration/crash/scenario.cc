@@ -53,13 +53,14 @@ Fault PointFault(absl::string_view point, Random& random) {
   return fault;
 }
 
-Fault OtherFault(Random& random) {
+Fault OtherFault(Random& random, int ranks) {
   Fault fault;
   DrawAction(fault, random);
   const uint64_t kind = random.Below(10);
   if (kind < 2) {
     fault.kind = Fault::Kind::kProcess;
     fault.part = "shim";
+    fault.rank = static_cast<int>(random.Below(static_cast<uint64_t>(ranks)));
     fault.moment = AnyMoment(random, Moment::kStarted);
     return fault;
   }
@@ -104,6 +105,7 @@ std::string Fault::Describe() const {
       break;
     case Kind::kProcess:
       absl::StrAppend(&text, part);
+      if (part == "shim") absl::StrAppend(&text, " of rank ", rank);
       break;
     case Kind::kAllParts:
       absl::StrAppend(&text, "all parts");
@@ -144,7 +146,8 @@ Scenario MakeScenario(uint64_t seed, StoreKind store) {
   const uint64_t more = random.Below(3);
   for (uint64_t i = 0; i < more; ++i) {
     const absl::string_view point = crash::kAllPoints[random.Below(std::size(crash::kAllPoints))];
-    scenario.faults.push_back(random.OneIn(2) ? PointFault(point, random) : OtherFault(random));
+    scenario.faults.push_back(random.OneIn(2) ? PointFault(point, random)
+                                              : OtherFault(random, scenario.ranks));
   }
   return scenario;
 }

@@ -19,7 +19,7 @@ struct Fault {
   enum class Kind {
     // Whoever of `part` first reaches `point` for the `nth` time.
     kPoint,
-    // A process: a part, or `shim` for that of a rank.
+    // A process: a part, or `shim` for that of `rank`.
     kProcess,
     // Every part at once.
     kAllParts,
@@ -32,6 +32,8 @@ struct Fault {
   // SIGKILL, or SIGSTOP and after `stop_for` SIGCONT.
   CrashAction action = CrashAction::kKill;
   std::string part;
+  // Of the Task whose shim it is.
+  int rank = 0;
   std::string point;
   int nth = 1;
   Moment moment = Moment::kBeforeSubmit;

@@ -26,6 +26,7 @@ TEST(ScenarioTest, SuccessiveSeedsHaveEveryKindOfFaultAtEveryPoint) {
   std::set<Fault::Kind> kinds;
   std::set<Moment> moments;
   std::set<std::string> parts;
+  std::set<int> shims;
   int stops = 0;
   int kills = 0;
   int longer_than_fence = 0;
@@ -35,6 +36,8 @@ TEST(ScenarioTest, SuccessiveSeedsHaveEveryKindOfFaultAtEveryPoint) {
       kinds.insert(fault.kind);
       moments.insert(fault.moment);
       parts.insert(fault.part);
+      if (fault.part == "shim") shims.insert(fault.rank);
+      EXPECT_LT(fault.rank, MakeScenario(seed).ranks);
       (fault.action == CrashAction::kStop ? stops : kills) += 1;
       if (fault.action == CrashAction::kStop && fault.stop_for > kShortFence) ++longer_than_fence;
     }
@@ -48,6 +51,7 @@ TEST(ScenarioTest, SuccessiveSeedsHaveEveryKindOfFaultAtEveryPoint) {
   EXPECT_EQ(kinds.size(), 5u);
   EXPECT_EQ(moments.size(), 5u);
   EXPECT_EQ(parts.count("shim"), 1u);
+  EXPECT_EQ(shims, (std::set<int>{0, 1, 2}));
   EXPECT_EQ(parts.count("telemetry"), 1u);
   EXPECT_GT(kills, stops);
   EXPECT_GT(longer_than_fence, 5);

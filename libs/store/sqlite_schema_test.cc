@@ -1,9 +1,19 @@
 #include "libs/store/sqlite_schema.h"
 
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "libs/safe_path/testing/temporary_folder.h"
@@ -78,6 +88,151 @@ TEST_F(SqliteSchemaTest, AFailedStepLeavesNothingBehind) {
   schema_.steps.pop_back();
   EXPECT_EQ(Prepare(), absl::OkStatus());
   EXPECT_EQ(Number("SELECT count(*) FROM stars"), 1);
+}
+
+// A process with a migration in its hands, which is killed when it comes by a moment for the
+// `death`-th time: before, amid and after what each step does, before the commit and after it.
+class DyingMigration {
+ public:
+  // Several pages each, more than the cache takes: what is not committed is in the log as well.
+  static constexpr int kRows = 300;
+
+  explicit DyingMigration(int death) : death_(death) {}
+
+  std::vector<SqliteSchema::Step> Steps() {
+    return {Of("CREATE TABLE stars(name TEXT, magnitude INTEGER, spectrum BLOB)",
+               absl::StrCat("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT ",
+                            kRows,
+                            ") INSERT INTO stars SELECT 'star ' || i, i, zeroblob(500) "
+                            "FROM n")),
+            Of("ALTER TABLE stars ADD COLUMN seen INTEGER DEFAULT 3",
+               "UPDATE stars SET magnitude = magnitude + 1, spectrum = zeroblob(600)"),
+            Of("CREATE TABLE planets(star TEXT)",
+               "INSERT INTO planets SELECT name FROM stars WHERE magnitude % 2 = 0; "
+               "UPDATE stars SET magnitude = magnitude * 2")};
+  }
+  // Also dies there.
+  void Watch(sqlite3* db) {
+    const auto on_commit = [](void* self) {
+      static_cast<DyingMigration*>(self)->Moment();
+      return 0;
+    };
+    const auto committed = [](void* self, sqlite3*, const char*, int) {
+      static_cast<DyingMigration*>(self)->Moment();
+      return SQLITE_OK;
+    };
+    sqlite3_commit_hook(db, on_commit, this);
+    sqlite3_wal_hook(db, committed, this);
+  }
+
+ private:
+  SqliteSchema::Step Of(const std::string& first, const std::string& second) {
+    return [this, first, second](SqliteConnection* connection) {
+      Moment();
+      absl::Status done = connection->Execute(first);
+      Moment();
+      if (done.ok()) done = connection->Execute(second);
+      Moment();
+      return done;
+    };
+  }
+  void Moment() {
+    if (moments_++ == death_) kill(getpid(), SIGKILL);
+  }
+
+  const int death_;
+  int moments_ = 0;
+};
+
+class SqliteSchemaKillTest : public SqliteSchemaTest {
+ protected:
+  // All that a reader of the file sees.
+  std::string Contents() {
+    std::string all;
+    for (const char* sql : {"SELECT application_id FROM pragma_application_id",
+                            "SELECT user_version FROM pragma_user_version",
+                            "SELECT group_concat(sql, '; ') FROM sqlite_schema"}) {
+      SqliteStatement row = connection_->Query(sql);
+      while (row.Next()) absl::StrAppend(&all, row.Blob(0), "\n");
+      EXPECT_EQ(row.status(), absl::OkStatus());
+    }
+    for (const char* table : {"stars", "planets"}) {
+      if (!absl::StrContains(all, absl::StrCat("CREATE TABLE ", table))) continue;
+      SqliteStatement row = connection_->Query(table == absl::string_view("stars")
+                                                   ? "SELECT group_concat(name || ':' || magnitude "
+                                                     "|| ':' || length(spectrum)) FROM stars"
+                                                   : "SELECT group_concat(star) FROM planets");
+      while (row.Next()) absl::StrAppend(&all, table, ": ", row.Blob(0), "\n");
+      EXPECT_EQ(row.status(), absl::OkStatus());
+    }
+    return all;
+  }
+  // A file of that version, in use by nobody.
+  void Begin(size_t version) {
+    connection_.reset();
+    for (const char* beside : {"", "-wal", "-shm"}) unlink((path_ + beside).c_str());
+    Reopen();
+    schema_.steps = never_dies_.Steps();
+    schema_.steps.resize(version);
+    if (version > 0) {
+      ASSERT_EQ(Prepare(), absl::OkStatus());
+    }
+    schema_.steps = never_dies_.Steps();
+  }
+  // In a process of its own; false if it has outlived it all.
+  bool MigrateAndDie(int death) {
+    connection_.reset();
+    const pid_t child = fork();
+    if (child == 0) {
+      auto opened = SqliteConnection::Open(path_, true, true);
+      if (!opened.ok() || !(*opened)->Execute("PRAGMA journal_mode = WAL").ok() ||
+          !(*opened)->Execute("PRAGMA cache_size = 10").ok()) {
+        _exit(3);
+      }
+      DyingMigration dying(death);
+      dying.Watch((*opened)->raw());
+      schema_.steps = dying.Steps();
+      _exit(PrepareSqliteSchema(opened->get(), schema_).ok() ? 0 : 4);
+    }
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0) << WEXITSTATUS(status);
+    Reopen();
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  }
+
+  DyingMigration never_dies_{-1};
+};
+
+TEST_F(SqliteSchemaKillTest, KilledAtAnyMomentTheFileIsWhatItWasAndTheNextOpenFinishesIt) {
+  const size_t newest = never_dies_.Steps().size();
+  for (size_t version = 0; version < newest; ++version) {
+    Begin(version);
+    const std::string before = Contents();
+    ASSERT_EQ(Prepare(), absl::OkStatus());
+    const std::string after = Contents();
+    ASSERT_NE(before, after);
+    int deaths = 0;
+    int committed = 0;
+    for (;; ++deaths) {
+      SCOPED_TRACE(absl::StrCat("from version ", version, ", death ", deaths));
+      ASSERT_LT(deaths, 50);
+      Begin(version);
+      if (!MigrateAndDie(deaths)) break;
+      // Never half of it: the kill came before the commit, or after it.
+      const std::string left = Contents();
+      ASSERT_TRUE(left == before || left == after) << left;
+      committed += left == after ? 1 : 0;
+      EXPECT_EQ(Prepare(), absl::OkStatus());
+      ASSERT_EQ(Contents(), after);
+      EXPECT_EQ(CheckSqliteSchema(connection_.get(), schema_).value_or(-1),
+                static_cast<int64_t>(newest));
+    }
+    EXPECT_EQ(Contents(), after);
+    // Three moments of each step that it lacked, the commit, and what follows that.
+    EXPECT_EQ(deaths, static_cast<int>(3 * (newest - version) + 2));
+    EXPECT_EQ(committed, 1);
+  }
 }
 
 TEST_F(SqliteSchemaTest, AStepsOwnErrorIsTheAnswer) {

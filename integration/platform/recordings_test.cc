@@ -2,6 +2,8 @@
 // and while it runs.
 #include <sys/stat.h>
 
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "integration/platform/recording_text.h"
 #include "integration/platform/test_platform.h"
 
 namespace capstan::integration {
@@ -32,7 +35,9 @@ class RecordingsTest : public ::testing::Test {
   void Submit(const std::string& id, int replicas) {
     const CommandResult result = platform_->SubmitText(
         id, absl::StrCat("job_id: ", id,
-                         "\nspec:\n  task_groups:\n    - name: w\n      replicas: ", replicas,
+                         "\nspec:\n  labels: {about: planted-label}\n"
+                         "  task_groups:\n    - name: w\n      replicas: ",
+                         replicas,
                          "\n      argv: [/bin/sh, -c, 'exit 0', planted-argument]\n"
                          "      env: {PASSWORD: planted-value}\n"
                          "      resources: {cpu: 10m, memory: 32Mi}\n"));
@@ -48,6 +53,19 @@ class RecordingsTest : public ::testing::Test {
       if (path != absl::string_view::npos) paths.emplace_back(line.substr(path));
     }
     return paths;
+  }
+
+  // What Jobs keep secret is in no recording, and the recording is of these Jobs.
+  static void ExpectNoSecrets(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    const auto text = RecordingText(
+        std::string(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()));
+    ASSERT_TRUE(text.has_value()) << path;
+    // Names of variables are there, and labels.
+    EXPECT_THAT(*text, HasSubstr("PASSWORD"));
+    EXPECT_THAT(*text, HasSubstr("planted-label"));
+    EXPECT_THAT(*text, Not(HasSubstr("planted-argument")));
+    EXPECT_THAT(*text, Not(HasSubstr("planted-value")));
   }
 
   std::unique_ptr<TestPlatform> platform_;
@@ -81,6 +99,7 @@ TEST_F(RecordingsTest, EachTermOfAPlatformsSchedulerIsIdentical) {
     EXPECT_THAT(replay.out, HasSubstr(": identical"));
     // The same program decided.
     EXPECT_THAT(replay.err, Not(HasSubstr("warning")));
+    ExpectNoSecrets(path);
   }
   EXPECT_THAT(platform_->Capstan({"scheduler", "replay", paths[0], "--until", "2"}).out,
               HasSubstr("replayed 2 steps"));
@@ -90,6 +109,7 @@ TEST_F(RecordingsTest, EachTermOfAPlatformsSchedulerIsIdentical) {
   const CommandResult last = platform_->Capstan({"scheduler", "replay", paths.back()});
   EXPECT_EQ(last.exit_code, 0) << last.out << last.err;
   EXPECT_THAT(last.err, HasSubstr("leadership was lost"));
+  for (const std::string& path : paths) ExpectNoSecrets(path);
 }
 
 }  // namespace

@@ -174,8 +174,11 @@ void Exercise::RunJobs() {
   const std::string rest = absl::StrCat(
       "      env: {PASSWORD: ", password, ", SAYS: ", said, ", WITNESS_FILE: ", platform_->folder(),
       "/witness/log}\n      resources: {cpu: 10m, memory: 64Mi}\n", "  retry: {max_restarts: 0}\n");
+  // No secret, and like one in every other way: where it is seen there would secrets be.
+  const std::string label = Plant("a Job's label", {"*"});
   const std::string head =
-      "spec:\n  output: true\n  task_groups:\n    - name: w\n      replicas: 1\n";
+      absl::StrCat("spec:\n  labels: {about: ", label, "}\n",
+                   "  output: true\n  task_groups:\n    - name: w\n      replicas: 1\n");
   const std::string serve = OwnFile(
       "serve.yaml",
       absl::StrCat(head, "      argv: [/bin/sh, -c, 'echo $SAYS; exec sleep 3600']\n", rest));

@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "gtest/gtest.h"
+#include "integration/platform/recording_text.h"
 #include "integration/secrets/secret_forms.h"
 #include "libs/safe_path/folder_names.h"
 #include "libs/safe_path/safe_path.h"
@@ -38,6 +39,9 @@ constexpr size_t kMaybe = 1 << 20;
 constexpr size_t kChunk = 16 << 20;
 // More than any piece is long in any form, with breaks.
 constexpr size_t kOverlap = 4096;
+// Of libs/segment_log, after length and checksum.
+constexpr size_t kFrameKindAt = 8;
+constexpr char kHeaderFrame = 2;
 
 uint64_t KeyAt(const char* bytes) {
   uint64_t key;
@@ -180,6 +184,13 @@ void SecretScan::LookAtFile(const std::string& place, const std::string& path,
       std::memcmp(magic, "SQLite format 3", sizeof(magic)) == 0) {
     LookAtRows(place, path, open_to_others);
   }
+  // The kind of its first frame: what cannot be a recording, as a core of hundreds of MiB, is not
+  // read once more.
+  if (magic[kFrameKindAt] != kHeaderFrame) return;
+  const auto text = RecordingText(ReadSmallFile(absl::StrCat("/proc/self/fd/", fd.get())));
+  if (!text.has_value()) return;
+  Find(place, *text, open_to_others);
+  Find(place, WithoutBreaks(*text), open_to_others);
 }
 
 void SecretScan::LookAtRows(const std::string& place, const std::string& path,

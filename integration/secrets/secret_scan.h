@@ -38,16 +38,18 @@ struct Sighting {
 
 // Finds every run of 16 bytes of a secret: as it is, in hex (also with colons), in base64 of both
 // alphabets at any alignment, percent-encoded, escaped as C and protobuf's text do it, and each of
-// these across white space, as PEM and dumps have it. Compressed and encrypted bytes hide it. For
-// one thread.
+// these across white space, as PEM and dumps have it. What the scheduler has recorded is
+// decompressed and looked through too; other compressed bytes, and encrypted ones, hide it. For one
+// thread.
 class SecretScan {
  public:
   // `value` shorter than 16 bytes is a mistake of the test, and ends it.
   void Add(Secret secret);
 
   void Look(const std::string& place, absl::string_view bytes) { Look(place, bytes, false); }
-  // A file's bytes; of a SQLite file each value too, which may lie in several pages. What can't be
-  // read, since it went meanwhile, is left out. `root`: above it who may pass is not asked.
+  // A file's bytes; of a SQLite file each value too, which may lie in several pages, and of a
+  // recording what was compressed. What can't be read, since it went meanwhile, is left out.
+  // `root`: above it who may pass is not asked.
   void LookAtFile(const std::string& place, const std::string& path, const std::string& root = "");
   // Each regular file below, as `<place>/<path below>`. Links are not followed, their targets are
   // looked at as text, and so are names.

@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <zstd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -15,11 +16,13 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "integration/secrets/secret_forms.h"
 #include "libs/random/random.h"
 #include "libs/safe_path/testing/temporary_folder.h"
+#include "libs/segment_log/frame.h"
 #include "tools/capstan/dev/process.h"
 
 namespace capstan::integration {
@@ -60,6 +63,27 @@ class SecretScanTest : public ::testing::Test {
   TemporaryFolder folder_;
   SecretScan scan_;
 };
+
+TEST_F(SecretScanTest, WhatTheSchedulerHasRecordedIsDecompressed) {
+  // Among so much that is like it, it is worth a code: no piece of it stays as it is.
+  const std::string block = absl::StrCat(absl::BytesToHexString(RandomBytes(&random_, 5000)), text_,
+                                         absl::BytesToHexString(RandomBytes(&random_, 5000)));
+  std::string compressed(2 * ZSTD_compressBound(block.size()), '\0');
+  ZSTD_CCtx* const zstd = ZSTD_createCCtx();
+  ZSTD_inBuffer in = {block.data(), block.size(), 0};
+  ZSTD_outBuffer out = {compressed.data(), compressed.size(), 0};
+  ASSERT_EQ(ZSTD_compressStream2(zstd, &out, &in, ZSTD_e_flush), 0u);
+  ZSTD_freeCCtx(zstd);
+  std::string file;
+  segment_log::AppendFrame(segment_log::FrameKind::kHeader, "header", &file);
+  segment_log::AppendFrame(segment_log::FrameKind::kRecord,
+                           absl::string_view(compressed.data(), out.pos), &file);
+  ASSERT_FALSE(Finds(file));
+  Write("recording", file, 0600);
+  scan_.LookAtFile("a recording", absl::StrCat(folder_.path(), "/recording"));
+  EXPECT_TRUE(scan_.Saw("text", "a recording"));
+  EXPECT_FALSE(scan_.Saw("binary", "a recording"));
+}
 
 TEST_F(SecretScanTest, EveryFormIsFoundAtEveryAlignment) {
   for (const std::string& secret : {binary_, text_}) {

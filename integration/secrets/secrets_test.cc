@@ -78,7 +78,10 @@ TEST_F(SecretsTest, WhatIsAtHomeIsSeenThere) {
            {"a Job's variable", "cli job get *"},
            {"what a Task says", "files/data/telemetry/streams/*"},
            {"what a Task says", "cli job logs *"},
-           {"typed into a Task", "cli job exec *"}}) {
+           {"typed into a Task", "cli job exec *"},
+           // Labels are recorded, arguments and variables are not: that none was seen there means
+           // something.
+           {"a Job's label", "files/data/scheduler/recordings/*"}}) {
     EXPECT_TRUE(exercise_->scan().Saw(secret, place)) << secret << ": not in " << place;
   }
   for (const Sighting& sighting : exercise_->scan().Sightings()) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 
 namespace capstan::integration {
 
@@ -20,13 +21,16 @@ struct Row {
   absl::StatusCode code;
   // The field that must be named; empty where the mistake is in none.
   std::string field;
-  // What the message must say: what was found, or what was expected.
+  // What must be said of that field, or by the message where there is none: how to mend it. Never
+  // empty, but where nothing is wrong.
   std::string words;
 };
 
-// With which the Job `there` was created. As it, the Queues `upper` and, below that, `lower` are
-// there.
+// With which the Job `there` was created, and all of MadeBefore that takes a request id. As the
+// Job, the Queues `upper` and, below that, `lower` are there.
 inline constexpr char kRequestId[] = "3b241101-e2bb-4255-8caf-4136c566a962";
+// Of the role binding: to credentials a request id is of all its methods.
+inline constexpr char kOtherRequestId[] = "8d6c2f0a-5b1e-4c1d-9e0a-2f1f0c9d7b11";
 
 // A good Job in text, with more in its spec, or another group.
 std::string GoodJob(const std::string& spec = "",
@@ -34,10 +38,12 @@ std::string GoodJob(const std::string& spec = "",
                         "name: 'w' replicas: 1 argv: '/bin/true' "
                         "resources { cpu_millis: 10 memory_bytes: 33554432 }");
 
+// No mistakes: what is there beside that, one of each kind, each named `made`.
+std::vector<Row> MadeBefore(absl::Time now);
 // Of Jobs.
 std::vector<Row> JobRows();
 // Of everything else.
-std::vector<Row> OtherRows();
+std::vector<Row> OtherRows(absl::Time now);
 
 }  // namespace capstan::integration
 

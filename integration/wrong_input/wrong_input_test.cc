@@ -1,18 +1,23 @@
 // What is wrong with a request is told by code, field and remedy, and leaves nothing behind: each
 // row is one mistake in an otherwise good request, sent to a running platform as an admin.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "google/protobuf/text_format.h"
+#include "grpcpp/client_context.h"
 #include "gtest/gtest.h"
 #include "integration/access/method_catalog.h"
 #include "integration/access/raw_call.h"
@@ -22,8 +27,11 @@
 #include "libs/rpc/identity.h"
 #include "libs/rpc/status_conversion.h"
 #include "libs/status/error.h"
+#include "libs/store/sqlite_connection.h"
 #include "libs/time/system_clock.h"
+#include "proto/capstan/credentials/v1/project.grpc.pb.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
+#include "proto/capstan/scheduler/v1/queue.grpc.pb.h"
 #include "tools/capstan/cli/platform.h"
 
 namespace capstan::integration {
@@ -56,6 +64,7 @@ class WrongInputTest : public ::testing::Test {
       const scheduler::v1::Job job = platform_->Get("there");
       return job.tasks_size() == 1 && job.tasks(0).pid() > 0;
     }));
+    MakeOneOfEach();
   }
   static void TearDownTestSuite() {
     channels_.clear();
@@ -67,22 +76,28 @@ class WrongInputTest : public ::testing::Test {
     if (platform_ == nullptr) GTEST_SKIP() << *TestPlatform::Unable();
   }
 
-  static absl::Status Send(const Row& row) {
-    static const auto* const kAll = new std::vector<Method>(AllMethods());
+  // As the admin.
+  static std::shared_ptr<grpc::Channel> ChannelTo(const std::string& part) {
     if (identity_ == nullptr) {
       identity_ = rpc::Identity::Load(platform_->data_dir() + "/person").value();
     }
     static const auto endpoints = cli::ReadEndpoints(platform_->data_dir()).value();
-    const size_t dot = row.method.find('.');
-    std::string part = row.method.substr(0, dot);
-    const std::string path = absl::StrCat("/capstan.", part, ".v1.", row.method.substr(dot + 1));
-    if (part == "dataloader") part = "data_loader";
-    if (part == "clustermanager") part = "cluster_manager";
     auto& channel = channels_[part];
     if (channel == nullptr) {
       channel = DialAlone(endpoints.parts().at(part).address(),
                           rpc::MutualTlsChannelCredentials(identity_, &clock_, "/svc/" + part));
     }
+    return channel;
+  }
+
+  static absl::Status Send(const Row& row) {
+    static const auto* const kAll = new std::vector<Method>(AllMethods());
+    const size_t dot = row.method.find('.');
+    std::string part = row.method.substr(0, dot);
+    const std::string path = absl::StrCat("/capstan.", part, ".v1.", row.method.substr(dot + 1));
+    if (part == "dataloader") part = "data_loader";
+    if (part == "clustermanager") part = "cluster_manager";
+    const auto channel = ChannelTo(part);
     for (const Method& method : *kAll) {
       if (method.path != path) continue;
       const auto request = RequestOf(method);
@@ -93,15 +108,93 @@ class WrongInputTest : public ::testing::Test {
     return absl::InternalError("there is no method " + path);
   }
 
-  // All that people can make, as the command line shows it.
+  // Something of every kind that a mistake could make one more of.
+  static void MakeOneOfEach() {
+    for (const Row& row : MadeBefore(clock_.Read().wall)) {
+      const absl::Status made = Send(row);
+      EXPECT_TRUE(made.ok()) << row.method << ": " << made;
+    }
+    mkdir((platform_->folder() + "/code").c_str(), 0700);
+    std::ofstream(platform_->folder() + "/code/main.py") << "print('made')\n";
+    platform_->MustCapstan({"bundle", "upload", platform_->folder() + "/code"});
+  }
+
+  // All that people can make: as the command line shows it, and the records of what it does not
+  // list.
   static std::string Everything() {
     std::string all;
     for (const char* kind : {"job", "queue", "dataset", "project", "role", "subscription"}) {
       absl::StrAppend(&all, platform_->MustCapstan({kind, "list", "-o", "json"}), "\n");
     }
-    absl::StrAppend(&all, platform_->MustCapstan({"node", "maintenance", "list", "-o", "json"}),
-                    "\n");
+    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+             {"node", "maintenance", "list", "-o", "json"},
+             {"node", "order", "list", "-o", "json"},
+             {"access", "denials", "-o", "json"},
+             // The rest of a Node changes by itself.
+             {"node", "list", "-o",
+              "jsonpath={range .items[*]}{.name} {.cordons[*].owner} {.cordons[*].reason}{end}"}}) {
+      absl::StrAppend(&all, platform_->MustCapstan(words), "\n");
+    }
+    for (const auto& [part, kind] :
+         std::vector<std::pair<std::string, std::string>>{{"credentials", "join_token"},
+                                                          {"credentials", "deny"},
+                                                          {"credentials", "request"},
+                                                          {"data_loader", "bundle"},
+                                                          {"data_loader", "load"},
+                                                          {"data_loader", "request"},
+                                                          {"scheduler", "capacity_orders"},
+                                                          {"scheduler", "requests"}}) {
+      absl::StrAppend(&all, Records(part, kind));
+    }
     return all;
+  }
+
+  // Keys of a kind in a service's store, each with the change that wrote it.
+  static std::string Records(const std::string& part, const std::string& kind) {
+    const auto db = store::SqliteConnection::Open(
+        absl::StrCat(platform_->data_dir(), "/", part, "/store.sqlite"), /*writable=*/false,
+        /*create=*/false);
+    EXPECT_TRUE(db.ok()) << db.status();
+    if (!db.ok()) return "";
+    const std::string prefix = absl::StrCat("/capstan/", part, "/v1/", kind);
+    const std::string first = prefix + "/";
+    const std::string end = prefix + "0";
+    store::SqliteStatement row =
+        (*db)->Query("SELECT key, seq FROM current WHERE key >= ? AND key < ?");
+    row.BindBlob(first).BindBlob(end);
+    std::string all;
+    while (row.Next()) absl::StrAppend(&all, row.Blob(0), " ", row.Int(1), "\n");
+    EXPECT_TRUE(row.status().ok()) << row.status();
+    return all;
+  }
+
+  // The words are said of the field, or, where the mistake is in none, by the message.
+  static void ExpectNamed(const absl::Status& status, const std::string& field,
+                          const std::string& words) {
+    std::vector<std::string> fields;
+    std::string said(field.empty() ? status.message() : absl::string_view());
+    for (const status::FieldViolation& violation : status::GetFieldViolations(status)) {
+      fields.push_back(violation.field);
+      if (violation.field == field) absl::StrAppend(&said, violation.description, "\n");
+    }
+    if (!field.empty()) {
+      EXPECT_NE(std::find(fields.begin(), fields.end(), field), fields.end())
+          << "expected " << field << ", found " << absl::StrJoin(fields, ", ") << "\n"
+          << status;
+    }
+    EXPECT_NE(words, "") << "whoever made the mistake must be told how to mend it: " << said;
+    if (status.code() == absl::StatusCode::kInvalidArgument) {
+      // What is expected, or what to do.
+      const std::vector<std::string> remedies = {
+          "expected", "must",         "choose",      "give",    "put it",
+          "leave",    "name it once", "begin again", "instead", "is not of the form",
+          "capstan ", "required",     "exactly one", "set ",    "names no field of"};
+      EXPECT_TRUE(
+          std::any_of(remedies.begin(), remedies.end(),
+                      [&](const std::string& remedy) { return absl::StrContains(said, remedy); }))
+          << "no remedy: " << said;
+    }
+    EXPECT_TRUE(absl::StrContains(said, words)) << "expected " << words << "\n" << said;
   }
 
   static SystemClock clock_;
@@ -115,27 +208,83 @@ TestPlatform* WrongInputTest::platform_ = nullptr;
 std::shared_ptr<rpc::Identity> WrongInputTest::identity_;
 std::map<std::string, std::shared_ptr<grpc::Channel>> WrongInputTest::channels_;
 
+// What is looked at shows what is there: else nothing could be seen to be left behind.
+TEST_F(WrongInputTest, WhatIsMadeIsSeen) {
+  const std::string all = Everything();
+  for (const char* made :
+       {"projects/default/jobs/there", "queues/made", "clusters/local/maintenanceWindows/made",
+        "capacityOrders/made", "projects/default/datasets/made", "projects/made",
+        "projects/default/roleBindings/made", "projects/default/subscriptions/made", "d0d1",
+        "cordoned by the test", "/capstan/credentials/v1/join_token/",
+        "/capstan/credentials/v1/request/", "/capstan/data_loader/v1/bundle/",
+        "/capstan/data_loader/v1/request/", "/capstan/scheduler/v1/requests/"}) {
+    EXPECT_TRUE(absl::StrContains(all, made)) << made << "\n" << all;
+  }
+}
+
+// A token that one list gave is refused by each other one, and by the same one with another filter;
+// it is good where it belongs.
+TEST_F(WrongInputTest, APageTokenIsOfOneList) {
+  scheduler::v1::ListQueuesRequest list_queues;
+  list_queues.set_page_size(1);
+  scheduler::v1::ListQueuesResponse queues;
+  grpc::ClientContext of_queues;
+  ASSERT_TRUE(scheduler::v1::QueueService::NewStub(ChannelTo("scheduler"))
+                  ->ListQueues(&of_queues, list_queues, &queues)
+                  .ok());
+  credentials::v1::ListProjectsRequest list_projects;
+  list_projects.set_page_size(1);
+  credentials::v1::ListProjectsResponse projects;
+  grpc::ClientContext of_projects;
+  ASSERT_TRUE(credentials::v1::ProjectService::NewStub(ChannelTo("credentials"))
+                  ->ListProjects(&of_projects, list_projects, &projects)
+                  .ok());
+  struct List {
+    std::string method;
+    // But the page.
+    std::string request;
+  };
+  const std::vector<List> lists = {
+      {"scheduler.QueueService/ListQueues", ""},
+      {"scheduler.JobService/ListJobs", "parent: 'projects/default'"},
+      {"scheduler.NodeService/ListNodes", "parent: 'clusters/local'"},
+      {"scheduler.NodeService/ListMaintenanceWindows", "parent: 'clusters/local'"},
+      {"scheduler.CapacityOrderService/ListCapacityOrders", ""},
+      {"credentials.ProjectService/ListProjects", ""},
+      {"credentials.ProjectService/ListRoleBindings", "parent: 'projects/default'"},
+      {"dataloader.DatasetService/ListDatasets", "parent: 'projects/default'"},
+      {"dataloader.DataLoadService/ListDataLoads", "parent: 'projects/default'"},
+      {"telemetry.ArchiveService/ListArchivedJobs", "parent: 'projects/default'"},
+      {"clustermanager.ClusterService/ListClusters", ""}};
+  for (const auto& [of, token] : std::vector<std::pair<std::string, std::string>>{
+           {lists[0].method, queues.next_page_token()},
+           {lists[5].method, projects.next_page_token()}}) {
+    ASSERT_FALSE(token.empty()) << of << " has one page only";
+    for (const List& list : lists) {
+      SCOPED_TRACE(absl::StrCat("a token of ", of, " for ", list.method));
+      const absl::Status status = Send(
+          {"", list.method, absl::StrCat(list.request, " page_token: '", absl::CEscape(token), "'"),
+           absl::StatusCode::kOk, "", ""});
+      if (list.method == of) {
+        EXPECT_TRUE(status.ok()) << status;
+        continue;
+      }
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+      ExpectNamed(status, "page_token", "begin again without a token");
+    }
+  }
+}
+
 TEST_F(WrongInputTest, EachMistakeIsNamedWithItsFieldAndLeavesNothing) {
   const std::string before = Everything();
   std::vector<Row> rows = JobRows();
-  const std::vector<Row> others = OtherRows();
+  const std::vector<Row> others = OtherRows(clock_.Read().wall);
   rows.insert(rows.end(), others.begin(), others.end());
   for (const Row& row : rows) {
     SCOPED_TRACE(absl::StrCat(row.method, ": ", row.mistake));
     const absl::Status status = Send(row);
     EXPECT_EQ(status.code(), row.code) << status;
-    std::vector<std::string> fields;
-    std::string said(status.message());
-    for (const status::FieldViolation& violation : status::GetFieldViolations(status)) {
-      fields.push_back(violation.field);
-      absl::StrAppend(&said, "\n", violation.field, ": ", violation.description);
-    }
-    if (!row.field.empty()) {
-      EXPECT_NE(std::find(fields.begin(), fields.end(), row.field), fields.end())
-          << "expected " << row.field << ", found " << absl::StrJoin(fields, ", ") << "\n"
-          << status;
-    }
-    EXPECT_TRUE(absl::StrContains(said, row.words)) << "expected " << row.words << "\n" << said;
+    ExpectNamed(status, row.field, row.words);
   }
   std::printf("%zu mistakes\n", rows.size());
   EXPECT_GE(rows.size(), 120u);

@@ -49,7 +49,9 @@ absl::Status JoinTokenMaker::Validate(absl::string_view path) const {
                                     "`; expected /svc/<service>, /executor/<cluster> or "
                                     "/node/<cluster>/<node>"));
   } else if (id->service == "credentials") {
-    errors.Add("path", "is credentials' own, which signs its own certificate");
+    errors.Add("path",
+               "is credentials' own, which signs its own certificate; expected that of another "
+               "service, an executor or a Node");
   }
   return errors.ToStatus();
 }

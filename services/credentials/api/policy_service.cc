@@ -52,7 +52,8 @@ absl::StatusOr<DenyIdentity> ParseDenial(const v1::DenyIdentityRequest& request,
     if (absl::StartsWith(path, absl::StrCat(domain, "/"))) path = path.substr(domain.size());
     const absl::StatusOr<auth::SpiffeId> id = auth::SpiffeId::ParsePath(trust_domain, path);
     if (path.size() > kMaxDeniedId) {
-      errors.Add("spiffe_id", absl::StrCat("has more than ", kMaxDeniedId, " bytes"));
+      errors.Add("spiffe_id",
+                 absl::StrCat("has more than ", kMaxDeniedId, " bytes; expected at most that"));
     } else if (id.ok() && id->kind == auth::SpiffeId::Kind::kServiceAccount) {
       errors.Add("spiffe_id", "is a service account; deny its Tasks by the path with a final `/`");
     } else if (!id.ok() && !IsPathPrefix(path)) {

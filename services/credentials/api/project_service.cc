@@ -59,9 +59,10 @@ absl::Status ValidateCreateProject(const v1::CreateProjectRequest& request) {
   CAPSTAN_RETURN_IF_ERROR(resource::ValidateRequestId(request.request_id()));
   status::FieldErrors errors;
   CheckId("project_id", request.project_id(), &errors);
-  if (!request.has_project()) errors.Add("project", "is required");
+  if (!request.has_project())
+    errors.Add("project", "is required; expected a Project, which may be empty");
   if (request.project().display_name().size() > kMaxDisplayName) {
-    errors.Add("project.display_name", "has more than 63 bytes");
+    errors.Add("project.display_name", "has more than 63 bytes; expected at most that");
   }
   return errors.ToStatus();
 }

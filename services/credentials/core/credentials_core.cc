@@ -166,7 +166,8 @@ absl::optional<absl::StatusOr<Outcome>> CredentialsCore::Repeated(
   if (it->second.body_sha256() != request.body_sha256) {
     return absl::StatusOr<Outcome>(
         status::Error(absl::StatusCode::kAlreadyExists, "REQUEST_ID_REUSED",
-                      "The request_id was used before, with another request.",
+                      "this request_id was used with another body within the last 24 h; use a "
+                      "fresh UUID for a new request",
                       {{"request_id", request.request_id}}));
   }
   const std::string& resource = it->second.resource();

@@ -12,7 +12,7 @@ namespace {
 
 absl::Status AlreadyExists(absl::string_view name) {
   return status::Error(absl::StatusCode::kAlreadyExists, "ALREADY_EXISTS",
-                       absl::StrCat("`", name, "` exists already."),
+                       absl::StrCat("`", name, "` exists already; choose another id."),
                        {{"resource", std::string(name)}});
 }
 

@@ -19,6 +19,9 @@ namespace {
 
 constexpr int kMaxObjects = 10'000;
 constexpr size_t kMaxUri = 1024;
+constexpr char kUrlExpected[] =
+    "; expected an encoded http(s)://host/path without user, password and fragment";
+constexpr char kPathExpected[] = "; expected a path without `.`, `..` and empty parts";
 
 }  // namespace
 
@@ -34,12 +37,13 @@ absl::Status CheckCreateDataset(const capstan::dataloader::v1::CreateDatasetRequ
   if (absl::StartsWith(uri, "http://") || absl::StartsWith(uri, "https://")) {
     const absl::StatusOr<HttpUrl> url = ParseHttpUrl(uri);
     if (!url.ok()) {
-      errors.Add("dataset.source_uri", url.status().message());
+      errors.Add("dataset.source_uri", absl::StrCat(url.status().message(), kUrlExpected));
     } else if (!url->query.empty()) {
       errors.Add(
           "dataset.source_uri",
           absl::StrCat("'", url->Shown(),
-                       "' has a query, which may be a secret, and would be stored and shown"));
+                       "' has a query, which may be a secret, and would be stored and shown; leave "
+                       "it out, or name the object in an index at the source"));
     }
   } else if (!absl::StartsWith(uri, "file:///") || uri.size() > kMaxUri) {
     // What is before an @ may be a password.
@@ -53,20 +57,26 @@ absl::Status CheckCreateDataset(const capstan::dataloader::v1::CreateDatasetRequ
     std::string path = uri.substr(std::string("file:///").size());
     if (path.back() == '/') path.pop_back();
     const absl::Status safe = CheckRelativePath(path);
-    if (!safe.ok()) errors.Add("dataset.source_uri", safe.message());
+    if (!safe.ok()) errors.Add("dataset.source_uri", absl::StrCat(safe.message(), kPathExpected));
   }
   if (request.dataset().objects_size() > kMaxObjects) {
     errors.Add("dataset.objects", absl::StrCat("has ", request.dataset().objects_size(),
-                                               " entries; at most ", kMaxObjects));
+                                               " entries; expected at most ", kMaxObjects));
   }
   for (int i = 0; i < request.dataset().objects_size(); ++i) {
     const absl::Status safe = CheckRelativePath(request.dataset().objects(i));
-    if (!safe.ok()) errors.Add(absl::StrCat("dataset.objects[", i, "]"), safe.message());
+    if (!safe.ok()) {
+      errors.Add(absl::StrCat("dataset.objects[", i, "]"),
+                 absl::StrCat(safe.message(), kPathExpected));
+    }
   }
   if (errors.ok()) {
     const absl::Status set =
         CheckPathSet({request.dataset().objects().begin(), request.dataset().objects().end()});
-    if (!set.ok()) errors.Add("dataset.objects", set.message());
+    if (!set.ok()) {
+      errors.Add("dataset.objects",
+                 absl::StrCat(set.message(), "; expected each once, and none within another"));
+    }
   }
   CAPSTAN_RETURN_IF_ERROR(errors.ToStatus());
   return resource::ValidateRequestId(request.request_id());

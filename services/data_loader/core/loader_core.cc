@@ -139,9 +139,11 @@ DecisionOr<pb::Dataset> LoaderCore::CreateDataset(const pb::CreateDatasetRequest
     const auto seen = requests_.find(request.request_id());
     if (seen != requests_.end()) {
       if (seen->second.body_hash() != body_hash) {
-        return status::Error(absl::StatusCode::kAlreadyExists, "REQUEST_ID_REUSED",
-                             absl::StrCat("request_id '", request.request_id(),
-                                          "' was used before with another body"));
+        return status::Error(
+            absl::StatusCode::kAlreadyExists, "REQUEST_ID_REUSED",
+            absl::StrCat("request_id '", request.request_id(),
+                         "' was used with another body within the last 24 h; use a "
+                         "fresh UUID for a new request"));
       }
       decision.response = datasets_.at(seen->second.resource()).dataset();
       return decision;
@@ -149,7 +151,8 @@ DecisionOr<pb::Dataset> LoaderCore::CreateDataset(const pb::CreateDatasetRequest
   }
   if (datasets_.count(name) != 0) {
     return status::Error(absl::StatusCode::kAlreadyExists, "DATASET_EXISTS",
-                         absl::StrCat("dataset '", name, "' already exists"), {{"name", name}});
+                         absl::StrCat("dataset '", name, "' already exists; choose another id"),
+                         {{"name", name}});
   }
   DatasetRecord record;
   record.set_schema_version(kSchemaVersion);

@@ -265,7 +265,7 @@ grpc::ServerWriteReactor<pb::WatchJobsResponse>* JobService::WatchJobs(
         if (!job.ok()) return job;
         status::FieldErrors errors;
         if (ProjectOf(r.job()) != r.parent()) {
-          errors.Add("job", absl::StrCat("is `", r.job(), "`, which is not in ", r.parent()));
+          errors.Add("job", absl::StrCat("is `", r.job(), "`; expected a Job of ", r.parent()));
         }
         return errors.ToStatus();
       },

@@ -37,7 +37,8 @@ absl::Status SchedulerCore::CheckDependencies(const CreateJob& event,
     const std::string field = absl::StrCat("job.spec.after[", i, "].job");
     const absl::optional<Awaited> other = FindAwaited(asked.job());
     if (asked.job() == name) {
-      errors.Add(field, absl::StrCat("`", asked.job(), "` is this Job itself"));
+      errors.Add(field,
+                 absl::StrCat("`", asked.job(), "` is this Job itself; expected another one"));
     } else if (!other.has_value()) {
       errors.Add(field, absl::StrCat("`", asked.job(),
                                      "` does not exist, or has ended and is in the archive; "

@@ -53,7 +53,8 @@ void SchedulerCore::On(const CreateQueue& event) {
   if (model_.queues.count(event.queue_id) > 0) {
     replies_.push_back(ReplyQueue{
         event.call, status::Error(absl::StatusCode::kAlreadyExists, "QUEUE_EXISTS",
-                                  absl::StrCat(name, " exists already"), {{"queue", name}})});
+                                  absl::StrCat(name, " exists already; choose another id"),
+                                  {{"queue", name}})});
     return;
   }
   if (const absl::Status status = CheckNewQueue(model_, event.queue_id, event.queue);
@@ -114,7 +115,9 @@ void SchedulerCore::On(const UpdateQueue& event) {
   if (status.ok() && queue.parent() != found->second.queue().parent()) {
     status::FieldErrors errors;
     errors.Add("queue.parent",
-               absl::StrCat("is `", queue.parent(), "`; a Queue stays where it is in the tree"));
+               absl::StrCat("is `", queue.parent(),
+                            "`; a Queue stays where it is in the tree: leave this as it is, or "
+                            "make another Queue there"));
     status = errors.ToStatus();
   }
   if (queue.weight() == 0) queue.set_weight(kDefaultWeight);

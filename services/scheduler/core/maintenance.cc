@@ -62,7 +62,7 @@ void ValidateMaintenanceWindow(absl::string_view cluster, absl::string_view id,
       errors->Add(field, absl::StrCat("is `", window.nodes(i), "`; expected clusters/", cluster,
                                       "/nodes/{node}"));
     } else if (!named.insert(window.nodes(i)).second) {
-      errors->Add(field, absl::StrCat("`", window.nodes(i), "` is named twice"));
+      errors->Add(field, absl::StrCat("`", window.nodes(i), "` is named twice; name it once"));
     }
   }
   if (window.node_labels_size() > kMaxMaintenanceLabels) {

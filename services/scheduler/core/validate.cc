@@ -134,9 +134,10 @@ void CheckArgv(absl::string_view path, const TaskGroup& group, bool bundle,
   for (int i = 0; i < group.argv_size(); ++i) {
     const std::string field = absl::StrCat(path, "[", i, "]");
     if (group.argv(i).size() > kMaxArgBytes) {
-      errors->Add(field, absl::StrCat("is longer than ", kMaxArgBytes, " bytes"));
+      errors->Add(field, absl::StrCat("is longer than ", kMaxArgBytes,
+                                      " bytes; put it into a file of the bundle"));
     }
-    if (HasNul(group.argv(i))) errors->Add(field, "holds a NUL byte");
+    if (HasNul(group.argv(i))) errors->Add(field, "holds a NUL byte; expected text without one");
   }
   const absl::string_view program = group.argv(0);
   const std::string field = absl::StrCat(path, "[0]");
@@ -165,9 +166,10 @@ void CheckEnv(absl::string_view path, const google::protobuf::Map<std::string, s
     } else if (absl::StartsWith(name, "CAPSTAN_")) {
       errors->Add(field, "names beginning with CAPSTAN_ are the platform's own; choose another");
     }
-    if (HasNul(value)) errors->Add(field, "holds a NUL byte");
+    if (HasNul(value)) errors->Add(field, "holds a NUL byte; expected text without one");
     if (name.size() + 1 + value.size() > kMaxArgBytes) {
-      errors->Add(field, absl::StrCat("is longer than ", kMaxArgBytes, " bytes with its name"));
+      errors->Add(field, absl::StrCat("is longer than ", kMaxArgBytes,
+                                      " bytes with its name; put it into a file of the bundle"));
     }
   }
 }
@@ -188,8 +190,9 @@ void CheckGroups(const JobSpec& spec, absl::string_view path, status::FieldError
           absl::StrCat(field, ".name"),
           absl::StrCat("is `", group.name(), "`; expected [a-z]([a-z0-9-]{0,30}[a-z0-9])?"));
     } else if (!names.insert(group.name()).second) {
-      errors->Add(absl::StrCat(field, ".name"),
-                  absl::StrCat("`", group.name(), "` is the name of an earlier group"));
+      errors->Add(
+          absl::StrCat(field, ".name"),
+          absl::StrCat("`", group.name(), "` is the name of an earlier group; expected another"));
     }
     CheckRange(absl::StrCat(field, ".replicas"), group.replicas(), 1, kMaxTasks, errors);
     tasks += std::max(group.replicas(), 0);
@@ -278,10 +281,12 @@ void CheckDatasets(absl::string_view project, const JobSpec& spec, absl::string_
                                "`; expected an absolute path without `.`, `..` or empty parts"));
     } else if (!mount.mount_path().empty() && !mounts.insert(mount.mount_path()).second) {
       errors->Add(absl::StrCat(field, ".mount_path"),
-                  absl::StrCat("`", mount.mount_path(), "` is taken by an earlier dataset"));
+                  absl::StrCat("`", mount.mount_path(),
+                               "` is taken by an earlier dataset; expected another path"));
     }
     if (mount.alias().size() > 63) {
-      errors->Add(absl::StrCat(field, ".alias"), "is longer than 63 characters");
+      errors->Add(absl::StrCat(field, ".alias"),
+                  "is longer than 63 characters; expected a shorter one");
     }
     const std::string alias = EnvAlias(mount);
     if (!aliases.insert(alias).second) {
@@ -444,7 +449,7 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const 
                   absl::StrCat("is `", spec.clusters(i), "`; expected the id of a cluster"));
     } else if (!clusters.insert(spec.clusters(i)).second) {
       errors->Add(absl::StrCat(field("clusters"), "[", i, "]"),
-                  absl::StrCat("`", spec.clusters(i), "` is named twice"));
+                  absl::StrCat("`", spec.clusters(i), "` is named twice; name it once"));
     }
   }
   absl::string_view account = spec.service_account();
@@ -508,7 +513,8 @@ void ValidateQueue(absl::string_view queue_id, const capstan::scheduler::v1::Que
                                      "`; expected cpu, memory or a type of accelerator, e.g. "
                                      "nvidia.com/h100"));
     } else if (!resources.insert(name).second) {
-      errors->Add(path, absl::StrCat("`", name, "` has a quota already"));
+      errors->Add(path,
+                  absl::StrCat("`", name, "` has a quota already; expected one for each resource"));
     } else if (const std::vector<std::string> known = SliceResources();
                mig::IsSliceResource(name) &&
                std::find(known.begin(), known.end(), name) == known.end()) {

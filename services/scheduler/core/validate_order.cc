@@ -31,7 +31,8 @@ void CheckDependencies(absl::string_view project, const JobSpec& spec, const std
                   absl::StrCat("is `", job, "`; expected the id of a Job of ", project, ", or ",
                                project, "/jobs/{job}"));
     } else if (!named.insert(job).second) {
-      errors->Add(absl::StrCat(field, ".job"), absl::StrCat("`", job, "` is named twice"));
+      errors->Add(absl::StrCat(field, ".job"),
+                  absl::StrCat("`", job, "` is named twice; name it once"));
     }
     if (!JobDependency::Condition_IsValid(spec.after(i).condition())) {
       errors->Add(absl::StrCat(field, ".condition"),

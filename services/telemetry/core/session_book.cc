@@ -24,7 +24,7 @@ void CheckCommand(const v1::TaskCommand& command, status::FieldErrors* errors) {
   for (const std::string& word : command.argv()) {
     bytes += word.size() + 1;
     if (word.find('\0') != std::string::npos) {
-      errors->Add("session.command.argv", "a word has a byte 0 in it");
+      errors->Add("session.command.argv", "a word has a byte 0 in it; expected words without one");
     }
   }
   if (command.argv_size() < 1 || command.argv_size() > kMostWords || bytes > kMostCommandBytes ||

@@ -107,10 +107,10 @@ absl::Status CheckAppendToStreams(const v1::AppendToStreamsRequest& request) {
 absl::Status CheckRead(const v1::ReadRecordsRequest& request) {
   status::FieldErrors errors;
   if (!IsStreamName(request.stream())) errors.Add("stream", kStreamExpected);
-  if (request.start_offset() < 0) errors.Add("start_offset", "is negative");
-  if (request.tail() < 0) errors.Add("tail", "is negative");
+  if (request.start_offset() < 0) errors.Add("start_offset", "is negative; expected 0 or more");
+  if (request.tail() < 0) errors.Add("tail", "is negative; expected 0 or more");
   if (request.tail() > 0 && request.start_offset() > 0) {
-    errors.Add("tail", "can't be combined with start_offset");
+    errors.Add("tail", "can't be combined with start_offset; expected one of them");
   }
   if (request.attributes_size() > kMaxAttributes) errors.Add("attributes", "has too many entries");
   return errors.ToStatus();

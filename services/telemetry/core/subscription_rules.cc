@@ -81,7 +81,7 @@ absl::Status CheckSeekSubscription(const v1::SeekSubscriptionRequest& request) {
     errors.Add("position", absl::StrCat("is ", static_cast<int>(request.position()),
                                         "; expected oldest or newest"));
   } else if (placed && request.next_offset() != 0) {
-    errors.Add("next_offset", "can't be combined with position");
+    errors.Add("next_offset", "can't be combined with position; expected one of them");
   } else if (!placed && request.next_offset() < 1) {
     errors.Add("next_offset", absl::StrCat("is ", request.next_offset(),
                                            "; expected 1 or more, or a position instead"));

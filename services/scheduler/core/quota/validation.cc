@@ -69,7 +69,8 @@ class Validation {
       if (queues_[i].parent.empty()) continue;
       auto it = index_.find(queues_[i].parent);
       if (it == index_.end()) {
-        Add(Field(i, "parent"), absl::StrCat("there is no queue `", queues_[i].parent, "`"));
+        Add(Field(i, "parent"), absl::StrCat("there is no queue `", queues_[i].parent,
+                                             "`; expected one that `capstan queue list` shows"));
       } else {
         parents_[i] = it->second;
       }
@@ -108,7 +109,8 @@ class Validation {
       absl::StrAppend(&way, " -> ", queues_[at].id);
       if (at == first) break;
     }
-    Add(Field(first, "parent"), absl::StrCat("is below itself: ", way));
+    Add(Field(first, "parent"),
+        absl::StrCat("is below itself: ", way, "; expected one that is not"));
   }
 
   void CheckAmounts(size_t i) {

@@ -45,7 +45,7 @@ TEST(ValidateQueuesTest, RefusesWhatIsNoTree) {
       ValidateQueues({Queue("out", "c"), Queue("a", "b"), Queue("b", "c"), Queue("c", "a")});
   ASSERT_EQ(cycle.size(), 1u) << "a cycle is one mistake";
   EXPECT_EQ(cycle[0].field, "queues[1].parent");
-  EXPECT_EQ(cycle[0].description, "is below itself: a -> b -> c -> a");
+  EXPECT_EQ(cycle[0].description, "is below itself: a -> b -> c -> a; expected one that is not");
 }
 
 TEST(ValidateQueuesTest, BoundsTheDepth) {

@@ -1,5 +1,6 @@
 #include "libs/content/manifest.h"
 
+#include <cstddef>
 #include <limits>
 #include <string>
 #include <vector>
@@ -52,6 +53,33 @@ TEST(ManifestTest, ChecksOrderTwinsSizesDigests) {
   Manifest short_digest = Make({"a"});
   short_digest.mutable_files(0)->set_sha256("x");
   EXPECT_FALSE(CheckManifest(short_digest).ok());
+}
+
+// Whoever reads a manifest compares its digest with the one that names it: of any bit of it that
+// has flipped they see it, or it is no manifest any more, or it says the same as before.
+TEST(ManifestTest, NoBitFlipsUnseen) {
+  Manifest manifest = Make({"a", "b/c", "d"});
+  manifest.mutable_files(1)->set_executable(true);
+  manifest.mutable_files(2)->set_size_bytes(int64_t{5} << 30);
+  const std::string stored = manifest.SerializeAsString();
+  const std::string digest = ManifestDigest(manifest);
+  int parsed = 0;
+  int refused = 0;
+  for (size_t bit = 0; bit < stored.size() * 8; ++bit) {
+    std::string flipped = stored;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+    Manifest read;
+    if (!read.ParseFromString(flipped)) continue;
+    ++parsed;
+    if (!CheckManifest(read).ok()) ++refused;
+    // A flag that is not 0 says the same, whatever else it is.
+    if (read.SerializeAsString() == stored) continue;
+    EXPECT_NE(ManifestDigest(read), digest) << "bit " << bit;
+  }
+  // Of names, sizes and digests most are manifests still.
+  EXPECT_GT(parsed, static_cast<int>(stored.size()));
+  EXPECT_GT(refused, 0);
+  EXPECT_LT(refused, parsed);
 }
 
 TEST(ManifestTest, DigestHexTakesOnlyItsForm) {

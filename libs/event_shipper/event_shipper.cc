@@ -44,7 +44,9 @@ EventShipper::EventShipper(const std::shared_ptr<grpc::Channel>& telemetry, Stra
 
 void EventShipper::Ship(const std::vector<store::OutboxRecord>& records,
                         store::DoneCallback taken) {
+  if (under_way_ != nullptr) Finish(absl::CancelledError("a later Ship takes its place"));
   taken_ = std::move(taken);
+  under_way_ = std::make_shared<char>();
   old_telemetry_ = false;
   // One append for each Stream, in the order in which they first come.
   std::map<std::string, size_t> places;
@@ -75,18 +77,24 @@ void EventShipper::SendNext() {
   }
   if (!single_.empty()) return SendOne();
   if (!appends_.empty()) return SendMany();
-  strand_->Post([this, alive = std::weak_ptr<char>(alive_)] {
-    if (alive.lock()) Finish(absl::OkStatus());
+  strand_->Post([this, under_way = std::weak_ptr<char>(under_way_)] {
+    if (under_way.lock()) Finish(absl::OkStatus());
   });
+}
+
+template <typename Response>
+auto EventShipper::WhileUnderWay(
+    void (EventShipper::*answered)(const absl::StatusOr<Response>& response)) {
+  return [this, answered, under_way = std::weak_ptr<char>(under_way_),
+          stub = stub_](const absl::StatusOr<Response>& response) {
+    if (under_way.lock()) (this->*answered)(response);
+  };
 }
 
 void EventShipper::SendOne() {
   rpc::CallUnary(stub_.get(), &StreamService::StubInterface::async_interface::AppendRecords,
                  single_.front(), {.deadline = kDeadline}, strand_,
-                 [this, alive = std::weak_ptr<char>(alive_),
-                  stub = stub_](const absl::StatusOr<AppendRecordsResponse>& response) {
-                   if (alive.lock()) AnsweredOne(response.status());
-                 });
+                 WhileUnderWay(&EventShipper::AnsweredOne));
 }
 
 void EventShipper::SendMany() {
@@ -101,13 +109,11 @@ void EventShipper::SendMany() {
   }
   rpc::CallUnary(stub_.get(), &StreamService::StubInterface::async_interface::AppendToStreams,
                  std::move(request), {.deadline = kDeadline}, strand_,
-                 [this, alive = std::weak_ptr<char>(alive_),
-                  stub = stub_](const absl::StatusOr<AppendToStreamsResponse>& response) {
-                   if (alive.lock()) AnsweredMany(response);
-                 });
+                 WhileUnderWay(&EventShipper::AnsweredMany));
 }
 
-void EventShipper::AnsweredOne(const absl::Status& status) {
+void EventShipper::AnsweredOne(const absl::StatusOr<AppendRecordsResponse>& response) {
+  const absl::Status& status = response.status();
   if (status.ok()) {
     CrashPoint(crash::kEventsAcknowledged);
     single_.pop_front();
@@ -173,6 +179,7 @@ void EventShipper::Finish(const absl::Status& status) {
   appends_.clear();
   many_.clear();
   single_.clear();
+  under_way_.reset();
   store::DoneCallback taken = std::move(taken_);
   taken(status);
 }

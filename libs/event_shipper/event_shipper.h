@@ -57,17 +57,22 @@ class EventShipper {
   EventShipper(const EventShipper&) = delete;
   EventShipper& operator=(const EventShipper&) = delete;
 
-  // An Outbox::Sink: one call at a time. OK once telemetry has all of them on disk.
+  // An Outbox::Sink. OK once telemetry has all of them on disk. One call at a time: another one
+  // takes the place of that which is under way, which is told CANCELLED, since its outbox has gone
+  // with its term.
   void Ship(const std::vector<store::OutboxRecord>& records, store::DoneCallback taken);
 
   // Records given up since they were malformed.
   int64_t refused() const { return refused_; }
 
  private:
+  // For what telemetry answers: nothing once another Ship has taken the place of this one.
+  template <typename Response>
+  auto WhileUnderWay(void (EventShipper::*answered)(const absl::StatusOr<Response>& response));
   void SendNext();
   void SendOne();
   void SendMany();
-  void AnsweredOne(const absl::Status& status);
+  void AnsweredOne(const absl::StatusOr<telemetry::v1::AppendRecordsResponse>& response);
   void AnsweredMany(const absl::StatusOr<telemetry::v1::AppendToStreamsResponse>& response);
   // Telemetry refuses something of it. The others of its records go through.
   void Refused(telemetry::v1::AppendRecordsRequest append, const absl::Status& status);
@@ -87,8 +92,9 @@ class EventShipper {
   // It does not know AppendToStreams.
   bool old_telemetry_ = false;
   store::DoneCallback taken_;
+  // Ends with the Ship that is under way.
+  std::shared_ptr<char> under_way_;
   int64_t refused_ = 0;
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 
 }  // namespace capstan

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
@@ -34,18 +35,28 @@ class FakeTelemetry final : public pb::StreamService::CallbackService {
   grpc::ServerUnaryReactor* AppendRecords(grpc::CallbackServerContext* context,
                                           const pb::AppendRecordsRequest* request,
                                           pb::AppendRecordsResponse* response) override {
-    return rpc::HandleUnary(context, access_, "/capstan.telemetry.v1.StreamService/AppendRecords",
-                            request, response, rpc::NothingToValidate(),
-                            [this](const rpc::Call&, const pb::AppendRecordsRequest& request,
-                                   pb::AppendRecordsResponse*, rpc::Finish finish) {
-                              absl::MutexLock lock(&mutex_);
-                              ++single_calls_;
-                              if (fail_next_ > 0) {
-                                --fail_next_;
-                                return finish(absl::UnavailableError("down"));
-                              }
-                              finish(Append(request));
-                            });
+    return rpc::HandleUnary(
+        context, access_, "/capstan.telemetry.v1.StreamService/AppendRecords", request, response,
+        rpc::NothingToValidate(),
+        [this](const rpc::Call&, const pb::AppendRecordsRequest& request,
+               pb::AppendRecordsResponse*, rpc::Finish finish) {
+          absl::MutexLock lock(&mutex_);
+          ++single_calls_;
+          if (holding_) {
+            held_.push_back([this, request, finish = std::move(finish)]() mutable {
+              absl::ReleasableMutexLock lock(&mutex_);
+              const absl::Status appended = Append(request);
+              lock.Release();
+              finish(appended);
+            });
+            return;
+          }
+          if (fail_next_ > 0) {
+            --fail_next_;
+            return finish(absl::UnavailableError("down"));
+          }
+          finish(Append(request));
+        });
   }
 
   grpc::ServerUnaryReactor* AppendToStreams(grpc::CallbackServerContext* context,
@@ -58,6 +69,18 @@ class FakeTelemetry final : public pb::StreamService::CallbackService {
                pb::AppendToStreamsResponse* response, rpc::Finish finish) {
           absl::MutexLock lock(&mutex_);
           ++calls_;
+          if (holding_ && !old_) {
+            held_.push_back([this, request, response, finish = std::move(finish)]() mutable {
+              absl::ReleasableMutexLock lock(&mutex_);
+              for (const pb::AppendRecordsRequest& append : request.appends()) {
+                EXPECT_TRUE(Append(append).ok());
+                response->add_results()->mutable_appended();
+              }
+              lock.Release();
+              finish(absl::OkStatus());
+            });
+            return;
+          }
           if (old_) return finish(absl::UnimplementedError(""));
           if (fail_next_ > 0) {
             --fail_next_;
@@ -103,6 +126,28 @@ class FakeTelemetry final : public pb::StreamService::CallbackService {
     absl::MutexLock lock(&mutex_);
     silent_ = silent;
   }
+  // From now on calls wait until they are let go.
+  void Hold() {
+    absl::MutexLock lock(&mutex_);
+    holding_ = true;
+  }
+  void AwaitHeld(size_t calls) {
+    absl::MutexLock lock(&mutex_);
+    const auto are_held = [this, calls]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return held_.size() >= calls;
+    };
+    mutex_.Await(absl::Condition(&are_held));
+  }
+  // Those that wait are answered, in their order; later ones do not wait.
+  void LetGo() {
+    std::vector<absl::AnyInvocable<void()>> held;
+    {
+      absl::MutexLock lock(&mutex_);
+      holding_ = false;
+      held.swap(held_);
+    }
+    for (auto& answer : held) answer();
+  }
   std::vector<std::string> kept() {
     absl::MutexLock lock(&mutex_);
     return kept_;
@@ -141,6 +186,8 @@ class FakeTelemetry final : public pb::StreamService::CallbackService {
   std::string failing_ ABSL_GUARDED_BY(mutex_);
   bool old_ ABSL_GUARDED_BY(mutex_) = false;
   bool silent_ ABSL_GUARDED_BY(mutex_) = false;
+  bool holding_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<absl::AnyInvocable<void()>> held_ ABSL_GUARDED_BY(mutex_);
   int calls_ ABSL_GUARDED_BY(mutex_) = 0;
   int single_calls_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, int64_t> highest_ ABSL_GUARDED_BY(mutex_);
@@ -336,6 +383,44 @@ TEST_F(EventShipperTest, AnOldTelemetryGetsACallForEachStreamUntilItIsUpgraded) 
   EXPECT_TRUE(Ship(records).ok());
   EXPECT_EQ(telemetry_.kept().size(), 300u);
   EXPECT_EQ(telemetry_.single_calls(), single_calls);
+}
+
+// A leader that has lost its term, and leads again before telemetry has answered, has a new outbox.
+TEST_F(EventShipperTest, AShipTakesThePlaceOfOneThatIsUnderWay) {
+  for (const bool old : {false, true}) {
+    SCOPED_TRACE(old);
+    telemetry_.BeOld(old);
+    const int64_t first = old ? 1001 : 1;
+    const std::vector<store::OutboxRecord> records = {Record(first, "a", "1"),
+                                                      Record(first + 1, "b", "2")};
+    const size_t before = telemetry_.kept().size();
+    telemetry_.Hold();
+    absl::Notification replaced;
+    absl::Notification done;
+    OnStrand([&] {
+      shipper_->Ship(records, [&](const absl::Status& status) {
+        EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+        replaced.Notify();
+      });
+    });
+    telemetry_.AwaitHeld(1);
+    std::vector<store::OutboxRecord> more = records;
+    more.push_back(Record(first + 2, "c", "3"));
+    OnStrand([&] {
+      shipper_->Ship(more, [&](const absl::Status& status) {
+        EXPECT_TRUE(status.ok()) << status;
+        // All of them are there by then.
+        EXPECT_EQ(telemetry_.kept().size(), before + 3);
+        done.Notify();
+      });
+    });
+    EXPECT_TRUE(replaced.HasBeenNotified());
+    telemetry_.AwaitHeld(2);
+    telemetry_.LetGo();
+    done.WaitForNotification();
+    EXPECT_TRUE(Ship(more).ok());
+    EXPECT_EQ(telemetry_.kept().size(), before + 3);
+  }
 }
 
 TEST_F(EventShipperTest, EventsGoFromTheTransactionToTelemetryOnce) {

@@ -1,6 +1,5 @@
 #include "services/scheduler/core/counterfactuals.h"
 
-#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,7 +17,6 @@
 #include "services/scheduler/core/explain.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/usage.h"
-#include "services/scheduler/core/validate.h"
 
 namespace capstan::scheduler {
 namespace {

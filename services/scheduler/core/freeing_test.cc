@@ -1,15 +1,19 @@
 #include "services/scheduler/core/freeing.h"
 
-#include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "libs/random/random.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
+#include "services/scheduler/core/model.h"
 #include "services/scheduler/core/placement.h"
+#include "services/scheduler/core/placer.h"
 #include "services/scheduler/core/tight_placer.h"
+#include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
 namespace {

@@ -19,9 +19,6 @@ namespace {
 using rec::GangHeadRecord;
 using Hindrance = capstan::scheduler::v1::ExplainJobResponse::Hindrance;
 
-// As a round has it: the decision is one record.
-constexpr size_t kMaxVictims = 512;
-
 // What runs on some Nodes.
 struct Held {
   std::vector<HeldGang> gangs;
@@ -219,7 +216,6 @@ PreemptionOutlook LookForVictims(const Model& model, const NodeUsage& usage, con
   } else if (longest > absl::ZeroDuration()) {
     outlook.from = now + longest;
   }
-  if (outlook.victims.size() > kMaxVictims) outlook.victims.clear();
   outlook.hindrances = hindrances.All();
   return outlook;
 }

@@ -1,8 +1,6 @@
 #include "services/scheduler/core/queue_checks.h"
 
-#include <algorithm>
 #include <set>
-#include <utility>
 
 #include "absl/numeric/int128.h"
 #include "absl/strings/string_view.h"

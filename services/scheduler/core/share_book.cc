@@ -7,11 +7,13 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "absl/types/optional.h"
 #include "libs/mig/profiles.h"
 #include "proto/capstan/scheduler/v1/node.pb.h"
 #include "proto/capstan/type/v1/task.pb.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/queue_book.h"
+#include "services/scheduler/core/quota/fair_shares.h"
 #include "services/scheduler/core/quota/share.h"
 
 namespace capstan::scheduler {

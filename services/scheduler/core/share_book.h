@@ -9,7 +9,6 @@
 
 #include "services/scheduler/core/demand.h"
 #include "services/scheduler/core/model.h"
-#include "services/scheduler/core/quota/fair_shares.h"
 #include "services/scheduler/core/quota/queue_spec.h"
 #include "services/scheduler/core/quota/queue_tree.h"
 #include "services/scheduler/core/quota/resources.h"

@@ -188,7 +188,7 @@ std::vector<Row> JobRows() {
       {"a fence that is too short", create, WithSpec("fence_after { nanos: 1 }"), kInvalid,
        "job.spec.fence_after", "expected 1m to 24h"},
       {"a negative grace", create, WithSpec("stop_grace { seconds: -5 }"), kInvalid,
-       "job.spec.stop_grace", "expected 0 to"},
+       "job.spec.stop_grace", "expected 1s to"},
       {"negative restarts", create, WithSpec("retry { max_restarts: -1 }"), kInvalid,
        "job.spec.retry.max_restarts", "-1"},
       {"a negative back-off", create, WithSpec("retry { initial_back_off { seconds: -1 } }"),

@@ -25,7 +25,6 @@ using capstan::scheduler::v1::ExplainJobResponse;
 using capstan::scheduler::v1::Job;
 using capstan::scheduler::v1::JobSpec;
 using capstan::scheduler::v1::Topology;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;

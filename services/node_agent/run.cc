@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "libs/label/taints.h"
 #include "libs/mig/declared_gpus.h"
 #include "libs/mig/profiles.h"
 #include "libs/process/check.h"
@@ -19,7 +20,6 @@
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "proto/capstan/config/v1/process.pb.h"
-#include "services/node_agent/declared_taints.h"
 #include "services/node_agent/server.h"
 
 namespace capstan::node_agent {
@@ -74,7 +74,8 @@ absl::Status CheckConfig(const config::v1::NodeAgentConfig& config) {
     }
   }
   mig::CheckDeclaredGpus("mig_gpus", config.mig_gpus(), &errors);
-  CheckDeclaredTaints("taints", config.taints(), &errors);
+  // The scheduler drops taints that are malformed, and the Node would be open to all.
+  label::CheckTaints("taints", config.taints(), &errors);
   if (config.first_port() != 0 || config.last_port() != 0) {
     if (config.first_port() < 1024 || config.last_port() > 65535 ||
         config.first_port() > config.last_port()) {

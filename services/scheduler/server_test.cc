@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -32,6 +33,7 @@ namespace {
 
 namespace pb = ::capstan::scheduler::v1;
 using capstan::type::v1::DesiredTask;
+using capstan::type::v1::NodeObservation;
 using capstan::type::v1::SessionDown;
 using capstan::type::v1::SessionUp;
 using capstan::type::v1::TaskObservation;
@@ -118,6 +120,34 @@ class ServerTest : public ::testing::Test {
     pb::GetJobRequest request;
     request.set_name(name);
     return Call(jobs_, &pb::JobService::Stub::GetJob, request);
+  }
+
+  static NodeObservation NodeOf(const std::string& id, int64_t cpu_millis) {
+    NodeObservation node;
+    node.set_node(id);
+    node.mutable_allocatable()->set_cpu_millis(cpu_millis);
+    node.mutable_allocatable()->set_memory_bytes(1 << 30);
+    return node;
+  }
+  // The session of an executor of Cluster `local` that has told of these Nodes, and was heard. Who
+  // calls after that is a person again.
+  std::unique_ptr<grpc::ClientReaderWriter<SessionUp, SessionDown>> Connect(
+      const std::vector<NodeObservation>& nodes, grpc::ClientContext* context) {
+    access_.CallAs(auth::SpiffeId::Executor("test.capstan.dev", "local"));
+    auto stream = sessions_->Connect(context);
+    SessionUp up;
+    up.mutable_hello()->set_cluster("local");
+    up.mutable_hello()->set_incarnation(1);
+    EXPECT_TRUE(stream->Write(up));
+    up.mutable_observations()->set_journal_sequence(1);
+    up.mutable_observations()->set_sync_complete(true);
+    for (const NodeObservation& node : nodes) *up.mutable_observations()->add_nodes() = node;
+    EXPECT_TRUE(stream->Write(up));
+    SessionDown down;
+    while (stream->Read(&down) && !down.has_observations_ack()) {
+    }
+    access_.CallAs(auth::SpiffeId::Person("test.capstan.dev", "1000"));
+    return stream;
   }
 
   SystemClock clock_;
@@ -498,23 +528,58 @@ TEST_F(ServerTest, TellsAWatcherWhatIsUnmetWholeAndAnewAsItChanges) {
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
+TEST_F(ServerTest, PlacesByLabelsAndTaints) {
+  NodeObservation node = NodeOf("n", 1000);
+  (*node.mutable_labels())["gpu"] = "a100";
+  node.add_taints()->set_key("team");
+  node.mutable_taints(0)->set_value("vision");
+  grpc::ClientContext context;
+  const auto stream = Connect({node}, &context);
+  pb::GetNodeRequest get_node;
+  get_node.set_name("clusters/local/nodes/n");
+  const auto shown = Call(nodes_, &pb::NodeService::Stub::GetNode, get_node);
+  ASSERT_TRUE(shown.ok()) << shown.status();
+  ASSERT_EQ(shown->taints_size(), 1);
+  EXPECT_EQ(shown->taints(0).value(), "vision");
+
+  pb::CreateJobRequest request = CreateRequest("waits");
+  pb::JobSpec& spec = *request.mutable_job()->mutable_spec();
+  auto& requirement = *spec.add_node_requirements();
+  requirement.set_key("gpu");
+  requirement.set_operator_(pb::NodeRequirement::OPERATOR_IN);
+  const auto violations = status::GetFieldViolations(Create(request).status());
+  ASSERT_EQ(violations.size(), 1u);
+  EXPECT_EQ(violations[0].field, "job.spec.node_requirements[0].values");
+  requirement.add_values("h100");
+  ASSERT_TRUE(Create(request).ok());
+  pb::ExplainJobRequest explain;
+  explain.set_name("projects/p/jobs/waits");
+  auto why = Call(jobs_, &pb::JobService::Stub::ExplainJob, explain);
+  ASSERT_TRUE(why.ok()) << why.status();
+  ASSERT_GE(why->constraints_size(), 1) << why->summary();
+  EXPECT_EQ(why->constraints(0).type(), "node_requirements");
+  EXPECT_EQ(why->constraints(0).message(), "1 of 1 node does not meet gpu in [h100]");
+  requirement.set_values(0, "a100");
+  request.set_job_id("tainted");
+  ASSERT_TRUE(Create(request).ok());
+  explain.set_name("projects/p/jobs/tainted");
+  why = Call(jobs_, &pb::JobService::Stub::ExplainJob, explain);
+  ASSERT_TRUE(why.ok()) << why.status();
+  ASSERT_GE(why->constraints_size(), 1) << why->summary();
+  EXPECT_EQ(why->constraints(0).message(),
+            "1 of 1 node has the taint team=vision, which the Job does not tolerate");
+  request.set_job_id("runs");
+  spec.add_tolerations()->set_any_value(true);
+  ASSERT_TRUE(Create(request).ok());
+  EXPECT_EQ(Get("projects/p/jobs/runs")->state(), pb::Job::STATE_PREPARING);
+  context.TryCancel();
+}
+
 TEST_F(ServerTest, KeepsOrdersOfCapacity) {
   pb::CreateJobRequest gang = CreateRequest("gang");
   ASSERT_TRUE(Create(gang).ok());
-  access_.CallAs(auth::SpiffeId::Executor("test.capstan.dev", "local"));
   grpc::ClientContext context;
-  auto stream = sessions_->Connect(&context);
-  SessionUp up;
-  up.mutable_hello()->set_cluster("local");
-  up.mutable_hello()->set_incarnation(1);
-  ASSERT_TRUE(stream->Write(up));
-  up.mutable_observations()->set_journal_sequence(1);
-  up.mutable_observations()->set_sync_complete(true);
-  ASSERT_TRUE(stream->Write(up));
-  SessionDown down;
-  while (stream->Read(&down) && !down.has_observations_ack()) {
-  }
-  access_.CallAs(auth::SpiffeId::Person("test.capstan.dev", "1000"));
+  const auto stream = Connect({}, &context);
 
   using Stub = pb::CapacityOrderService::Stub;
   const auto orders = pb::CapacityOrderService::NewStub(channel_);
@@ -568,24 +633,8 @@ TEST_F(ServerTest, ExplainsWithoutNamingJobsOfOtherProjects) {
   pb::CreateJobRequest theirs = CreateRequest("theirs");
   theirs.set_parent("projects/other");
   ASSERT_TRUE(Create(theirs).ok());
-  access_.CallAs(auth::SpiffeId::Executor("test.capstan.dev", "local"));
   grpc::ClientContext context;
-  auto stream = sessions_->Connect(&context);
-  SessionUp up;
-  up.mutable_hello()->set_cluster("local");
-  up.mutable_hello()->set_incarnation(1);
-  ASSERT_TRUE(stream->Write(up));
-  up.mutable_observations()->set_journal_sequence(1);
-  up.mutable_observations()->set_sync_complete(true);
-  auto& node = *up.mutable_observations()->add_nodes();
-  node.set_node("n0");
-  node.mutable_allocatable()->set_cpu_millis(800);
-  node.mutable_allocatable()->set_memory_bytes(1 << 30);
-  ASSERT_TRUE(stream->Write(up));
-  SessionDown down;
-  while (stream->Read(&down) && !down.has_observations_ack()) {
-  }
-  access_.CallAs(auth::SpiffeId::Person("test.capstan.dev", "1000"));
+  const auto stream = Connect({NodeOf("n0", 800)}, &context);
   for (int i = 0; i < 100'000; ++i) {
     if (Get("projects/other/jobs/theirs")->state() == pb::Job::STATE_PREPARING) break;
   }

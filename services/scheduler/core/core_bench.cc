@@ -1,7 +1,6 @@
 #include "services/scheduler/core/core_bench.h"
 
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -10,20 +9,17 @@
 #include "libs/random/random.h"
 #include "libs/status/status_macros.h"
 #include "libs/time/clock.h"
-#include "libs/time/proto_time.h"
+#include "services/scheduler/core/bench_core.h"
 #include "services/scheduler/core/bench_fleet.h"
-#include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/model.h"
-#include "services/scheduler/core/scheduler_core.h"
-#include "services/scheduler/core/validate.h"
 
 namespace capstan::scheduler {
 namespace {
 
-using bench_fleet::kCluster;
 using bench_fleet::kQueues;
 using bench_fleet::kShapes;
 using capstan::scheduler::v1::JobSpec;
+using capstan::type::v1::Observations;
 using capstan::type::v1::TaskEnd;
 using capstan::type::v1::TaskObservation;
 
@@ -36,52 +32,33 @@ class Bench {
   // `told`: those that wait have been tried before.
   Bench(const Stopwatch* stopwatch, int nodes, int queued, BenchObserver observer = {},
         bool told = false)
-      : stopwatch_(*stopwatch), observer_(std::move(observer)), nodes_(nodes), random_(1) {
-    config_.max_jobs = 10'000'000;
+      : core_(stopwatch, [this](const Event& event, const Step& step, absl::Duration took,
+                                bool round) { Took(event, step, took, round); }),
+        observer_(std::move(observer)),
+        nodes_(nodes),
+        random_(1) {
     Model model;
     // What a Node reports comes with the session.
-    bench_fleet::AddFull(nodes, now_.wall, &model);
+    bench_fleet::AddFull(nodes, now().wall, &model);
     for (int n = 0; n < nodes; ++n) running_.push_back(absl::StrCat("uid-", n + 1));
     for (int j = 0; j < queued; ++j) {
       if (told) {
-        bench_fleet::AddTold(NextSpec(), now_.wall, &model);
+        bench_fleet::AddTold(NextSpec(), now().wall, &model);
       } else {
-        bench_fleet::AddQueued(NextSpec(), now_.wall, &model);
+        bench_fleet::AddQueued(NextSpec(), now().wall, &model);
       }
       if (j % kPackedAtOnce == 0) model.jobs.Rest();
     }
-    jobs_ = static_cast<int64_t>(model.jobs.size());
-    for (auto& [key, value] : AllRecords(model)) {
-      store::KeyValue record;
-      record.key = key;
-      record.value = std::move(value);
-      records_.push_back(std::move(record));
-    }
+    records_ = BenchCore::RecordsOf(model);
   }
 
   absl::Status Start() {
-    CAPSTAN_ASSIGN_OR_RETURN(core_, SchedulerCore::Load(config_, records_));
-    if (observer_.loaded) observer_.loaded(config_, records_, now_);
+    CoreConfig config;
+    config.max_jobs = 10'000'000;
+    if (observer_.loaded) observer_.loaded(config, records_, now());
+    CAPSTAN_RETURN_IF_ERROR(core_.Start(config, records_, nodes_));
     records_ = {};
-    LeadershipGained gained;
-    gained.token.set_store_incarnation(1);
-    gained.token.set_leader_epoch(1);
-    Apply(gained);
-    HelloReceived hello;
-    hello.session = 1;
-    hello.hello.set_cluster(kCluster);
-    hello.hello.set_incarnation(1);
-    Apply(hello);
-    ObservationsReceived report;
-    report.session = 1;
-    report.observations.set_journal_sequence(++journal_);
-    report.observations.set_sync_complete(true);
-    for (int n = 0; n < nodes_; ++n) {
-      *report.observations.add_nodes() = bench_fleet::NodeReport(n);
-      TaskOf(running_[n], &report)->set_state(TaskObservation::STATE_RUNNING);
-    }
-    Apply(report);
-    RunTo(now_.boot + absl::Seconds(2));
+    RunTo(now().boot + absl::Seconds(2));
     steps_.clear();
     placed_ = 0;
     return absl::OkStatus();
@@ -93,99 +70,63 @@ class Bench {
     const std::string uid = running_[at];
     running_[at] = running_.back();
     running_.pop_back();
-    ObservationsReceived report;
-    report.session = 1;
-    report.observations.set_journal_sequence(++journal_);
-    TaskObservation* const task = TaskOf(uid, &report);
-    task->set_state(TaskObservation::STATE_ENDED);
-    task->mutable_end()->set_cause(TaskEnd::CAUSE_EXITED);
-    Apply(report);
+    core_.Report([this, &uid](Observations* all) {
+      TaskObservation* const task = AddTaskOf(*core_.model().FindJob(uid), 0, all);
+      task->set_state(TaskObservation::STATE_ENDED);
+      task->mutable_end()->set_cause(TaskEnd::CAUSE_EXITED);
+    });
   }
 
-  void Submit() {
-    CreateJob create;
-    create.call = ++calls_;
-    create.project = "projects/p";
-    create.uid = absl::StrCat("uid-", ++jobs_);
-    create.job_id = create.uid;
-    create.submitter = "person-1";
-    create.spec = NextSpec();
-    ApplyDefaults("projects/p", config_, &create.spec);
-    Apply(create);
-  }
+  void Submit() { core_.Submit(NextSpec()); }
 
   // Ticks as the engine would until then; the executor is heard once a second.
   void RunTo(BootTime until) {
     while (true) {
-      const auto next = core_->NextDeadline();
+      const auto next = core_.core().NextDeadline();
       const BootTime at = std::min(renew_at_, next.value_or(BootTime::InfiniteFuture()));
       if (at > until) break;
-      MoveTo(std::max(at, now_.boot));
+      core_.MoveTo(std::max(at, now().boot));
       if (at < renew_at_) {
-        Apply(Tick());
+        core_.Apply(Tick());
         continue;
       }
       RenewalReceived renewal;
       renewal.session = 1;
       renewal.sequence = ++renewals_;
-      renewal.leader_until = now_.boot + absl::Seconds(10);
-      Apply(renewal);
-      renew_at_ = now_.boot + absl::Seconds(1);
+      renewal.leader_until = now().boot + absl::Seconds(10);
+      core_.Apply(renewal);
+      renew_at_ = now().boot + absl::Seconds(1);
     }
-    MoveTo(until);
+    core_.MoveTo(until);
   }
 
-  Now now() const { return now_; }
+  Now now() const { return core_.now(); }
   int64_t placed() const { return placed_; }
   const std::vector<absl::Duration>& steps() const { return steps_; }
 
  private:
-  // Its only one.
-  TaskObservation* TaskOf(const std::string& uid, ObservationsReceived* report) const {
-    const JobEntry& job = *core_->model().FindJob(uid);
-    TaskObservation* const task = report->observations.add_tasks();
-    *task->mutable_key() = KeyOf(job, 0);
-    task->set_node(job.gang->nodes[0]);
-    return task;
-  }
-
-  void MoveTo(BootTime boot) {
-    now_.wall += boot - now_.boot;
-    now_.boot = boot;
-  }
-
   JobSpec NextSpec() {
     const int shape = static_cast<int>(random_.Below(kShapes));
     return bench_fleet::SpecOf(shape, static_cast<int>(random_.Below(kQueues)));
   }
 
-  void Apply(const Event& event) {
-    const int64_t rounds_before = core_->rounds();
-    const absl::Duration begin = stopwatch_();
-    const Step step = core_->Apply(event, now_);
-    steps_.push_back(stopwatch_() - begin);
-    const bool round = core_->rounds() != rounds_before;
-    if (observer_.step) observer_.step(event, now_, step, round);
+  void Took(const Event& event, const Step& step, absl::Duration took, bool round) {
+    steps_.push_back(took);
+    if (observer_.step) observer_.step(event, now(), step, round);
     for (const Write& write : step.persist) {
       for (const auto& told : write.events) placed_ += told.reason() == "PLACED" ? 1 : 0;
     }
   }
 
-  const Stopwatch& stopwatch_;
+  BenchCore core_;
   const BenchObserver observer_;
   const int nodes_;
   Random random_;
-  CoreConfig config_;
   std::vector<store::KeyValue> records_;
-  std::unique_ptr<SchedulerCore> core_;
   std::vector<std::string> running_;
-  Now now_{absl::FromUnixSeconds(1'700'000'000), BootTime() + absl::Hours(1)};
-  BootTime renew_at_ = now_.boot;
+  BootTime renew_at_ = core_.now().boot;
   std::vector<absl::Duration> steps_;
   int64_t renewals_ = 0;
-  int64_t journal_ = 0;
-  int64_t jobs_ = 0;
-  CallId calls_ = 0;
   int64_t placed_ = 0;
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -14,19 +13,17 @@
 #include "absl/time/time.h"
 #include "libs/random/random.h"
 #include "libs/status/status_macros.h"
-#include "libs/store/store.h"
 #include "libs/time/clock.h"
 #include "libs/time/proto_time.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
 #include "proto/capstan/scheduler/v1/queue.pb.h"
 #include "proto/capstan/type/v1/task.pb.h"
+#include "services/scheduler/core/bench_core.h"
 #include "services/scheduler/core/bench_fleet.h"
 #include "services/scheduler/core/core_config.h"
 #include "services/scheduler/core/events.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/model.h"
-#include "services/scheduler/core/scheduler_core.h"
-#include "services/scheduler/core/validate.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -47,15 +44,19 @@ constexpr char kConditions[] =
 class PlacingBench {
  public:
   PlacingBench(const Stopwatch* stopwatch, int nodes, uint64_t seed)
-      : stopwatch_(*stopwatch), nodes_(nodes), random_(seed) {
-    bench_fleet::AddFull(/*nodes=*/0, now_.wall, &model_);
+      : nodes_(nodes),
+        random_(seed),
+        core_(stopwatch, [this](const Event&, const Step&, absl::Duration took, bool round) {
+          if (round) in_rounds_ += took;
+        }) {
+    bench_fleet::AddFull(/*nodes=*/0, core_.now().wall, &model_);
   }
 
   Random& random() { return random_; }
 
   // Gangs of 1 to 64 GPUs, of one GPU a Task, on Nodes one after the other until all are full.
   void Fill() {
-    const absl::Time started = now_.wall - absl::Hours(1);
+    const absl::Time started = core_.now().wall - absl::Hours(1);
     const int64_t all = int64_t{nodes_} * kGpusOfNode;
     for (int64_t used = 0; used < all;) {
       const int64_t size = std::min<int64_t>(int64_t{1} << random_.Below(7), all - used);
@@ -86,72 +87,27 @@ class PlacingBench {
   }
 
   absl::Status Start() {
-    std::vector<store::KeyValue> records;
-    for (auto& [key, value] : AllRecords(model_)) {
-      store::KeyValue& record = records.emplace_back();
-      record.key = key;
-      record.value = std::move(value);
-    }
-    jobs_ = static_cast<int64_t>(model_.jobs.size());
-    CAPSTAN_ASSIGN_OR_RETURN(core_, SchedulerCore::Load(config_, records));
-    LeadershipGained gained;
-    gained.token.set_store_incarnation(1);
-    gained.token.set_leader_epoch(1);
-    Apply(gained);
-    HelloReceived hello;
-    hello.session = 1;
-    hello.hello.set_cluster(kCluster);
-    hello.hello.set_incarnation(1);
-    Apply(hello);
-    ObservationsReceived report;
-    report.session = 1;
-    report.observations.set_journal_sequence(1);
-    report.observations.set_sync_complete(true);
-    for (int n = 0; n < nodes_; ++n) {
-      *report.observations.add_nodes() = bench_fleet::NodeReport(n);
-    }
-    for (const auto& [uid, job] : core_->model().jobs) {
-      if (!job.live()) continue;
-      for (size_t rank = 0; rank < job.gang->tasks.size(); ++rank) {
-        TaskObservation* const task = report.observations.add_tasks();
-        *task->mutable_key() = KeyOf(job, static_cast<int>(rank));
-        task->set_node(job.gang->nodes[rank]);
-        task->set_state(TaskObservation::STATE_RUNNING);
-      }
-    }
-    Apply(report);
+    CAPSTAN_RETURN_IF_ERROR(core_.Start(CoreConfig(), BenchCore::RecordsOf(model_), nodes_));
     Rest();
     in_rounds_ = absl::ZeroDuration();
     return absl::OkStatus();
   }
 
-  void Submit(JobSpec spec) {
-    CreateJob create;
-    create.call = ++calls_;
-    create.project = "projects/p";
-    create.uid = absl::StrCat("uid-", ++jobs_);
-    create.job_id = create.uid;
-    create.submitter = "person-1";
-    create.spec = std::move(spec);
-    ApplyDefaults("projects/p", config_, &create.spec);
-    Apply(create);
-  }
+  void Submit(JobSpec spec) { core_.Submit(std::move(spec)); }
 
   // Ticks until the core wants none for a second.
   void Rest() {
-    const BootTime heard = now_.boot;
+    const BootTime begun = core_.now().boot;
     while (true) {
-      const BootTime at = core_->NextDeadline().value_or(BootTime::InfiniteFuture());
-      if (at > now_.boot + absl::Seconds(1) || now_.boot > heard + absl::Seconds(10)) break;
-      if (at > now_.boot) {
-        now_.wall += at - now_.boot;
-        now_.boot = at;
-      }
-      Apply(Tick());
+      const BootTime now = core_.now().boot;
+      const BootTime at = core_.core().NextDeadline().value_or(BootTime::InfiniteFuture());
+      if (at > now + absl::Seconds(1) || now > begun + absl::Seconds(10)) break;
+      if (at > now) core_.MoveTo(at);
+      core_.Apply(Tick());
     }
   }
 
-  const Model& model() const { return core_->model(); }
+  const Model& model() const { return core_.model(); }
   // Of the steps that had a round in them, since Start.
   absl::Duration in_rounds() const { return in_rounds_; }
 
@@ -183,24 +139,11 @@ class PlacingBench {
     quota.set_guarantee(of_a_node * nodes_ / 4);
   }
 
-  void Apply(const Event& event) {
-    const int64_t rounds_before = core_->rounds();
-    const absl::Duration begin = stopwatch_();
-    const Step step = core_->Apply(event, now_);
-    const absl::Duration took = stopwatch_() - begin;
-    if (core_->rounds() != rounds_before) in_rounds_ += took;
-  }
-
-  const Stopwatch& stopwatch_;
   const int nodes_;
   Random random_;
-  CoreConfig config_;
   Model model_;
-  std::unique_ptr<SchedulerCore> core_;
-  Now now_{absl::FromUnixSeconds(1'700'000'000), BootTime() + absl::Hours(1)};
   absl::Duration in_rounds_;
-  int64_t jobs_ = 0;
-  CallId calls_ = 0;
+  BenchCore core_;
 };
 
 int64_t PlacedTasks(const Model& model) {

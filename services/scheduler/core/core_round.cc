@@ -89,23 +89,6 @@ std::vector<HeldGang> SchedulerCore::HeldGangs(const RoundWork& work) const {
   return all;
 }
 
-void SchedulerCore::SplitVictims(RoundWork* work) const {
-  for (size_t i = 1; i < work->held.size(); ++i) {
-    if (!work->held[i].is_spare) continue;
-    QueueVictims::Gang& spare = work->victims[i];
-    if (work->held[i].ending) {
-      // It counts as using nothing any more.
-      spare.leaf = -1;
-      continue;
-    }
-    std::vector<Amounts> amounts;
-    for (const auto& [at, share] : work->held[i].shares) amounts.push_back(share);
-    spare.amounts = queue_book_.Sum(amounts);
-    work->victims[i - 1].amounts -= spare.amounts;
-    work->victims[i - 1].spare = static_cast<int>(i);
-  }
-}
-
 std::map<std::string, std::map<int, Amounts>> SchedulerCore::KeepForReturning(
     RoundWork* work) const {
   std::map<std::string, std::map<int, Amounts>> all;
@@ -226,10 +209,7 @@ void SchedulerCore::BeginRound(RoundWork* work) {
   work->capacity = queue_book_.Capacity(free);
   work->held = HeldGangs(*work);
   HoldForReturned(work);
-  std::vector<std::pair<std::string, int32_t>> held;
-  for (const HeldGang& gang : work->held) held.emplace_back(gang.uid, gang.priority);
-  work->victims = queue_book_.GangsOf(held);
-  SplitVictims(work);
+  work->victims = queue_book_.GangsOf(work->held);
   work->label_keys = LabelKeys();
   work->placing = placer_->Begin(work->nodes, work->held, &work->label_keys);
   ReviseHopeless(*work);

@@ -6,7 +6,11 @@
 
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "proto/capstan/scheduler/v1/job_service.pb.h"
 #include "services/scheduler/core/core_harness.h"
+#include "services/scheduler/core/explain.h"
+#include "services/scheduler/core/model.h"
+#include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
 
@@ -36,6 +40,15 @@ class SchedulerCoreTest : public ::testing::Test {
     executor_.PrepareAll();
     executor_.RunAll();
     ASSERT_EQ(StateOf(id), v1::Job::STATE_RUNNING);
+  }
+
+  // As of what is stored.
+  v1::ExplainJobResponse Explained(const std::string& uid) {
+    const Model& model = harness_.core().model();
+    NodeUsage usage;
+    for (const auto& [id, job] : model.jobs) usage.Update(id, &job);
+    const absl::Time now = harness_.now().wall;
+    return ExplainJob(model, harness_.job(uid), Standings(model, usage, {}, {}, now), now);
   }
 
   CoreHarness harness_{Config()};

@@ -56,16 +56,6 @@ void Take(const Amounts& each, int64_t count, Slot* slot) {
   slot->left.Subtract(each, count);
 }
 
-// What of the Task would have to come free.
-int64_t CostOf(const Amounts& each, const Slot& slot) {
-  int64_t cost = 0;
-  ForEachAsked(each, slot.free, [&cost](int64_t asked, int64_t free) {
-    // Beyond what was lacking before it.
-    cost += Thousandths(asked - std::max<int64_t>(free, 0), asked);
-  });
-  return cost;
-}
-
 std::map<std::string, Slots> ByDomain(const Slots& slots, Topology::Level level) {
   std::map<std::string, Slots> domains;
   for (Slot* slot : slots) {
@@ -89,7 +79,7 @@ absl::optional<int64_t> PutTasks(const Amounts& each, const Slots& slots, int64_
   using Entry = std::pair<int64_t, size_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> next;
   const auto offer = [&](size_t at) {
-    if (slots[at]->left.Fits(each, 1) > 0) next.emplace(CostOf(each, *slots[at]), at);
+    if (slots[at]->left.Fits(each, 1) > 0) next.emplace(LackOf(each, slots[at]->free), at);
   };
   for (size_t at = 0; at < slots.size(); ++at) offer(at);
   int64_t cost = 0;

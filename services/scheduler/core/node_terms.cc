@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
+#include "libs/label/label.h"
+#include "libs/label/taints.h"
 
 namespace capstan::scheduler {
 
@@ -20,27 +20,6 @@ using capstan::type::v1::Taint;
 namespace {
 
 constexpr int kValuesInWords = 4;
-
-bool IsName(absl::string_view text) {
-  if (text.empty() || text.size() > 63) return false;
-  if (!absl::ascii_isalnum(text.front()) || !absl::ascii_isalnum(text.back())) return false;
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.';
-  });
-}
-
-bool IsDnsLabel(absl::string_view text) {
-  if (text.empty() || text.front() == '-' || text.back() == '-') return false;
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-';
-  });
-}
-
-bool IsDnsName(absl::string_view text) {
-  if (text.size() > 253) return false;
-  const std::vector<absl::string_view> labels = absl::StrSplit(text, '.');
-  return std::all_of(labels.begin(), labels.end(), IsDnsLabel);
-}
 
 // Unambiguous whatever the text holds.
 std::string Sized(absl::string_view text) { return absl::StrCat(text.size(), ":", text); }
@@ -56,14 +35,6 @@ std::string Sorted(std::vector<std::string> keys) {
 }
 
 }  // namespace
-
-bool IsLabelKey(absl::string_view key) {
-  const size_t slash = key.find('/');
-  if (slash == absl::string_view::npos) return IsName(key);
-  return IsDnsName(key.substr(0, slash)) && IsName(key.substr(slash + 1));
-}
-
-bool IsLabelValue(absl::string_view value) { return value.empty() || IsName(value); }
 
 bool Meets(const NodeLabels& labels, const NodeRequirement& requirement) {
   const auto label = labels.find(requirement.key());
@@ -185,9 +156,9 @@ std::string InWords(const Taint& taint) {
 void DropMalformedTaints(Taints* taints) {
   std::set<std::string> seen;
   int kept = 0;
-  for (int i = 0; i < taints->size() && kept < kMaxTaints; ++i) {
+  for (int i = 0; i < taints->size() && kept < label::kMaxTaints; ++i) {
     const Taint& taint = taints->Get(i);
-    if (!IsLabelKey(taint.key()) || !IsLabelValue(taint.value())) continue;
+    if (!label::IsKey(taint.key()) || !label::IsValue(taint.value())) continue;
     if (!seen.insert(taint.key()).second) continue;
     if (kept != i) taints->SwapElements(kept, i);
     ++kept;

@@ -19,18 +19,6 @@ using NodeRequirements =
 using Tolerations = google::protobuf::RepeatedPtrField<capstan::scheduler::v1::Toleration>;
 using Taints = google::protobuf::RepeatedPtrField<capstan::type::v1::Taint>;
 
-inline constexpr int kMaxTaints = 32;
-
-// As Kubernetes has them: `[prefix/]name`, the prefix a DNS name, the name of at most 63 letters,
-// digits, `-`, `_` and `.`; a value is empty or as such a name.
-bool IsLabelKey(absl::string_view key);
-bool IsLabelValue(absl::string_view value);
-inline constexpr char kLabelKeyRule[] =
-    "[prefix/]name, such as nvidia.com/gpu.product: the prefix a DNS name of at most 253 lower-case"
-    " characters, the name 1 to 63 of [A-Za-z0-9._-] with a letter or digit at both ends";
-inline constexpr char kLabelValueRule[] =
-    "nothing, or 1 to 63 of [A-Za-z0-9._-] with a letter or digit at both ends";
-
 bool Meets(const NodeLabels& labels, const capstan::scheduler::v1::NodeRequirement& requirement);
 // Position of the first that the labels do not meet; -1 if they meet all.
 int FirstUnmet(const NodeLabels& labels, const NodeRequirements& requirements);
@@ -57,7 +45,7 @@ std::string InWords(const capstan::scheduler::v1::NodeRequirement& requirement);
 std::string InWords(const capstan::type::v1::Taint& taint);
 
 // A Node's word is outside input. Of its taints those stay that are well-formed, the first of each
-// key, and of these the first kMaxTaints.
+// key, and of these the first label::kMaxTaints.
 void DropMalformedTaints(Taints* taints);
 
 }  // namespace capstan::scheduler

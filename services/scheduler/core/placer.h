@@ -176,8 +176,8 @@ struct MoreTasks {
 // Whether the queues let a gang have so much beyond what it needs at least.
 using MayHaveMore = absl::FunctionRef<bool(const Amounts& more)>;
 
-// So many gangs end for one that waits at most: the decision is one record of about 47 bytes for
-// each, and a store takes 1 MiB (kMaxValueBytes in libs/store/store.h).
+// So many gangs end for one that waits at most: the decision is one record, and a store takes 1 MiB
+// (kMaxValueBytes in libs/store/store.h).
 inline constexpr size_t kMaxVictims = 10'000;
 
 // Whose gangs may end for one that waits: the word of the queues. Gangs are named by their position

@@ -73,28 +73,6 @@ Held HeldOn(const Model& model, const NodeUsage& usage,
   return held;
 }
 
-// What the Queues' rules know of them, with what an elastic one has beyond its least by itself.
-std::vector<QueueVictims::Gang> InQueues(const QueueSight& sight,
-                                         const std::vector<HeldGang>& held) {
-  std::vector<std::pair<std::string, int32_t>> named;
-  for (const HeldGang& gang : held) named.emplace_back(gang.uid, gang.priority);
-  std::vector<QueueVictims::Gang> gangs = sight.book.GangsOf(named);
-  for (size_t i = 1; i < held.size(); ++i) {
-    if (!held[i].is_spare) continue;
-    if (held[i].ending) {
-      // It counts as using nothing any more.
-      gangs[i].leaf = -1;
-      continue;
-    }
-    std::vector<Amounts> amounts;
-    for (const auto& [at, share] : held[i].shares) amounts.push_back(share);
-    gangs[i].amounts = sight.book.Sum(amounts);
-    gangs[i - 1].amounts -= gangs[i].amounts;
-    gangs[i - 1].spare = static_cast<int>(i);
-  }
-  return gangs;
-}
-
 // The Queues' rules, of those that may end at all; or those that may, whatever the Queues say.
 class LaxRules final : public VictimRules {
  public:
@@ -150,7 +128,7 @@ PreemptionOutlook LookForVictims(const Model& model, const NodeUsage& usage, con
   const absl::optional<QueueVictims::Gang> claimant = sight.book.ClaimantOf(job);
   if (!claimant.has_value() || nodes.empty()) return outlook;
   const Held held = HeldOn(model, usage, nodes, config, now);
-  const std::vector<QueueVictims::Gang> gangs = InQueues(sight, held.gangs);
+  const std::vector<QueueVictims::Gang> gangs = sight.book.GangsOf(held.gangs);
   std::vector<NodeCapacity> capacities;
   for (const NodeStanding* node : nodes) {
     capacities.push_back(node->capacity);

@@ -16,31 +16,8 @@
 namespace capstan::scheduler {
 namespace {
 
-constexpr char kCpu[] = "cpu";
-constexpr char kMemory[] = "memory";
-
 std::string QueueIdOf(absl::string_view name) {
   return std::string(absl::StripPrefix(name, "queues/"));
-}
-
-// Names that are counted: those of quotas always, the others while there is room. What was used and
-// is gone from the fleet may come back.
-std::vector<std::string> Names(const std::vector<QueueSpec>& specs,
-                               const std::set<std::string>& accelerators,
-                               const QueueHistories::Named& histories) {
-  std::set<std::string> names = {kCpu, kMemory};
-  for (const QueueSpec& spec : specs) {
-    for (const auto& [resource, quota] : spec.quotas) names.insert(resource);
-  }
-  for (const std::string& accelerator : accelerators) {
-    if (names.size() < kMaxResources) names.insert(accelerator);
-  }
-  for (const auto& [queue, history] : histories) {
-    for (const auto& [resource, amount] : history.amounts) {
-      if (names.size() < kMaxResources) names.insert(resource);
-    }
-  }
-  return {names.begin(), names.end()};
 }
 
 // Of what the fleet has, which is the placement's question.
@@ -90,7 +67,7 @@ void QueueBook::SetTree(const std::map<std::string, rec::QueueRecord>& queues,
   accelerators_ = accelerators;
   const RateGate::Buckets submissions = submissions_.TakeBuckets();
   const RateGate::Buckets starts = starts_.TakeBuckets();
-  tree_ = QueueTree(specs, Names(specs, accelerators_, histories));
+  tree_ = QueueTree(specs, CountedResources(specs, accelerators_, histories));
   submissions_ = RateGate(tree_, RateGate::Kind::kSubmit, now_.boot, submissions);
   starts_ = RateGate(tree_, RateGate::Kind::kStart, now_.boot, starts);
   usage_ = TreeUsage(tree_);
@@ -101,8 +78,8 @@ void QueueBook::SetTree(const std::map<std::string, rec::QueueRecord>& queues,
   }
   for (const auto& [sequence, gang] : gangs_) Insert(sequence, gang);
   for (const auto& [uid, live] : live_) {
-    const int leaf = LeafOf(live.queue);
-    if (leaf >= 0) usage_.Add(leaf, ToResources(live.amounts));
+    const int leaf = LeafOf(tree_, live.queue);
+    if (leaf >= 0) usage_.Add(leaf, ResourcesOf(tree_, live.amounts));
   }
   if (restoring) {
     for (auto& [id, history] : histories) TakeForUsed(id, &history);
@@ -168,34 +145,17 @@ absl::optional<rec::QueueUsageRecord> QueueBook::UsageOf(const std::string& queu
   return record;
 }
 
-Resources QueueBook::ToResources(const Amounts& amounts) const {
-  Resources resources;
-  const auto set = [&](absl::string_view name, int64_t amount) {
-    const int r = tree_.resources().Find(name);
-    if (r >= 0) resources[r] = std::clamp<int64_t>(amount, 0, kMaxAmount);
-  };
-  set(kCpu, amounts.cpu_millis);
-  set(kMemory, amounts.memory_bytes);
-  for (const auto& [name, count] : amounts.accelerators) set(name, count);
-  return resources;
-}
-
-int QueueBook::LeafOf(const std::string& queue) const {
-  const absl::optional<int> index = tree_.Find(queue);
-  return index.has_value() && tree_.leaf(*index) ? *index : -1;
-}
-
 void QueueBook::SetLive(const JobEntry& job) {
-  const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
+  const int leaf = LeafOf(tree_, QueueIdOf(job.spec.spec().queue()));
   auto known = live_.find(job.uid());
   if (leaf >= 0) unsettled_.insert(leaf);
   if (known != live_.end()) {
-    if (leaf >= 0) usage_.Remove(leaf, ToResources(known->second.amounts));
+    if (leaf >= 0) usage_.Remove(leaf, ResourcesOf(tree_, known->second.amounts));
     live_.erase(known);
   }
   Amounts amounts = LiveAmounts(job);
   if (amounts == Amounts()) return;
-  if (leaf >= 0) usage_.Add(leaf, ToResources(amounts));
+  if (leaf >= 0) usage_.Add(leaf, ResourcesOf(tree_, amounts));
   live_[job.uid()] = {QueueIdOf(job.spec.spec().queue()), std::move(amounts)};
 }
 
@@ -215,8 +175,8 @@ void QueueBook::Erase(int64_t sequence, const Gang& gang) {
 }
 
 void QueueBook::Bind(Kind* kind) {
-  kind->leaf = LeafOf(kind->queue);
-  kind->request = requests_.Acquire(ToResources(kind->amounts));
+  kind->leaf = LeafOf(tree_, kind->queue);
+  kind->request = requests_.Acquire(ResourcesOf(tree_, kind->amounts));
 }
 
 uint32_t QueueBook::AcquireKind(const JobEntry& job) {
@@ -315,7 +275,7 @@ void QueueBook::RemoveWaiting(const JobEntry& job) {
 }
 
 bool QueueBook::IsOutranked(const JobEntry& job) const {
-  const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
+  const int leaf = LeafOf(tree_, QueueIdOf(job.spec.spec().queue()));
   if (leaf < 0) return false;
   for (const auto& [kind, gangs] : waiting_.kinds(leaf)) {
     if (kind.priority <= job.spec.spec().priority()) return false;
@@ -325,7 +285,7 @@ bool QueueBook::IsOutranked(const JobEntry& job) const {
 }
 
 bool QueueBook::IsPrecededByFresh(const JobEntry& job) const {
-  const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
+  const int leaf = LeafOf(tree_, QueueIdOf(job.spec.spec().queue()));
   if (leaf < 0) return false;
   const int32_t priority = job.spec.spec().priority();
   for (const auto& [kind, gangs] : waiting_.kinds(leaf)) {
@@ -337,13 +297,13 @@ bool QueueBook::IsPrecededByFresh(const JobEntry& job) const {
 }
 
 bool QueueBook::AnyOutside(const JobEntry& job) const {
-  const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
+  const int leaf = LeafOf(tree_, QueueIdOf(job.spec.spec().queue()));
   return gangs_.size() > (leaf < 0 ? 0 : waiting_.size(leaf));
 }
 
 Resources QueueBook::Sum(const std::vector<Amounts>& amounts) const {
   Resources sum;
-  for (const Amounts& one : amounts) sum += ToResources(one);
+  for (const Amounts& one : amounts) sum += ResourcesOf(tree_, one);
   return sum;
 }
 
@@ -370,28 +330,28 @@ absl::optional<QueueBook::LimitWait> QueueBook::Refusal(const QueueOrder& order,
 
 absl::optional<QueueBook::LimitWait> QueueBook::Refusal(const JobEntry& job,
                                                         const Resources& capacity) const {
-  const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
+  const int leaf = LeafOf(tree_, QueueIdOf(job.spec.spec().queue()));
   if (leaf < 0) return absl::nullopt;
-  return Refusal(usage_, capacity, leaf, ToResources(LeastOf(job)));
+  return Refusal(usage_, capacity, leaf, ResourcesOf(tree_, LeastOf(job)));
 }
 
 bool QueueBook::MayUse(const QueueOrder& order, const Resources& capacity,
                        const Amounts& more) const {
-  const Resources request = order.next_request() + ToResources(more);
+  const Resources request = order.next_request() + ResourcesOf(tree_, more);
   return !Refusal(order.usage(), capacity, order.next_leaf(), request).has_value();
 }
 
 bool QueueBook::MayUse(const JobEntry& job, const Resources& capacity,
                        const Amounts& amounts) const {
-  const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
-  return leaf < 0 || !Refusal(usage_, capacity, leaf, ToResources(amounts)).has_value();
+  const int leaf = LeafOf(tree_, QueueIdOf(job.spec.spec().queue()));
+  return leaf < 0 || !Refusal(usage_, capacity, leaf, ResourcesOf(tree_, amounts)).has_value();
 }
 
 bool QueueBook::MayGrow(const JobEntry& job, const Resources& capacity, const Amounts& more) const {
   if (!MayUse(job, capacity, more)) return false;
-  const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
+  const int leaf = LeafOf(tree_, QueueIdOf(job.spec.spec().queue()));
   if (leaf < 0) return true;
-  const Resources request = ToResources(more);
+  const Resources request = ResourcesOf(tree_, more);
   for (int r = 0; r < tree_.resource_count(); ++r) {
     if (request[r] == 0 || IsGuaranteed(leaf, r, request[r])) continue;
     for (int other = 1; other < tree_.size(); ++other) {
@@ -424,7 +384,9 @@ bool QueueBook::AsksForGuarantee(int leaf, int other, int r) const {
   return false;
 }
 
-Resources QueueBook::UseOf(const JobEntry& job) const { return ToResources(LiveAmounts(job)); }
+Resources QueueBook::UseOf(const JobEntry& job) const {
+  return ResourcesOf(tree_, LiveAmounts(job));
+}
 
 QueueBook::RateWait QueueBook::WaitOf(const RateRefusal& refusal, absl::string_view does,
                                       absl::optional<Rate> QueueNode::* rate) const {
@@ -439,7 +401,7 @@ QueueBook::RateWait QueueBook::WaitOf(const RateRefusal& refusal, absl::string_v
 }
 
 absl::optional<QueueBook::RateWait> QueueBook::TakeSubmission(const std::string& queue) {
-  const int leaf = LeafOf(QueueIdOf(queue));
+  const int leaf = LeafOf(tree_, QueueIdOf(queue));
   if (leaf < 0) return absl::nullopt;
   const absl::optional<RateRefusal> refusal = submissions_.Take(leaf, 1, now_.boot);
   if (!refusal.has_value()) return absl::nullopt;
@@ -447,7 +409,7 @@ absl::optional<QueueBook::RateWait> QueueBook::TakeSubmission(const std::string&
 }
 
 absl::optional<QueueBook::RateWait> QueueBook::StartWait(const JobEntry& job) const {
-  const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
+  const int leaf = LeafOf(tree_, QueueIdOf(job.spec.spec().queue()));
   if (leaf < 0) return absl::nullopt;
   const absl::optional<RateRefusal> refusal = starts_.Check(leaf, 1, now_.boot);
   if (!refusal.has_value()) return absl::nullopt;
@@ -455,19 +417,29 @@ absl::optional<QueueBook::RateWait> QueueBook::StartWait(const JobEntry& job) co
 }
 
 void QueueBook::TakeStart(const JobEntry& job) {
-  const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
+  const int leaf = LeafOf(tree_, QueueIdOf(job.spec.spec().queue()));
   if (leaf >= 0) starts_.Take(leaf, 1, now_.boot);
 }
 
-std::vector<QueueVictims::Gang> QueueBook::GangsOf(
-    const std::vector<std::pair<std::string, int32_t>>& held) const {
+std::vector<QueueVictims::Gang> QueueBook::GangsOf(const std::vector<HeldGang>& held) const {
   std::vector<QueueVictims::Gang> gangs(held.size());
   for (size_t i = 0; i < held.size(); ++i) {
-    gangs[i].priority = held[i].second;
-    auto live = live_.find(held[i].first);
+    gangs[i].priority = held[i].priority;
+    auto live = live_.find(held[i].uid);
     if (live == live_.end()) continue;
-    gangs[i].leaf = LeafOf(live->second.queue);
-    gangs[i].amounts = ToResources(live->second.amounts);
+    gangs[i].leaf = LeafOf(tree_, live->second.queue);
+    gangs[i].amounts = ResourcesOf(tree_, live->second.amounts);
+    if (!held[i].is_spare) continue;
+    if (held[i].ending) {
+      // It counts as using nothing any more.
+      gangs[i].leaf = -1;
+      continue;
+    }
+    std::vector<Amounts> amounts;
+    for (const auto& [at, share] : held[i].shares) amounts.push_back(share);
+    gangs[i].amounts = Sum(amounts);
+    gangs[i - 1].amounts -= gangs[i].amounts;
+    gangs[i - 1].spare = static_cast<int>(i);
   }
   return gangs;
 }
@@ -484,9 +456,9 @@ QueueVictims QueueBook::VictimsFor(const QueueOrder& order, const Resources& cap
 }
 
 absl::optional<QueueVictims::Gang> QueueBook::ClaimantOf(const JobEntry& job) const {
-  const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
+  const int leaf = LeafOf(tree_, QueueIdOf(job.spec.spec().queue()));
   if (leaf < 0) return absl::nullopt;
-  return QueueVictims::Gang{leaf, job.spec.spec().priority(), ToResources(LeastOf(job))};
+  return QueueVictims::Gang{leaf, job.spec.spec().priority(), ResourcesOf(tree_, LeastOf(job))};
 }
 
 absl::optional<QueueBook::LimitWait> QueueBook::Refusal(const TreeUsage& usage,
@@ -500,9 +472,9 @@ absl::optional<QueueBook::LimitWait> QueueBook::Refusal(const TreeUsage& usage,
 std::vector<QueueBook::LimitWait> QueueBook::Refusals(const JobEntry& job,
                                                       const Resources& capacity) const {
   std::vector<LimitWait> waits;
-  const int leaf = LeafOf(QueueIdOf(job.spec.spec().queue()));
+  const int leaf = LeafOf(tree_, QueueIdOf(job.spec.spec().queue()));
   if (leaf < 0) return waits;
-  const Resources request = ToResources(LeastOf(job));
+  const Resources request = ResourcesOf(tree_, LeastOf(job));
   for (const QuotaRefusal& refusal : ExplainStart(usage_, capacity, leaf, request)) {
     if (!IsOfRoom(refusal)) waits.push_back(WaitOf(refusal, request));
   }

@@ -144,10 +144,9 @@ class QueueBook {
 
   // All amounts together.
   Resources Sum(const std::vector<Amounts>& amounts) const;
-  // Jobs with these uids and priorities that hold a place, as the rules of the queues see them:
-  // made once for all decisions of a round.
-  std::vector<QueueVictims::Gang> GangsOf(
-      const std::vector<std::pair<std::string, int32_t>>& held) const;
+  // Gangs that hold a place, as the rules of the queues see them; of one in two parts
+  // (HeldGang::is_spare) each with what is its own. Made once for all decisions of a round.
+  std::vector<QueueVictims::Gang> GangsOf(const std::vector<HeldGang>& held) const;
   // Who of `held` may end for the order's next gang; it must outlive the answer. Those in `ended`
   // were chosen for others in this round: what they use counts no more. They are no part of `held`,
   // or in no queue there.
@@ -186,9 +185,6 @@ class QueueBook {
     Amounts amounts;
   };
 
-  Resources ToResources(const Amounts& amounts) const;
-  // -1 if the tree has no such leaf.
-  int LeafOf(const std::string& queue) const;
   absl::optional<LimitWait> Refusal(const TreeUsage& usage, const Resources& capacity, int leaf,
                                     const Resources& request) const;
   LimitWait WaitOf(const QuotaRefusal& refusal, const Resources& request) const;
@@ -230,6 +226,18 @@ class QueueBook {
   absl::btree_map<int64_t, Gang> gangs_;  // by submit_sequence
   std::map<std::string, Live> live_;      // by uid
 };
+
+// Names that a tree of these counts: `cpu`, `memory`, those of quotas, and the others while there is
+// room (kMaxResources). What was used and is gone from the fleet may come back.
+std::vector<std::string> CountedResources(const std::vector<QueueSpec>& specs,
+                                          const std::set<std::string>& accelerators,
+                                          const QueueHistories::Named& histories);
+
+// The amounts as the tree counts them: resources that it does not know count nothing.
+Resources ResourcesOf(const QueueTree& tree, const Amounts& amounts);
+
+// -1 if the tree has no such leaf.
+int LeafOf(const QueueTree& tree, const std::string& queue);
 
 // What all Tasks use that the Job needs at least.
 Amounts LeastOf(const JobEntry& job);

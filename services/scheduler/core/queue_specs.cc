@@ -82,6 +82,41 @@ bool HasLiveJobs(const Model& model, const std::string& queue) {
 
 }  // namespace
 
+std::vector<std::string> CountedResources(const std::vector<QueueSpec>& specs,
+                                          const std::set<std::string>& accelerators,
+                                          const QueueHistories::Named& histories) {
+  std::set<std::string> names = {kCpu, kMemory};
+  for (const QueueSpec& spec : specs) {
+    for (const auto& [resource, quota] : spec.quotas) names.insert(resource);
+  }
+  for (const std::string& accelerator : accelerators) {
+    if (names.size() < kMaxResources) names.insert(accelerator);
+  }
+  for (const auto& [queue, history] : histories) {
+    for (const auto& [resource, amount] : history.amounts) {
+      if (names.size() < kMaxResources) names.insert(resource);
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
+Resources ResourcesOf(const QueueTree& tree, const Amounts& amounts) {
+  Resources resources;
+  const auto set = [&](absl::string_view name, int64_t amount) {
+    const int r = tree.resources().Find(name);
+    if (r >= 0) resources[r] = std::clamp<int64_t>(amount, 0, kMaxAmount);
+  };
+  set(kCpu, amounts.cpu_millis);
+  set(kMemory, amounts.memory_bytes);
+  for (const auto& [name, count] : amounts.accelerators) set(name, count);
+  return resources;
+}
+
+int LeafOf(const QueueTree& tree, const std::string& queue) {
+  const absl::optional<int> index = tree.Find(queue);
+  return index.has_value() && tree.leaf(*index) ? *index : -1;
+}
+
 std::vector<QueueSpec> QueueSpecsOf(const std::map<std::string, rec::QueueRecord>& queues) {
   std::vector<QueueSpec> specs;
   for (const auto& [id, record] : queues) specs.push_back(SpecOf(id, record.queue()));

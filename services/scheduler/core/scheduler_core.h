@@ -343,8 +343,6 @@ class SchedulerCore {
   void GrowGangs(RoundWork* work);
   // What the gang can have more now, if that is enough; takes its place in the round.
   std::vector<MoreTasks> FindGrowth(const JobEntry& job, RoundWork* work) const;
-  // Tells the queues' part of what was split so.
-  void SplitVictims(RoundWork* work) const;
   // Places those that others were ended for, or goes on keeping their places.
   void PlaceMadeRoomFor(RoundWork* work);
   // Places the one that room is kept for, or goes on keeping it.

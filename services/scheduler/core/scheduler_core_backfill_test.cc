@@ -9,7 +9,6 @@
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/core_harness.h"
 #include "services/scheduler/core/core_test_fixture.h"
-#include "services/scheduler/core/explain.h"
 #include "services/scheduler/core/render.h"
 
 namespace capstan::scheduler {
@@ -35,14 +34,6 @@ class BackfillTest : public SchedulerCoreTest {
   }
   absl::Duration Wait(const std::string& uid) {
     return ToTime(harness_.job(uid).state.estimated_start_time()) - harness_.now().wall;
-  }
-  std::string Explained(const std::string& uid) {
-    const Model& model = harness_.core().model();
-    NodeUsage usage;
-    for (const auto& [id, job] : model.jobs) usage.Update(id, &job);
-    return ExplainJob(model, harness_.job(uid),
-                      Standings(model, usage, {}, {}, harness_.now().wall), harness_.now().wall)
-        .summary();
   }
 };
 
@@ -152,12 +143,14 @@ TEST_F(BackfillTest, OnlyWhatIsOverInTimeRunsInTheRoomThatIsKept) {
   EXPECT_EQ(ReasonOf("long"), "RESERVED");
   EXPECT_EQ(ReasonOf("endless"), "RESERVED");
   EXPECT_EQ(StateOf("short"), Job::STATE_PREPARING);
-  EXPECT_NE(Explained("large").find("room is kept for it, and it can start by 2023-11-14T22:33:50Z "
-                                    "at the latest"),
+  EXPECT_NE(Explained("large").summary().find(
+                "room is kept for it, and it can start by 2023-11-14T22:33:50Z "
+                "at the latest"),
             std::string::npos)
-      << Explained("large");
-  EXPECT_NE(Explained("long").find("might delay a Job that room is kept for"), std::string::npos)
-      << Explained("long");
+      << Explained("large").summary();
+  EXPECT_NE(Explained("long").summary().find("might delay a Job that room is kept for"),
+            std::string::npos)
+      << Explained("long").summary();
   // The estimate holds: whatever comes, the large one starts by it.
   executor_.PrepareAll();
   executor_.RunAll();
@@ -193,7 +186,7 @@ TEST_F(BackfillTest, WithoutLimitsTheEstimateIsAGuess) {
   Submit("large", Spec(8));
   EXPECT_TRUE(harness_.job("large").state.estimate_assumed());
   EXPECT_NEAR(absl::ToDoubleHours(Wait("large")), 24, 0.1);
-  EXPECT_NE(Explained("large").find("if Jobs without a time_limit run for a day at most"),
+  EXPECT_NE(Explained("large").summary().find("if Jobs without a time_limit run for a day at most"),
             std::string::npos);
 }
 

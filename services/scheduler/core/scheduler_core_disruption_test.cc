@@ -10,7 +10,6 @@
 #include "services/scheduler/core/core_harness.h"
 #include "services/scheduler/core/core_test_fixture.h"
 #include "services/scheduler/core/disruptions.h"
-#include "services/scheduler/core/explain.h"
 #include "services/scheduler/core/render.h"
 
 namespace capstan::scheduler {
@@ -82,14 +81,6 @@ class DisruptionTest : public SchedulerCoreTest {
     }
     return reasons;
   }
-  std::string Explained(const std::string& uid) {
-    const Model& model = harness_.core().model();
-    NodeUsage usage;
-    for (const auto& [id, job] : model.jobs) usage.Update(id, &job);
-    const absl::Time now = harness_.now().wall;
-    return ExplainJob(model, harness_.job(uid), Standings(model, usage, {}, {}, now), now)
-        .summary();
-  }
   void NewLeader() {
     executor_.Disconnect();
     harness_.NewLeader();
@@ -108,8 +99,9 @@ TEST_F(DisruptionTest, WhoWasDisruptedSoOftenIsProtectedUntilTheOldestIsPast) {
   ASSERT_EQ(StateOf("low"), Job::STATE_RUNNING);
   EXPECT_FALSE(Disrupt("c"));
   EXPECT_EQ(ReasonOf("c"), "INSUFFICIENT_RESOURCES");
-  EXPECT_THAT(Explained("c"), HasSubstr("1 Job of lower priority may not be ended for it by the "
-                                        "disruption budget of the Queue before "));
+  EXPECT_THAT(Explained("c").summary(),
+              HasSubstr("1 Job of lower priority may not be ended for it by the "
+                        "disruption budget of the Queue before "));
   AdvanceHeard(absl::Minutes(50) - absl::Seconds(3));
   EXPECT_EQ(StateOf("low"), Job::STATE_RUNNING);
   // Nothing else happens then.

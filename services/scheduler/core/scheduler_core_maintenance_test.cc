@@ -13,7 +13,6 @@
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/core_harness.h"
 #include "services/scheduler/core/core_test_fixture.h"
-#include "services/scheduler/core/explain.h"
 #include "services/scheduler/core/maintenance.h"
 
 namespace capstan::scheduler {
@@ -79,13 +78,6 @@ class MaintenanceTest : public SchedulerCoreTest {
   }
   absl::Duration Wait(const std::string& uid) {
     return ToTime(harness_.job(uid).state.estimated_start_time()) - harness_.now().wall;
-  }
-  ExplainJobResponse Explained(const std::string& uid) {
-    const Model& model = harness_.core().model();
-    NodeUsage usage;
-    for (const auto& [id, job] : model.jobs) usage.Update(id, &job);
-    return ExplainJob(model, harness_.job(uid),
-                      Standings(model, usage, {}, {}, harness_.now().wall), harness_.now().wall);
   }
   void StartAll() {
     executor_.PrepareAll();

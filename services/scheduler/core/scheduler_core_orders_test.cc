@@ -13,13 +13,11 @@
 #include "services/scheduler/core/core_harness.h"
 #include "services/scheduler/core/core_test_fixture.h"
 #include "services/scheduler/core/demand_class.h"
-#include "services/scheduler/core/explain.h"
 
 namespace capstan::scheduler {
 namespace {
 
 using capstan::scheduler::v1::CapacityOrder;
-using capstan::scheduler::v1::ExplainJobResponse;
 using capstan::scheduler::v1::Job;
 using capstan::scheduler::v1::JobSpec;
 using ::testing::HasSubstr;
@@ -90,13 +88,6 @@ class OrdersTest : public SchedulerCoreTest {
   std::string NomineeOf(const std::string& id) {
     const rec::CapacityOrderRecord& record = Stored(id);
     return record.used() ? absl::StrCat("used by ", record.nominee_uid()) : record.nominee_uid();
-  }
-  ExplainJobResponse Explained(const std::string& uid) {
-    const Model& model = harness_.core().model();
-    NodeUsage usage;
-    for (const auto& [id, job] : model.jobs) usage.Update(id, &job);
-    return ExplainJob(model, harness_.job(uid),
-                      Standings(model, usage, {}, {}, harness_.now().wall), harness_.now().wall);
   }
   std::string NodeOf(const std::string& uid) { return harness_.job(uid).gang->nodes.at(0); }
   bool Waits(const std::string& uid) { return StateOf(uid) == Job::STATE_QUEUED; }

@@ -1,4 +1,6 @@
 // Who ends for whom, what is promised to both, and what a change of leader in between does to it.
+#include <cstddef>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -8,9 +10,12 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "libs/status/error.h"
+#include "libs/store/store.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/core_harness.h"
 #include "services/scheduler/core/core_test_fixture.h"
+#include "services/scheduler/core/placer.h"
+#include "services/scheduler/core/records.pb.h"
 #include "services/scheduler/core/validate.h"
 
 namespace capstan::scheduler {
@@ -127,6 +132,18 @@ TEST_F(PreemptionTest, EndsAsManyAsItTakes) {
   wide.Take(harness_.Submit("high", high));
   EXPECT_EQ(ReasonOf("high"), "MAKING_ROOM");
   EXPECT_EQ(In(Job::STATE_STOPPING).size(), size_t{kLow});
+}
+
+TEST_F(PreemptionTest, TheLargestDecisionFitsIntoARecord) {
+  rec::JobStateRecord decision;
+  for (size_t i = 0; i < kMaxVictims; ++i) {
+    rec::JobStateRecord::Victim& victim = *decision.add_making_room();
+    victim.set_job_uid("0b9d2a34-5c6d-4e7f-8a9b-0c1d2e3f4a5b");
+    victim.set_generation(int64_t{1} << 40);
+    victim.set_shrinks(true);
+  }
+  // With room for all else that is said of a Job.
+  EXPECT_LT(decision.ByteSizeLong(), store::kMaxValueBytes * 3 / 4);
 }
 
 TEST_F(PreemptionTest, EndsOneWhereOneSuffices) {

@@ -16,10 +16,8 @@
 #include "services/scheduler/core/core_harness.h"
 #include "services/scheduler/core/core_test_fixture.h"
 #include "services/scheduler/core/events.h"
-#include "services/scheduler/core/explain.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/render.h"
-#include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -80,13 +78,6 @@ class SelectorsTest : public SchedulerCoreTest {
     if (!harness_.job(uid).live()) return {};
     const auto& nodes = harness_.job(uid).gang->nodes;
     return {nodes.begin(), nodes.end()};
-  }
-  ExplainJobResponse Explained(const std::string& uid) {
-    const Model& model = harness_.core().model();
-    NodeUsage usage;
-    for (const auto& [id, job] : model.jobs) usage.Update(id, &job);
-    return ExplainJob(model, harness_.job(uid),
-                      Standings(model, usage, {}, {}, harness_.now().wall), harness_.now().wall);
   }
   void StartAll() {
     executor_.PrepareAll();

@@ -24,8 +24,6 @@ using rec::GangHeadRecord;
 
 namespace {
 
-constexpr char kCpu[] = "cpu";
-constexpr char kMemory[] = "memory";
 // Kinds of waiting Task that are held against each Node; of more those that ask for least.
 constexpr size_t kMaxKinds = 64;
 
@@ -90,42 +88,17 @@ bool IsPartial(const JobEntry& job) {
 
 }  // namespace
 
-Resources ShareBook::ToResources(const Amounts& amounts) const {
-  Resources resources;
-  const auto set = [&](absl::string_view name, int64_t amount) {
-    const int r = tree_.resources().Find(name);
-    if (r >= 0) resources[r] = std::clamp<int64_t>(amount, 0, kMaxAmount);
-  };
-  set(kCpu, amounts.cpu_millis);
-  set(kMemory, amounts.memory_bytes);
-  for (const auto& [name, count] : amounts.accelerators) set(name, count);
-  return resources;
-}
-
-int ShareBook::LeafOf(const std::string& queue) const {
-  const absl::optional<int> index = tree_.Find(queue);
-  return index.has_value() && tree_.leaf(*index) ? *index : -1;
-}
-
 void ShareBook::SetQueues(const std::map<std::string, rec::QueueRecord>& queues) {
   specs_ = QueueSpecsOf(queues);
   MakeTree();
 }
 
 void ShareBook::MakeTree() {
-  // As QueueBook counts them: those of quotas always, the others while there is room.
-  std::set<std::string> names = {kCpu, kMemory};
-  for (const QueueSpec& spec : specs_) {
-    for (const auto& [resource, quota] : spec.quotas) names.insert(resource);
-  }
-  for (const std::string& accelerator : accelerators_) {
-    if (names.size() < kMaxResources) names.insert(accelerator);
-  }
-  tree_ = QueueTree(specs_, {names.begin(), names.end()});
+  tree_ = QueueTree(specs_, CountedResources(specs_, accelerators_, {}));
   usage_ = TreeUsage(tree_);
   for (const auto& [uid, live] : live_) {
-    const int leaf = LeafOf(live.queue);
-    if (leaf >= 0) usage_.Add(leaf, ToResources(live.amounts));
+    const int leaf = LeafOf(tree_, live.queue);
+    if (leaf >= 0) usage_.Add(leaf, ResourcesOf(tree_, live.amounts));
   }
   fair_.clear();
 }
@@ -140,8 +113,8 @@ void ShareBook::LearnNames(const Amounts& amounts) {
 
 void ShareBook::SetJob(const std::string& uid, const JobEntry* job) {
   if (const auto known = live_.find(uid); known != live_.end()) {
-    const int leaf = LeafOf(known->second.queue);
-    if (leaf >= 0) usage_.Remove(leaf, ToResources(known->second.amounts));
+    const int leaf = LeafOf(tree_, known->second.queue);
+    if (leaf >= 0) usage_.Remove(leaf, ResourcesOf(tree_, known->second.amounts));
     live_.erase(known);
   }
   partial_.erase(uid);
@@ -158,8 +131,8 @@ void ShareBook::SetJob(const std::string& uid, const JobEntry* job) {
   if (amounts == Amounts()) return;
   LearnNames(amounts);
   const std::string queue(absl::StripPrefix(job->spec.spec().queue(), "queues/"));
-  const int leaf = LeafOf(queue);
-  if (leaf >= 0) usage_.Add(leaf, ToResources(amounts));
+  const int leaf = LeafOf(tree_, queue);
+  if (leaf >= 0) usage_.Add(leaf, ResourcesOf(tree_, amounts));
   live_[uid] = {queue, std::move(amounts)};
 }
 
@@ -206,14 +179,14 @@ void ShareBook::Compute(const std::vector<DemandBook::Wanted>& wanted) {
     if (tree_.leaf(i)) demand[i] = usage_.used(i);
   }
   for (const DemandBook::Wanted& one : wanted) {
-    const int leaf = LeafOf(std::string(absl::StripPrefix(one.queue, "queues/")));
+    const int leaf = LeafOf(tree_, std::string(absl::StripPrefix(one.queue, "queues/")));
     if (leaf < 0) continue;
-    const Resources each = ToResources(one.each);
+    const Resources each = ResourcesOf(tree_, one.each);
     for (int r = 0; r < tree_.resource_count(); ++r) {
       if (each[r] > 0) add(each[r], one.tasks, &demand[leaf][r]);
     }
   }
-  fleet_ = ToResources(capacity_);
+  fleet_ = ResourcesOf(tree_, capacity_);
   fair_ = ComputeFairShares(tree_, fleet_, demand).amounts;
   error_ = 0;
   for (int i = 1; i < tree_.size(); ++i) {

@@ -77,8 +77,6 @@ class ShareBook {
     Amounts free;
   };
 
-  Resources ToResources(const Amounts& amounts) const;
-  int LeafOf(const std::string& queue) const;
   // A tree that knows all names of accelerators.
   void MakeTree();
   void LearnNames(const Amounts& amounts);

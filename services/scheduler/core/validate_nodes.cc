@@ -2,6 +2,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "libs/label/label.h"
 #include "services/scheduler/core/node_terms.h"
 #include "services/scheduler/core/validate.h"
 
@@ -14,8 +15,8 @@ using capstan::scheduler::v1::Toleration;
 namespace {
 
 void CheckKey(const std::string& field, const std::string& key, status::FieldErrors* errors) {
-  if (IsLabelKey(key)) return;
-  errors->Add(field, absl::StrCat("is `", key, "`; expected ", kLabelKeyRule));
+  if (label::IsKey(key)) return;
+  errors->Add(field, absl::StrCat("is `", key, "`; expected ", label::kKeyRule));
 }
 
 void CheckValues(const std::string& field, const NodeRequirement& requirement,
@@ -39,8 +40,8 @@ void CheckValues(const std::string& field, const NodeRequirement& requirement,
   for (int i = 0; i < count; ++i) {
     const std::string& value = requirement.values(i);
     const std::string one = absl::StrCat(field, "[", i, "]");
-    if (!IsLabelValue(value)) {
-      errors->Add(one, absl::StrCat("is `", value, "`; expected ", kLabelValueRule));
+    if (!label::IsValue(value)) {
+      errors->Add(one, absl::StrCat("is `", value, "`; expected ", label::kValueRule));
     } else if (!seen.insert(value).second) {
       errors->Add(one, absl::StrCat("`", value, "` is named twice"));
     }
@@ -88,9 +89,9 @@ void CheckTolerations(const std::string& path, const Tolerations& tolerations,
     if (toleration.any_value() && !toleration.value().empty()) {
       errors->Add(field + ".value", absl::StrCat("is `", toleration.value(),
                                                  "` beside `any_value`; expected one of them"));
-    } else if (!IsLabelValue(toleration.value())) {
+    } else if (!label::IsValue(toleration.value())) {
       errors->Add(field + ".value",
-                  absl::StrCat("is `", toleration.value(), "`; expected ", kLabelValueRule));
+                  absl::StrCat("is `", toleration.value(), "`; expected ", label::kValueRule));
     }
   }
 }

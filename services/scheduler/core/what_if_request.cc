@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "libs/label/taints.h"
 #include "libs/resource/name.h"
 #include "services/scheduler/core/capacity_orders.h"
 #include "services/scheduler/core/explain.h"
-#include "services/scheduler/core/node_terms.h"
 #include "services/scheduler/core/validate.h"
 #include "services/scheduler/core/what_if.h"
 
@@ -49,27 +49,6 @@ void CheckAmount(const std::string& field, int64_t amount, int64_t most,
   errors->Add(field, absl::StrCat("is ", amount, "; expected 1 to ", most));
 }
 
-void CheckTaints(const std::string& field, const Taints& taints, status::FieldErrors* errors) {
-  if (taints.size() > kMaxTaints) {
-    errors->Add(field,
-                absl::StrCat("has ", taints.size(), " entries; expected at most ", kMaxTaints));
-  }
-  std::set<std::string> keys;
-  for (int i = 0; i < taints.size(); ++i) {
-    const std::string one = absl::StrCat(field, "[", i, "]");
-    const std::string& key = taints[i].key();
-    if (!IsLabelKey(key)) {
-      errors->Add(one + ".key", absl::StrCat("is `", key, "`; expected ", kLabelKeyRule));
-    } else if (!keys.insert(key).second) {
-      errors->Add(one + ".key", absl::StrCat("`", key, "` is the key of an earlier taint"));
-    }
-    if (!IsLabelValue(taints[i].value())) {
-      errors->Add(one + ".value",
-                  absl::StrCat("is `", taints[i].value(), "`; expected ", kLabelValueRule));
-    }
-  }
-}
-
 void CheckAdded(const std::string& field, const AddedNodes& add, status::FieldErrors* errors) {
   CheckAmount(field + ".count", add.count(), kMaxSimulatedNodes, errors);
   if (add.like().empty() == add.cluster().empty()) {
@@ -96,7 +75,7 @@ void CheckAdded(const std::string& field, const AddedNodes& add, status::FieldEr
     errors->Add(field + ".labels",
                 absl::StrCat("has ", add.labels_size(), " entries; expected at most ", kMaxLabels));
   }
-  CheckTaints(field + ".taints", add.taints(), errors);
+  label::CheckTaints(field + ".taints", add.taints(), errors);
 }
 
 }  // namespace

@@ -1,12 +1,15 @@
-#include "services/node_agent/declared_taints.h"
+#include "libs/label/taints.h"
 
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "google/protobuf/repeated_field.h"
 #include "gtest/gtest.h"
+#include "libs/status/error.h"
+#include "proto/capstan/type/v1/task.pb.h"
 
-namespace capstan::node_agent {
+namespace capstan::label {
 namespace {
 
 std::vector<std::string> Wrong(const std::vector<std::pair<std::string, std::string>>& taints) {
@@ -17,20 +20,20 @@ std::vector<std::string> Wrong(const std::vector<std::pair<std::string, std::str
     taint->set_value(value);
   }
   status::FieldErrors errors;
-  CheckDeclaredTaints("taints", list, &errors);
+  CheckTaints("taints", list, &errors);
   std::vector<std::string> fields;
   for (const auto& violation : errors.violations()) fields.push_back(violation.field);
   return fields;
 }
 
-TEST(DeclaredTaintsTest, TakesWhatKubernetesTakes) {
+TEST(TaintsTest, TakesWhatKubernetesTakes) {
   EXPECT_TRUE(Wrong({}).empty());
   EXPECT_TRUE(
       Wrong({{"capstan.dev/team", "vision"}, {"old", ""}, {"A_b.c-D", std::string(63, 'v')}})
           .empty());
 }
 
-TEST(DeclaredTaintsTest, NamesWhatIsWrong) {
+TEST(TaintsTest, NamesWhatIsWrong) {
   EXPECT_EQ(Wrong({{"", ""}, {"/order", ""}, {"Up.dev/a", ""}, {"a..b/c", ""}, {"a/b/c", ""}}),
             (std::vector<std::string>{"taints[0].key", "taints[1].key", "taints[2].key",
                                       "taints[3].key", "taints[4].key"}));
@@ -41,4 +44,4 @@ TEST(DeclaredTaintsTest, NamesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace capstan::node_agent
+}  // namespace capstan::label

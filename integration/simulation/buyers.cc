@@ -12,26 +12,11 @@ namespace capstan::simulation {
 using capstan::scheduler::v1::CapacityOrder;
 using WaitingJobs = std::vector<SchedulerActor::WaitingJob>;
 
-namespace {
-
-// Whether the call may or may not have taken effect.
-bool Unknown(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
-}
-
-}  // namespace
-
 Buyers::Buyers(Network* network, const MachineClock* clock, std::vector<SchedulerActor*> schedulers,
                PlacementWitness* witness, std::vector<Place> places)
-    : Process(&network->world(), "buyers", clock),
-      network_(network),
-      schedulers_(std::move(schedulers)),
+    : SchedulerCaller(network, "buyers", clock, std::move(schedulers)),
       witness_(witness),
       places_(std::move(places)) {}
-
-SchedulerActor* Buyers::AnyScheduler() {
-  return schedulers_[world().random().Below(schedulers_.size())];
-}
 
 void Buyers::Act(absl::Duration end) {
   end_ = end;
@@ -55,7 +40,7 @@ void Buyers::Plan(absl::Duration end) {
 
 void Buyers::OrderForSomebody() {
   SchedulerActor* const scheduler = AnyScheduler();
-  network_->Call<WaitingJobs>(
+  network().Call<WaitingJobs>(
       this, scheduler, [scheduler](const auto& reply) { reply(scheduler->WaitingJobs()); },
       [this](const absl::StatusOr<WaitingJobs>& waiting) {
         if (!waiting.ok() || waiting->empty()) return;
@@ -87,13 +72,13 @@ void Buyers::OrderForSomebody() {
 }
 
 void Buyers::Create(const scheduler::CreateCapacityOrder& create) {
-  ++open_;
+  Asked();
   SchedulerActor* const scheduler = AnyScheduler();
-  network_->Call<CapacityOrder>(
+  network().Call<CapacityOrder>(
       this, scheduler,
       [scheduler, create](auto reply) { scheduler->CreateCapacityOrder(create, std::move(reply)); },
       [this, create](const absl::StatusOr<CapacityOrder>& made) {
-        --open_;
+        Answered();
         if (made.ok()) {
           world().Log(name(), absl::StrCat("have ", made->name()));
           world().Fault("order");
@@ -106,9 +91,9 @@ void Buyers::Create(const scheduler::CreateCapacityOrder& create) {
             Later(kept, [this, order = create.order_id] { Delete(order); });
           }
         } else if (Unknown(made.status())) {
-          ++open_;
+          Asked();
           Later(absl::Seconds(2), [this, create] {
-            --open_;
+            Answered();
             Create(create);
           });
         }
@@ -137,20 +122,20 @@ void Buyers::Deliver(const std::string& order, const std::string& cluster, int n
 }
 
 void Buyers::Delete(const std::string& order) {
-  ++open_;
+  Asked();
   witness_->OrderAskedBack(order);
   SchedulerActor* const scheduler = AnyScheduler();
-  network_->Call<bool>(
+  network().Call<bool>(
       this, scheduler,
       [scheduler, order](auto reply) {
         scheduler->DeleteCapacityOrder(scheduler::DeleteCapacityOrder{0, order}, std::move(reply));
       },
       [this, order](const absl::StatusOr<bool>& done) {
-        --open_;
+        Answered();
         if (done.ok() || !Unknown(done.status())) return;
-        ++open_;
+        Asked();
         Later(absl::Seconds(2), [this, order] {
-          --open_;
+          Answered();
           Delete(order);
         });
       });

@@ -12,6 +12,7 @@
 #include "integration/simulation/placement_witness.h"
 #include "integration/simulation/process.h"
 #include "integration/simulation/scheduler_actor.h"
+#include "integration/simulation/scheduler_caller.h"
 #include "services/scheduler/core/events.h"
 #include "services/scheduler/core/model.h"
 
@@ -19,8 +20,8 @@ namespace capstan::simulation {
 
 // People who order Nodes for Jobs that wait, by name or class of demand: the Nodes come one after
 // the other, which here are some that get the order's label for a while, and the order is taken
-// back or expires. Never crashes.
-class Buyers final : public Process {
+// back or expires.
+class Buyers final : public SchedulerCaller {
  public:
   struct Place {
     scheduler::NodeId id;
@@ -31,13 +32,6 @@ class Buyers final : public Process {
 
   // Until `end`, in true time; then every order is taken back and no Node is of any.
   void Act(absl::Duration end);
-  // Whether all that was asked is answered.
-  bool Idle() const { return open_ == 0; }
-
- protected:
-  void OnStart() override {}
-  void OnCrash() override {}
-  void OnAlarm() override {}
 
  private:
   void Plan(absl::Duration end);
@@ -47,15 +41,11 @@ class Buyers final : public Process {
   void Delete(const std::string& order);
   // So many Nodes of the Cluster are the order's, for a while.
   void Deliver(const std::string& order, const std::string& cluster, int nodes);
-  SchedulerActor* AnyScheduler();
 
-  Network* const network_;
-  const std::vector<SchedulerActor*> schedulers_;
   PlacementWitness* const witness_;
   const std::vector<Place> places_;
   absl::Duration end_;
   std::set<std::string> ever_;
-  int64_t open_ = 0;
 };
 
 }  // namespace capstan::simulation

@@ -11,27 +11,12 @@ namespace capstan::simulation {
 
 using capstan::scheduler::v1::MaintenanceWindow;
 
-namespace {
-
-// Whether the call may or may not have taken effect.
-bool Unknown(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
-}
-
-}  // namespace
-
 Maintainers::Maintainers(Network* network, const MachineClock* clock,
                          std::vector<SchedulerActor*> schedulers, PlacementWitness* witness,
                          std::vector<scheduler::NodeId> nodes)
-    : Process(&network->world(), "maintainers", clock),
-      network_(network),
-      schedulers_(std::move(schedulers)),
+    : SchedulerCaller(network, "maintainers", clock, std::move(schedulers)),
       witness_(witness),
       nodes_(std::move(nodes)) {}
-
-SchedulerActor* Maintainers::AnyScheduler() {
-  return schedulers_[world().random().Below(schedulers_.size())];
-}
 
 void Maintainers::Act(absl::Duration end) {
   Plan(end);
@@ -84,17 +69,17 @@ scheduler::CreateMaintenanceWindow Maintainers::AnyWindow() {
 }
 
 void Maintainers::Create(const scheduler::CreateMaintenanceWindow& create) {
-  ++open_;
+  Asked();
   const Window window{create.cluster, create.window_id};
   ever_.insert(window);
   SchedulerActor* const scheduler = AnyScheduler();
-  network_->Call<MaintenanceWindow>(
+  network().Call<MaintenanceWindow>(
       this, scheduler,
       [scheduler, create](auto reply) {
         scheduler->CreateMaintenanceWindow(create, std::move(reply));
       },
       [this, create, window](const absl::StatusOr<MaintenanceWindow>& made) {
-        --open_;
+        Answered();
         if (made.ok()) {
           world().Log(name(), absl::StrCat("have ", made->name()));
           world().Fault("window");
@@ -105,9 +90,9 @@ void Maintainers::Create(const scheduler::CreateMaintenanceWindow& create) {
               world().random().Between(absl::Seconds(5), absl::Seconds(120));
           if (world().random().OneIn(2)) Later(kept, [this, window] { Delete(window); });
         } else if (Unknown(made.status())) {
-          ++open_;
+          Asked();
           Later(absl::Seconds(2), [this, create] {
-            --open_;
+            Answered();
             Create(create);
           });
         }
@@ -115,22 +100,22 @@ void Maintainers::Create(const scheduler::CreateMaintenanceWindow& create) {
 }
 
 void Maintainers::Delete(const Window& window) {
-  ++open_;
+  Asked();
   held_.erase(window);
   witness_->WindowAskedBack(window.cluster, window.id);
   SchedulerActor* const scheduler = AnyScheduler();
-  network_->Call<bool>(
+  network().Call<bool>(
       this, scheduler,
       [scheduler, window](auto reply) {
         scheduler->DeleteMaintenanceWindow(
             scheduler::DeleteMaintenanceWindow{0, window.cluster, window.id, ""}, std::move(reply));
       },
       [this, window](const absl::StatusOr<bool>& done) {
-        --open_;
+        Answered();
         if (done.ok() || !Unknown(done.status())) return;
-        ++open_;
+        Asked();
         Later(absl::Seconds(2), [this, window] {
-          --open_;
+          Answered();
           Delete(window);
         });
       });

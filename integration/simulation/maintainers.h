@@ -11,6 +11,7 @@
 #include "integration/simulation/placement_witness.h"
 #include "integration/simulation/process.h"
 #include "integration/simulation/scheduler_actor.h"
+#include "integration/simulation/scheduler_caller.h"
 #include "services/scheduler/core/events.h"
 #include "services/scheduler/core/model.h"
 
@@ -18,8 +19,8 @@ namespace capstan::simulation {
 
 // People who plan maintenance of Nodes: they make windows of one Node, of a row (label kRowLabel)
 // or of a Cluster, soon or later, with and without evicting, make others in their stead, and call
-// them off or let them pass. Never crashes.
-class Maintainers final : public Process {
+// them off or let them pass.
+class Maintainers final : public SchedulerCaller {
  public:
   static constexpr char kRowLabel[] = "simulated/row";
 
@@ -29,13 +30,6 @@ class Maintainers final : public Process {
 
   // Until `end`, in true time; then every window is called off.
   void Act(absl::Duration end);
-  // Whether all that was asked is answered.
-  bool Idle() const { return open_ == 0; }
-
- protected:
-  void OnStart() override {}
-  void OnCrash() override {}
-  void OnAlarm() override {}
 
  private:
   struct Window {
@@ -49,16 +43,12 @@ class Maintainers final : public Process {
   // Again and again until there is an answer.
   void Create(const scheduler::CreateMaintenanceWindow& create);
   void Delete(const Window& window);
-  SchedulerActor* AnyScheduler();
 
-  Network* const network_;
-  const std::vector<SchedulerActor*> schedulers_;
   PlacementWitness* const witness_;
   const std::vector<scheduler::NodeId> nodes_;
   // Acknowledged, and not called off.
   std::set<Window> held_;
   std::set<Window> ever_;
-  int64_t open_ = 0;
 };
 
 }  // namespace capstan::simulation

@@ -47,19 +47,12 @@ RateLimit Rate(int64_t count, absl::Duration period, int64_t burst) {
 
 QueueOwners::QueueOwners(Network* network, const MachineClock* clock,
                          std::vector<SchedulerActor*> schedulers, QueueWitness* witness)
-    : Process(&network->world(), "queue-owners", clock),
-      network_(network),
-      schedulers_(std::move(schedulers)),
-      witness_(witness) {}
+    : SchedulerCaller(network, "queue-owners", clock, std::move(schedulers)), witness_(witness) {}
 
 const std::vector<std::string>& QueueOwners::Leaves() {
   static const auto* leaves = new std::vector<std::string>(
       {"queues/default", "queues/research-a", "queues/research-b", "queues/service"});
   return *leaves;
-}
-
-SchedulerActor* QueueOwners::AnyScheduler() {
-  return schedulers_[world().random().Below(schedulers_.size())];
 }
 
 const std::string& QueueOwners::AnyQueue() { return made_[world().random().Below(made_.size())]; }
@@ -91,9 +84,9 @@ void QueueOwners::Act(absl::Duration end) {
 }
 
 void QueueOwners::Create(const scheduler::CreateQueue& create) {
-  ++open_;
+  Asked();
   SchedulerActor* const scheduler = AnyScheduler();
-  network_->Call<Queue>(
+  network().Call<Queue>(
       this, scheduler,
       [this, scheduler, create](auto reply) {
         scheduler::CreateQueue call = create;
@@ -102,7 +95,7 @@ void QueueOwners::Create(const scheduler::CreateQueue& create) {
       },
       [this, create](const absl::StatusOr<Queue>& made) {
         if (made.ok()) {
-          --open_;
+          Answered();
           world().Log(name(), absl::StrCat("have ", made->name()));
           witness_->QueueAcknowledged(*made);
           made_.push_back(create.queue_id);
@@ -110,7 +103,7 @@ void QueueOwners::Create(const scheduler::CreateQueue& create) {
         }
         // Also where the Queue above is not there yet.
         Later(kAgain, [this, create] {
-          --open_;
+          Answered();
           Create(create);
         });
       });
@@ -170,18 +163,18 @@ void QueueOwners::Open(const std::string& queue) {
 
 void QueueOwners::Update(const scheduler::UpdateQueue& update, absl::Duration end) {
   if (world().now() >= end) return;
-  ++open_;
+  Asked();
   SchedulerActor* const scheduler = AnyScheduler();
-  network_->Call<Queue>(
+  network().Call<Queue>(
       this, scheduler,
       [scheduler, update](auto reply) { scheduler->UpdateQueue(update, std::move(reply)); },
       [this, update, end](const absl::StatusOr<Queue>& done) {
         if (done.ok()) {
-          --open_;
+          Answered();
           return;
         }
         Later(kAgain, [this, update, end] {
-          --open_;
+          Answered();
           Update(update, end);
         });
       });
@@ -215,12 +208,12 @@ void QueueOwners::AskWhatWouldHappen() {
       break;
   }
   SchedulerActor* const scheduler = AnyScheduler();
-  ++open_;
-  network_->Call<SimulatePlacementResponse>(
+  Asked();
+  network().Call<SimulatePlacementResponse>(
       this, scheduler,
       [scheduler, request](const auto& reply) { scheduler->SimulatePlacement(request, reply); },
       [this](const absl::StatusOr<SimulatePlacementResponse>& told) {
-        --open_;
+        Answered();
         if (told.ok()) world().Fault("simulated placement");
       });
 }

@@ -10,6 +10,7 @@
 #include "integration/simulation/process.h"
 #include "integration/simulation/queue_witness.h"
 #include "integration/simulation/scheduler_actor.h"
+#include "integration/simulation/scheduler_caller.h"
 #include "proto/capstan/scheduler/v1/job_service.pb.h"
 #include "proto/capstan/scheduler/v1/queue.pb.h"
 #include "services/scheduler/core/events.h"
@@ -17,8 +18,8 @@
 namespace capstan::simulation {
 
 // People who make Queues with guarantees, limits, rates and a half-life, hold, drain and cordon
-// them for a while, change their weights, and ask what would happen to Jobs. Never crashes.
-class QueueOwners final : public Process {
+// them for a while, change their weights, and ask what would happen to Jobs.
+class QueueOwners final : public SchedulerCaller {
  public:
   QueueOwners(Network* network, const MachineClock* clock, std::vector<SchedulerActor*> schedulers,
               QueueWitness* witness);
@@ -28,13 +29,6 @@ class QueueOwners final : public Process {
 
   // Makes the Queues; changes them until `end`, in true time; then all are open.
   void Act(absl::Duration end);
-  // Whether all that was asked is answered.
-  bool Idle() const { return open_ == 0; }
-
- protected:
-  void OnStart() override {}
-  void OnCrash() override {}
-  void OnAlarm() override {}
 
  private:
   void Plan(absl::Duration end);
@@ -46,13 +40,9 @@ class QueueOwners final : public Process {
   void Update(const scheduler::UpdateQueue& update, absl::Duration end);
   void Open(const std::string& queue);
   const std::string& AnyQueue();
-  SchedulerActor* AnyScheduler();
 
-  Network* const network_;
-  const std::vector<SchedulerActor*> schedulers_;
   QueueWitness* const witness_;
   std::vector<std::string> made_;
-  int64_t open_ = 0;
 };
 
 }  // namespace capstan::simulation

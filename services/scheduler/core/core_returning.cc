@@ -72,7 +72,13 @@ void SchedulerCore::ForgetReturn(JobEntry* job) {
 
 void SchedulerCore::KeepForReturned(RoundWork* work) {
   const auto starts_nothing = [](const Queue& queue) { return queue.hold() || queue.drain(); };
-  const std::map<OrderKey, BootTime> all = returning_;
+  std::map<OrderKey, BootTime> all = returning_;
+  // Each makes room for those before it.
+  for (auto key = all.rbegin(); key != all.rend(); ++key) {
+    JobEntry* job = FindJob(std::get<2>(key->first));
+    if (!queue_book_.MayComeBack(*job)) ForgetReturn(job);
+  }
+  all = returning_;
   for (const auto& [key, until] : all) {
     JobEntry* job = FindJob(std::get<2>(key));
     const JobSpec& spec = job->spec.spec();

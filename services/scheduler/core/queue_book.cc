@@ -384,6 +384,21 @@ bool QueueBook::AsksForGuarantee(int leaf, int other, int r) const {
   return false;
 }
 
+bool QueueBook::MayComeBack(const JobEntry& job) {
+  const auto live = live_.find(job.uid());
+  if (live == live_.end()) return true;
+  const int leaf = LeafOf(tree_, live->second.queue);
+  if (leaf < 0) return true;
+  const Resources amounts = ResourcesOf(tree_, live->second.amounts);
+  // Of the queues' limits alone: the fleet may be smaller than it was.
+  Resources boundless;
+  for (int r = 0; r < kMaxResources; ++r) boundless[r] = kNoBound;
+  usage_.Remove(leaf, amounts);
+  const bool may = FitsLimits(usage_, boundless, leaf, amounts);
+  usage_.Add(leaf, amounts);
+  return may;
+}
+
 Resources QueueBook::UseOf(const JobEntry& job) const {
   return ResourcesOf(tree_, LiveAmounts(job));
 }

@@ -125,6 +125,9 @@ class QueueBook {
   // what is guaranteed to its queues it takes nothing of which some other queue's guarantee covers
   // what waits there. O(queues + kinds).
   bool MayGrow(const JobEntry& job, const Resources& capacity, const Amounts& more) const;
+  // Whether the limits let the Job, which SetLive counts already, be placed again with all that it
+  // is to have. Not so if others have begun in what Tasks of its that had done their work left.
+  bool MayComeBack(const JobEntry& job);
   // What SetLive would count it as using.
   Resources UseOf(const JobEntry& job) const;
 

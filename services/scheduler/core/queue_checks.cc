@@ -21,18 +21,6 @@ std::string QueueOf(const JobEntry& job) {
   return std::string(absl::StripPrefix(job.spec.spec().queue(), "queues/"));
 }
 
-Resources ToResources(const QueueTree& tree, const Amounts& amounts) {
-  Resources resources;
-  const auto set = [&](absl::string_view name, int64_t amount) {
-    const int r = tree.resources().Find(name);
-    if (r >= 0) resources[r] = amount;
-  };
-  set("cpu", amounts.cpu_millis);
-  set("memory", amounts.memory_bytes);
-  for (const auto& [name, count] : amounts.accelerators) set(name, count);
-  return resources;
-}
-
 // What the Job's live Tasks have, but for what is given up for somebody else.
 Amounts HeldBy(const JobEntry& job) {
   Amounts amounts;
@@ -54,23 +42,25 @@ Amounts HeldBy(const JobEntry& job) {
 
 void QueueChecks::Check(const Model& model, const std::vector<capstan::event::v1::JobEvent>& events,
                         Now now) {
-  std::set<std::string> begun, promised;
+  std::set<std::string> begun, returned, promised;
   for (; seen_ < events.size(); ++seen_) {
     const auto& event = events[seen_];
     if (event.has_task()) continue;
     std::string& reason = reasons_[event.job_uid()];
-    if (event.reason() == "PLACED" && reason != kReturning) begun.insert(event.job_uid());
+    if (event.reason() == "PLACED") {
+      (reason == kReturning ? returned : begun).insert(event.job_uid());
+    }
     // It was counted when room began to be made for it.
     if (event.reason() == "PLACED" && reason == "MAKING_ROOM") {
       promised.insert(event.job_uid());
     }
     reason = event.reason();
   }
-  if (begun.empty()) return;
+  if (begun.empty() && returned.empty()) return;
   const QueueTree tree(QueueSpecsOf(model.queues), {"cpu", "memory"});
   TreeUsage usage(tree);
   model.jobs.ForEachLive([&](absl::string_view, const JobEntry& job) {
-    usage.Add(*tree.Find(QueueOf(job)), ToResources(tree, HeldBy(job)));
+    usage.Add(*tree.Find(QueueOf(job)), ResourcesOf(tree, HeldBy(job)));
   });
   for (const std::string& uid : begun) {
     const JobEntry* job = model.FindJob(uid);
@@ -78,6 +68,10 @@ void QueueChecks::Check(const Model& model, const std::vector<capstan::event::v1
     CheckStops(model, *job);
     CheckLimits(usage, *job);
     if (promised.count(uid) == 0) CheckRates(tree, *job, now);
+  }
+  for (const std::string& uid : returned) {
+    const JobEntry* job = model.FindJob(uid);
+    if (job != nullptr && job->live()) CheckLimits(usage, *job);
   }
 }
 
@@ -94,7 +88,7 @@ void QueueChecks::CheckLimits(const TreeUsage& usage, const JobEntry& job) {
   const QueueTree& tree = usage.tree();
   const int leaf = *tree.Find(QueueOf(job));
   TreeUsage before = usage;
-  before.Remove(leaf, ToResources(tree, HeldBy(job)));
+  before.Remove(leaf, ResourcesOf(tree, HeldBy(job)));
   for (int i = leaf; i > QueueTree::kRoot; i = tree.node(i).parent) {
     for (int r = 0; r < tree.resource_count(); ++r) {
       if (before.claim(i, r) == usage.claim(i, r) || tree.node(i).cap[r] == kNoBound) continue;

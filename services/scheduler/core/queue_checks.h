@@ -18,7 +18,7 @@ namespace capstan::scheduler {
 // For tests: judges after each step, by what is stored and told alone, that what was placed in it
 // was what its Queues let start as they stand: none of them was held or drained, none came to have
 // more than its limit, and none started more than its rate. Of gangs that return to their place
-// nothing of that is asked.
+// only the limit is asked.
 class QueueChecks {
  public:
   // Rates begin anew.

@@ -121,6 +121,30 @@ TEST_F(SchedulerCoreQueueTest, ALimitHoldsBackUntilItsQueueUsesLess) {
   EXPECT_EQ(StateOf("second"), Job::STATE_PREPARING);
 }
 
+TEST_F(SchedulerCoreQueueTest, AGangComesBackOnlyWithinItsLimit) {
+  executor_.Connect();
+  Queue limited = Below("");
+  Cpu(&limited)->set_guarantee(2000);
+  limited.mutable_quotas(0)->mutable_borrowing_limit()->set_amount(0);
+  ASSERT_TRUE(Create("limited", limited).ok());
+  Submit("gang", In("limited", 2));
+  Submit("other", In("limited"));
+  executor_.PrepareAll();
+  executor_.RunAll();
+  // One has done its work, and another Job begins in what it has left.
+  executor_.End("gang/1/worker-0", TaskEnd::CAUSE_EXITED);
+  ASSERT_EQ(StateOf("other"), Job::STATE_PREPARING);
+  // Both would run again.
+  executor_.End("gang/1/worker-1", TaskEnd::CAUSE_LOST);
+  EXPECT_EQ(StateOf("gang"), Job::STATE_QUEUED);
+  EXPECT_EQ(ReasonOf("gang"), "QUEUE_LIMIT");
+  executor_.PrepareAll();
+  executor_.RunAll();
+  executor_.End("other/1/worker-0", TaskEnd::CAUSE_EXITED);
+  EXPECT_EQ(StateOf("gang"), Job::STATE_PREPARING);
+  EXPECT_EQ(harness_.job("gang").state.generation(), 2);
+}
+
 TEST_F(SchedulerCoreQueueTest, WhatIsNotLentStaysFree) {
   executor_.Connect();
   Queue keeps = Below("");

@@ -12,8 +12,12 @@ BootTime operator+(BootTime t, absl::Duration d) {
   if (t.ns_ == kMax || t.ns_ == kMin) return t;
   if (d == absl::InfiniteDuration()) return BootTime::InfiniteFuture();
   if (d == -absl::InfiniteDuration()) return BootTime::InfinitePast();
+  // A wall clock may stand between two nanoseconds. Upwards: who waits for what is left until a time
+  // of it must not be back at once, before that, for ever.
+  int64_t ns = absl::ToInt64Nanoseconds(d);
+  if (ns < kMax && absl::Nanoseconds(ns) < d) ++ns;
   int64_t sum = 0;
-  if (__builtin_add_overflow(t.ns_, absl::ToInt64Nanoseconds(d), &sum)) {
+  if (__builtin_add_overflow(t.ns_, ns, &sum)) {
     return d > absl::ZeroDuration() ? BootTime::InfiniteFuture() : BootTime::InfinitePast();
   }
   return BootTime(sum);

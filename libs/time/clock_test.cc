@@ -15,6 +15,14 @@ TEST(BootTimeTest, AddsAndSubtracts) {
   EXPECT_EQ((t + absl::Seconds(1)) - t, absl::Seconds(1));
 }
 
+TEST(BootTimeTest, AWaitIsNeverShorterThanAsked) {
+  const BootTime t = BootTime::FromNanoseconds(5);
+  EXPECT_EQ((t + absl::Nanoseconds(0.25)).ToNanoseconds(), 6);
+  EXPECT_EQ((t + absl::Nanoseconds(1.25)).ToNanoseconds(), 7);
+  EXPECT_EQ((t - absl::Nanoseconds(0.25)).ToNanoseconds(), 5);
+  EXPECT_EQ((t - absl::Nanoseconds(1.25)).ToNanoseconds(), 4);
+}
+
 TEST(BootTimeTest, SaturatesInsteadOfOverflowing) {
   const BootTime late = BootTime::FromNanoseconds(std::numeric_limits<int64_t>::max() - 1);
   EXPECT_EQ(late + absl::Hours(1), BootTime::InfiniteFuture());

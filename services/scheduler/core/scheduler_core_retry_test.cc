@@ -154,6 +154,20 @@ TEST_F(SchedulerCoreRetryTest, ARuleKeepsTheJobOffTheNodeForATime) {
   EXPECT_EQ(harness_.job("a").gang->nodes[0], first);
 }
 
+// Where the wall clock stands a part of a nanosecond before the time, nobody waits for no time at all,
+// again and again.
+TEST_F(SchedulerCoreRetryTest, TheTimeOffANodeEndsBetweenTwoNanoseconds) {
+  RetryRule& rule = AddRule(RetryRule::ACTION_RESTART_UNCOUNTED);
+  rule.add_signals(7);
+  *rule.mutable_avoid_node_for() = ToProto(absl::Minutes(10));
+  Submit("a", spec_);
+  EXPECT_TRUE(EndAndWait(TaskEnd::CAUSE_SIGNALED, 7).has_value());
+  ASSERT_EQ(harness_.job("a").state.avoided_nodes_size(), 1);
+  harness_.StepWallClock(-absl::Nanoseconds(0.25));
+  AdvanceHeard(absl::Minutes(10));
+  EXPECT_EQ(harness_.job("a").state.avoided_nodes_size(), 0);
+}
+
 // What is counted is stored: a new leader goes on with it.
 TEST_F(SchedulerCoreRetryTest, ANewLeaderKnowsTheStreak) {
   Submit("a", spec_);

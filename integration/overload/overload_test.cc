@@ -41,6 +41,7 @@
 #include "libs/status/error.h"
 #include "libs/time/system_clock.h"
 #include "proto/capstan/scheduler/v1/job_service.grpc.pb.h"
+#include "proto/capstan/telemetry/v1/stream.grpc.pb.h"
 #include "services/credentials/testing/stored_authority.h"
 #include "tools/capstan/cli/platform.h"
 
@@ -384,6 +385,80 @@ TEST_F(OverloadTest, WatchesThatAreNotRead) {
   printf("watches: %d told, %d refused\n", told, refused);
   EXPECT_EQ(told, std::min<int>(kWatches, rpc::Admission::Options().streams.each));
   EXPECT_EQ(told + refused, kWatches);
+}
+
+// Readers of a long log by the hundred, which read its beginning and then nothing.
+TEST_F(OverloadTest, LogsThatAreNotRead) {
+  ASSERT_EQ(
+      platform_
+          ->SubmitText("loud",
+                       "job_id: loud\nspec:\n  task_groups:\n    - name: w\n      replicas: 1\n"
+                       "      argv: [/bin/sh, -c, \"yes a line of a log | head -c 8000000\"]\n"
+                       "      resources: {cpu: 10m, memory: 32Mi}\n")
+          .exit_code,
+      0);
+  ASSERT_TRUE(
+      platform_->Await([] { return platform_->Get("loud").state() == Job::STATE_SUCCEEDED; }));
+  struct LogReader {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReader<telemetry::v1::ReadRecordsResponse>> reader;
+  };
+  std::vector<std::unique_ptr<telemetry::v1::StreamService::Stub>> stubs;
+  for (int i = 0; i < kChannels; ++i) {
+    stubs.push_back(telemetry::v1::StreamService::NewStub(Dial("telemetry")));
+  }
+  telemetry::v1::ReadRecordsRequest request;
+  request.set_stream("projects/default/jobs/loud/streams/log");
+  std::vector<std::unique_ptr<LogReader>> readers;
+  for (int i = 0; i < kWatches; ++i) {
+    LogReader& reader = *readers.emplace_back(std::make_unique<LogReader>());
+    reader.reader =
+        stubs[static_cast<size_t>(i) % stubs.size()]->ReadRecords(&reader.context, request);
+  }
+  stop_.WaitForNotificationWithTimeout(kStorm);
+  int told = 0;
+  for (const auto& reader : readers) {
+    telemetry::v1::ReadRecordsResponse response;
+    if (reader->reader->Read(&response)) {
+      ++told;
+      reader->context.TryCancel();
+    }
+    const absl::Status status = rpc::FromGrpcStatus(reader->reader->Finish());
+    EXPECT_TRUE(status.code() == absl::StatusCode::kCancelled ||
+                status.code() == absl::StatusCode::kResourceExhausted)
+        << status;
+  }
+  printf("readers: %d of %d told\n", told, kWatches);
+  EXPECT_EQ(told, std::min<int>(kWatches, 2000));
+}
+
+// New work without pause, of which nothing has room. The leader leads on.
+TEST_F(OverloadTest, SubmissionsWithoutPause) {
+  scheduler::v1::CreateJobRequest request;
+  request.set_parent("projects/default");
+  auto& group = *request.mutable_job()->mutable_spec()->add_task_groups();
+  group.set_name("w");
+  group.set_replicas(1);
+  group.add_argv("/bin/true");
+  group.mutable_resources()->set_cpu_millis(1'000'000);
+  group.mutable_resources()->set_memory_bytes(1 << 20);
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  for (int i = 0; i < kChannels; ++i) {
+    channels.push_back(Dial("scheduler"));
+    ASSERT_TRUE(channels.back()->WaitForConnected(Deadline(absl::Seconds(30))));
+  }
+  CallStorm storm(channels, "/capstan.scheduler.v1.JobService/CreateJob",
+                  request.SerializeAsString(), kOutstanding, &clock_);
+  stop_.WaitForNotificationWithTimeout(2 * kStorm);
+  const StormEnd end = storm.Stop();
+  std::printf("%s\n", end.Describe().c_str());
+  EXPECT_GT(end.ends.count(grpc::StatusCode::RESOURCE_EXHAUSTED), 0u);
+  EXPECT_GT(end.ends.count(grpc::StatusCode::OK), 0u);
+  EXPECT_EQ(end.without_delay, 0);
+  for (const auto& [code, count] : end.ends) {
+    EXPECT_TRUE(code == grpc::StatusCode::OK || code == grpc::StatusCode::RESOURCE_EXHAUSTED)
+        << end.Describe();
+  }
 }
 
 }  // namespace

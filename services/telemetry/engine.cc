@@ -9,8 +9,11 @@
 namespace capstan::telemetry {
 namespace {
 
-// Of one read and one response: small enough that a slow reader holds little.
-constexpr int64_t kPieceBytes = 256 << 10;
+// Of one read and one response, and of those of all readers together: one who is slow holds two of
+// them and what its connection has taken, several times as large in memory as on disk.
+constexpr int64_t kMaxPieceBytes = 256 << 10;
+constexpr int64_t kMinPieceBytes = 4 << 10;
+constexpr int64_t kAllPiecesBytes = 2 << 20;
 
 }  // namespace
 
@@ -110,7 +113,9 @@ void Engine::Pump(int64_t id) {
   }
   reader.busy = true;
   reader.more = false;
-  files_->Read(reader.request.stream(), reader.position, kPieceBytes,
+  const int64_t share = kAllPiecesBytes / static_cast<int64_t>(readers_.size());
+  const int64_t piece_bytes = std::clamp(share, kMinPieceBytes, kMaxPieceBytes);
+  files_->Read(reader.request.stream(), reader.position, piece_bytes,
                WhileAlive([this, id](absl::StatusOr<StreamFiles::Piece> piece) {
                  if (piece.ok()) return OnPiece(id, *std::move(piece));
                  End(id, piece.status());

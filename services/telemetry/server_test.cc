@@ -1,5 +1,7 @@
 #include "services/telemetry/server.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -329,6 +331,42 @@ TEST_F(ServerTest, ASlowReaderLosesNothingAndStopsNoOne) {
   EXPECT_EQ(next, kLines + 1);
   context.TryCancel();
   slow->Finish();
+}
+
+TEST_F(ServerTest, EachOfManyReadersHoldsLittle) {
+  std::vector<v1::Record> lines;
+  for (int i = 1; i <= 3000; ++i) lines.push_back(Line(std::string(200, 'x'), i));
+  ASSERT_TRUE(Append(lines).ok());
+  // Bytes of the largest response, of 600,000 in all.
+  const auto most = [this] {
+    grpc::ClientContext context;
+    auto reader = stub_->ReadRecords(&context, Request());
+    size_t bytes = 0;
+    for (v1::ReadRecordsResponse response; reader->Read(&response);) {
+      bytes = std::max(bytes, response.ByteSizeLong());
+    }
+    EXPECT_TRUE(reader->Finish().ok());
+    return bytes;
+  };
+  EXPECT_GT(most(), size_t{200} << 10);
+  struct Follower {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReader<v1::ReadRecordsResponse>> reader;
+  };
+  std::vector<std::unique_ptr<Follower>> followers;
+  for (int i = 0; i < 255; ++i) {
+    Follower& follower = *followers.emplace_back(std::make_unique<Follower>());
+    follower.reader = stub_->ReadRecords(&follower.context, Request(0, 0, /*follow=*/true));
+    // It is there, and reads no further.
+    v1::ReadRecordsResponse response;
+    EXPECT_TRUE(follower.reader->Read(&response));
+  }
+  // One of 256 shares of 2 MiB, the record that passes it, and what each takes beside its payload.
+  EXPECT_LT(most(), size_t{24} << 10);
+  for (const auto& follower : followers) {
+    follower->context.TryCancel();
+    follower->reader->Finish();
+  }
 }
 
 TEST_F(ServerTest, RetentionLeavesAGapRecordAtTheFront) {

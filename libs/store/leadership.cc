@@ -41,6 +41,11 @@ bool Leadership::Valid() const {
   return state_ == State::kLeading && strand_->clock().Read().boot < valid_until_;
 }
 
+bool Leadership::RenewalIsLate() const {
+  return state_ == State::kLeading &&
+         valid_until_ - strand_->clock().Read().boot < options_.ttl / 2;
+}
+
 Compare Leadership::Guard() const {
   Compare compare;
   compare.key = options_.key;

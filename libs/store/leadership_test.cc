@@ -85,9 +85,16 @@ TEST_F(LeadershipTest, ValidityIsCountedFromSendingAndEndsWhenTheStoreIsAway) {
   strand_.Advance(absl::Seconds(10));
   const BootTime last_sent = clock_.Read().boot;
   EXPECT_EQ(a->ValidUntil() - last_sent, absl::Seconds(4) - absl::Milliseconds(400));
+  EXPECT_FALSE(a->RenewalIsLate());
   store_->SetUnreachable(true);
   const BootTime until = a->ValidUntil();
+  strand_.Advance(absl::Milliseconds(1600));
+  EXPECT_FALSE(a->RenewalIsLate());
+  strand_.Advance(absl::Milliseconds(1));
+  EXPECT_TRUE(a->Valid());
+  EXPECT_TRUE(a->RenewalIsLate());
   while (a->Valid()) ASSERT_TRUE(strand_.RunNext());
+  EXPECT_FALSE(a->RenewalIsLate());
   EXPECT_EQ(clock_.Read().boot, until);
   EXPECT_EQ(log_.back(), "a-");
   strand_.Advance(absl::Minutes(1));

@@ -401,10 +401,10 @@ absl::Status Engine::Ready(bool new_work) const {
                          ? absl::StrCat("the scheduler at ", *leadership_.holder(), " leads")
                          : "the scheduler is loading its state");
   }
-  if (new_work && (queue_->congested() || outbox_->full())) {
+  if (new_work && (queue_->congested() || outbox_->full() || leadership_.RenewalIsLate())) {
     return status::WithRetryDelay(
         status::Error(absl::StatusCode::kResourceExhausted, "OVERLOADED",
-                      "too much is waiting to be stored or shipped; try again later"),
+                      "too much is waiting to be decided, stored or shipped; try again later"),
         kRetryShedAfter);
   }
   return absl::OkStatus();

@@ -338,6 +338,24 @@ TEST_F(EngineTest, ADeposedLeaderAnswersNothing) {
   EXPECT_FALSE(wire_->finished);
 }
 
+TEST_F(EngineTest, TakesNoNewWorkWhileItsOwnRenewalIsLate) {
+  UntilLeading();
+  store_->SetUnreachable(true);
+  strand_.Advance(absl::Seconds(2));
+  ASSERT_TRUE(engine_->leading());
+  Submit("a", Spec());
+  ASSERT_EQ(answers_.size(), 1u);
+  EXPECT_EQ(answers_[0].status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status::Reason(answers_[0].status()), "OVERLOADED");
+  EXPECT_TRUE(status::GetRetryDelay(answers_[0].status()).has_value());
+  store_->SetUnreachable(false);
+  strand_.Advance(absl::Seconds(1));
+  Submit("b", Spec());
+  strand_.RunReady();
+  ASSERT_EQ(answers_.size(), 2u);
+  EXPECT_TRUE(answers_[1].ok()) << answers_[1].status();
+}
+
 TEST_F(EngineTest, ARenewalThatWaitedForACommitBeyondTheLeaseIsNotAnswered) {
   UntilLeading();
   const SessionId session = Connect();

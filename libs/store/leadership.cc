@@ -43,7 +43,7 @@ bool Leadership::Valid() const {
 
 bool Leadership::RenewalIsLate() const {
   return state_ == State::kLeading &&
-         valid_until_ - strand_->clock().Read().boot < options_.ttl / 2;
+         valid_until_ - strand_->clock().Read().boot < options_.ttl / 4;
 }
 
 Compare Leadership::Guard() const {

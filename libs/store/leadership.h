@@ -83,7 +83,7 @@ class Leadership {
 
   // Whether this process leads now and may say so.
   bool Valid() const;
-  // Whether it leads and less than half of the TTL is left: the store, or the strand, is so far
+  // Whether it leads and less than a quarter of the TTL is left: the store, or the strand, is so far
   // behind that the term may end. Who takes new work should take none until it is renewed.
   bool RenewalIsLate() const;
   // The end of validity as known now: when the last answered keep-alive was *sent*, plus the TTL,

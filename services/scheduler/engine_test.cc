@@ -341,7 +341,7 @@ TEST_F(EngineTest, ADeposedLeaderAnswersNothing) {
 TEST_F(EngineTest, TakesNoNewWorkWhileItsOwnRenewalIsLate) {
   UntilLeading();
   store_->SetUnreachable(true);
-  strand_.Advance(absl::Seconds(2));
+  strand_.Advance(absl::Seconds(2.8));
   ASSERT_TRUE(engine_->leading());
   Submit("a", Spec());
   ASSERT_EQ(answers_.size(), 1u);

@@ -212,14 +212,22 @@ bool IsTried(const JobEntry& job) {
 ExplainJobResponse ExplainWhole(const Model& model, const NodeUsage& usage, const JobEntry& job,
                                 const std::vector<NodeStanding>& nodes, const CoreConfig& config,
                                 absl::Time now) {
+  const bool needs_sight = job.state.state() == Job::STATE_QUEUED && IsTried(job);
+  const std::unique_ptr<QueueSight> sight =
+      needs_sight ? SeeQueues(model, usage, nodes, now) : nullptr;
+  return ExplainWhole(model, usage, job, nodes, sight.get(), config, now);
+}
+
+ExplainJobResponse ExplainWhole(const Model& model, const NodeUsage& usage, const JobEntry& job,
+                                const std::vector<NodeStanding>& nodes, const QueueSight* queues,
+                                const CoreConfig& config, absl::Time now) {
   RoomSearch search;
   ExplainJobResponse response = ExplainJob(model, job, nodes, now, &search);
   ExplainMoves(model, usage, job, nodes, config, now, &response);
   if (job.state.state() != Job::STATE_QUEUED) return response;
   const bool is_tried = IsTried(job);
-  const std::unique_ptr<QueueSight> sight =
-      is_tried ? SeeQueues(model, usage, nodes, now) : nullptr;
-  ExplainQueueWaits(model, job, sight.get(), &response);
+  const QueueSight* const sight = is_tried ? queues : nullptr;
+  ExplainQueueWaits(model, job, sight, &response);
   const bool has_start = job.state.has_estimated_start_time();
   if (has_start) {
     AddBackfill(ToTime(job.state.estimated_start_time()), job.state.estimate_assumed(),

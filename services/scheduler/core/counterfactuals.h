@@ -9,6 +9,7 @@
 #include "services/scheduler/core/core_config.h"
 #include "services/scheduler/core/explain.h"
 #include "services/scheduler/core/model.h"
+#include "services/scheduler/core/queue_sight.h"
 #include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
@@ -26,6 +27,12 @@ namespace capstan::scheduler {
 capstan::scheduler::v1::ExplainJobResponse ExplainWhole(const Model& model, const NodeUsage& usage,
                                                         const JobEntry& job,
                                                         const std::vector<NodeStanding>& nodes,
+                                                        const CoreConfig& config, absl::Time now);
+// For several Jobs of one state: `queues` is SeeQueues of the same model, usage and Nodes.
+capstan::scheduler::v1::ExplainJobResponse ExplainWhole(const Model& model, const NodeUsage& usage,
+                                                        const JobEntry& job,
+                                                        const std::vector<NodeStanding>& nodes,
+                                                        const QueueSight* queues,
                                                         const CoreConfig& config, absl::Time now);
 
 }  // namespace capstan::scheduler

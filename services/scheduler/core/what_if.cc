@@ -18,6 +18,7 @@
 #include "services/scheduler/core/explain.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/placer.h"
+#include "services/scheduler/core/queue_sight.h"
 #include "services/scheduler/core/scheduler_core.h"
 #include "services/scheduler/core/usage.h"
 
@@ -63,7 +64,7 @@ class Simulation::Course {
     // The first Job comes to a fleet at rest.
     MoveTo(std::max(core_->round_at(), now_.boot));
     core_->ForeseeRound(now_);
-    standings_ = StandingsOfNow();
+    Look();
   }
 
   absl::StatusOr<SimulatePlacementResponse> Run(const SimulatePlacementRequest& request,
@@ -285,8 +286,9 @@ class Simulation::Course {
       TellPlacement(*job, &outcome);
       return;
     }
-    if (!standings_.has_value()) standings_ = StandingsOfNow();
-    auto why = ExplainWhole(model(), core_->usage(), *job, *standings_, config_, now_.wall);
+    if (!standings_.has_value()) Look();
+    auto why =
+        ExplainWhole(model(), core_->usage(), *job, *standings_, queues_.get(), config_, now_.wall);
     outcome.set_summary(why.summary());
     outcome.set_jobs_ahead(why.jobs_ahead());
     *outcome.mutable_constraints() = why.constraints();
@@ -374,13 +376,13 @@ class Simulation::Course {
     }
   }
 
-  std::vector<NodeStanding> StandingsOfNow() const {
-    std::vector<NodeStanding> standings =
-        Standings(model(), core_->usage(), /*draining=*/{}, /*unreported=*/{}, now_.wall);
-    std::erase_if(standings, [this](const NodeStanding& standing) {
+  // What explanations are of.
+  void Look() {
+    standings_ = Standings(model(), core_->usage(), /*draining=*/{}, /*unreported=*/{}, now_.wall);
+    std::erase_if(*standings_, [this](const NodeStanding& standing) {
       return removed_.count(standing.capacity.id) > 0;
     });
-    return standings;
+    queues_ = SeeQueues(model(), core_->usage(), *standings_, now_.wall);
   }
 
   const CoreConfig config_;
@@ -395,6 +397,8 @@ class Simulation::Course {
   std::set<NodeId> removed_;
   int last_node_ = 0;
   absl::optional<std::vector<NodeStanding>> standings_;
+  // With them.
+  std::unique_ptr<QueueSight> queues_;
 };
 
 Simulation::Simulation(const CoreConfig& config, SimulatedState state, const Now& now)

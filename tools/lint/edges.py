@@ -16,8 +16,9 @@ import xml.etree.ElementTree as ElementTree
 # What a core may use beside messages: values and pure functions of them. An addition here is a
 # decision.
 CORE_LIBS = {
-    "address", "auth:spiffe_id", "content:eviction", "content:manifest", "crc32c", "digest", "mig",
-    "random", "resource", "safe_path", "session", "status",
+    "address", "auth:spiffe_id", "content:eviction", "content:manifest", "crc32c", "digest",
+    # What Kubernetes takes for a label or a taint: rules of words.
+    "label", "mig", "random", "resource", "safe_path", "session", "status",
     # Points in time, not the system's clocks; requests and results, not a store that is open.
     "time:clock", "time:proto_time", "store:record", "store:store",
     # Where a trace is and what a span was: values, not who records them.

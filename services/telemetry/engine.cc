@@ -9,7 +9,7 @@
 namespace capstan::telemetry {
 namespace {
 
-// Of one read and one response, and of those of all readers together: one who is slow holds two of
+// Of one read and one response, and of those of all readers together: one who is slow holds one of
 // them and what its connection has taken, several times as large in memory as on disk.
 constexpr int64_t kMaxPieceBytes = 256 << 10;
 constexpr int64_t kMinPieceBytes = 4 << 10;
@@ -149,11 +149,21 @@ void Engine::Deliver(int64_t id) {
       return reader.sink->NotifyDrained(WhileAlive([this, id] { Deliver(id); }));
     }
     if (!written.ok()) return Remove(id);
-    reader.pending.Clear();
+    // Clear would keep the records' memory.
+    reader.pending = v1::ReadRecordsResponse();
   }
   if (reader.caught_up && !reader.request.follow()) return End(id, absl::OkStatus());
-  reader.busy = false;
-  if (reader.more) Pump(id);
+  if (!reader.more) {
+    reader.busy = false;
+    return;
+  }
+  // Nothing is read ahead for one who does not read.
+  reader.sink->NotifyDrained(WhileAlive([this, id] {
+    const auto drained = readers_.find(id);
+    if (drained == readers_.end()) return;
+    drained->second.busy = false;
+    Pump(id);
+  }));
 }
 
 void Engine::End(int64_t id, const absl::Status& status) {

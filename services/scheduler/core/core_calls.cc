@@ -132,6 +132,7 @@ void SchedulerCore::On(const LeadershipGained& event) {
     if (job.live()) {
       live_.insert(uid);
       usage_.Update(uid, &job);
+      held_book_.SetChanged(job);
       queue_book_.SetLive(job);
       WatchGang(job);
       Advance(FindJob(uid));

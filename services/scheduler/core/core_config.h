@@ -50,6 +50,8 @@ struct CoreConfig {
   // Rounds ask about each Job that waits, one by one, as if none told anything of its kind. That
   // changes nothing but what they cost, as a test shows.
   bool visit_all = false;
+  // No round takes up anything that the one before has found out. That too changes nothing else.
+  bool begin_anew = false;
 
   // Jobs that have not ended, of which a CreateJob beyond is shed.
   size_t max_jobs = 1'000'000;

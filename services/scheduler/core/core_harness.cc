@@ -37,20 +37,32 @@ Amounts WithoutMig(Amounts amounts) {
   return amounts;
 }
 
+std::vector<std::string> WrittenIn(const Step& step) {
+  std::vector<std::string> all;
+  for (const Write& write : step.persist) {
+    for (const store::Put& put : write.puts) all.push_back(absl::StrCat(put.key, "=", put.value));
+    for (const store::Delete& erase : write.deletes) {
+      all.push_back(absl::StrCat(erase.key, "..", erase.end));
+    }
+  }
+  return all;
+}
+
 std::string TextOf(const TaskKey& key) {
   return absl::StrCat(key.job_uid(), "/", key.generation(), "/", key.group(), "-", key.index());
 }
 
 }  // namespace
 
-CoreHarness::CoreHarness(const CoreConfig& config, Observer observer)
+CoreHarness::CoreHarness(const CoreConfig& config, Observer observer, bool beside_anew)
     : config_(config),
       observer_(std::move(observer)),
-      now_{absl::FromUnixSeconds(1'700'000'000), BootTime() + absl::Hours(1)} {
+      now_{absl::FromUnixSeconds(1'700'000'000), BootTime() + absl::Hours(1)},
+      beside_anew_(beside_anew) {
   NewLeader();
 }
 
-std::unique_ptr<SchedulerCore> CoreHarness::Rebuild() const {
+std::unique_ptr<SchedulerCore> CoreHarness::Rebuild(const CoreConfig& config) const {
   std::vector<store::KeyValue> kvs;
   for (const auto& [key, value] : records_) {
     store::KeyValue kv;
@@ -58,13 +70,18 @@ std::unique_ptr<SchedulerCore> CoreHarness::Rebuild() const {
     kv.value = value;
     kvs.push_back(std::move(kv));
   }
-  auto core = SchedulerCore::Load(config_, kvs);
+  auto core = SchedulerCore::Load(config, kvs);
   EXPECT_TRUE(core.ok()) << core.status();
   return core.ok() ? std::move(core).value() : nullptr;
 }
 
 std::vector<Effect> CoreHarness::NewLeader() {
   core_ = Rebuild();
+  if (beside_anew_) {
+    CoreConfig anew = config_;
+    anew.begin_anew = true;
+    anew_ = Rebuild(anew);
+  }
   queue_checks_.NewLeader();
   LeadershipGained gained;
   gained.token.set_store_incarnation(1);
@@ -75,6 +92,12 @@ std::vector<Effect> CoreHarness::NewLeader() {
 
 Step CoreHarness::Take(const Event& event) {
   Step step = core_->Apply(event, now_);
+  if (anew_ != nullptr) {
+    const Step other = anew_->Apply(event, now_);
+    EXPECT_EQ(WrittenIn(step), WrittenIn(other)) << "where rounds begin anew the step is another";
+    EXPECT_EQ(step.after.size(), other.after.size());
+    EXPECT_TRUE(core_->NextDeadline() == anew_->NextDeadline());
+  }
   if (observer_) observer_(*core_, event, now_, &step, records_);
   return step;
 }

@@ -34,7 +34,10 @@ class CoreHarness {
       std::function<void(const SchedulerCore& core, const Event& event, Now now, const Step* step,
                          const std::map<std::string, std::string>& records)>;
 
-  explicit CoreHarness(const CoreConfig& config, Observer observer = nullptr);
+  // `beside_anew`: a second core, of which no round takes up anything from the one before, goes
+  // through the same and has to do the same in each step.
+  explicit CoreHarness(const CoreConfig& config, Observer observer = nullptr,
+                       bool beside_anew = true);
 
   // Applies, commits, checks; returns the effects and appends the events to `events`.
   std::vector<Effect> Apply(const Event& event);
@@ -108,7 +111,8 @@ class CoreHarness {
   void CheckAdmission(const JobEntry& job) const;
   // Whether the Job was disrupted for another one in this step though its budget was used up.
   void CheckDisruptions(const JobEntry& job);
-  std::unique_ptr<SchedulerCore> Rebuild() const;
+  std::unique_ptr<SchedulerCore> Rebuild() const { return Rebuild(config_); }
+  std::unique_ptr<SchedulerCore> Rebuild(const CoreConfig& config) const;
 
   const CoreConfig config_;
   const Observer observer_;
@@ -119,7 +123,9 @@ class CoreHarness {
   std::vector<capstan::event::v1::JobEvent> events_;
   std::vector<trace::Span> spans_;
   std::string traceparent_;
+  const bool beside_anew_;
   std::unique_ptr<SchedulerCore> core_;
+  std::unique_ptr<SchedulerCore> anew_;  // if beside_anew_
   std::vector<FakeExecutor*> executors_;
   QueueChecks queue_checks_;
   int compare_every_ = 1;

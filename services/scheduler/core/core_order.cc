@@ -253,6 +253,7 @@ void SchedulerCore::EndFor(JobEntry* job, const std::vector<int>& victims, Round
     const int spare = work->victims[at].spare;
     if (spare >= 0) work->ended.push_back(work->victims[spare]);
     if (!shrinks) work->ended.push_back(work->victims[at]);
+    held_book_.SetChanged(*victim);
     // Neither is asked again in this round.
     work->victims[at].leaf = -1;
     if (spare >= 0) work->victims[spare].leaf = -1;

@@ -128,6 +128,7 @@ bool SchedulerCore::TryRepartition(const QueueOrder& order, JobEntry* job,
     if (work->victims[move.held].spare >= 0)
       work->victims[work->victims[move.held].spare].leaf = -1;
     JobEntry* moved = FindJob(work->held[move.held].uid);
+    held_book_.SetChanged(*moved);
     rec::JobStateRecord::Victim& record = *job->state.add_making_room();
     record.set_job_uid(moved->uid());
     record.set_generation(moved->gang->head.generation());

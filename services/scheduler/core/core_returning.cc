@@ -152,6 +152,7 @@ void SchedulerCore::HoldForReturned(RoundWork* work) const {
     const bool has_limit = job.spec.spec().has_time_limit();
     gang.left = (has_limit ? LongestRun(job.spec.spec()) : kAssumedRun) + kPrepareAllowance;
     gang.left_is_assumed = !has_limit;
+    work->victims.push_back(queue_book_.GangsOf({gang})[0]);
   }
 }
 

@@ -12,7 +12,7 @@
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/disruptions.h"
 #include "services/scheduler/core/gang_state.h"
-#include "services/scheduler/core/held_gangs.h"
+#include "services/scheduler/core/held_book.h"
 #include "services/scheduler/core/job_spans.h"
 #include "services/scheduler/core/node_terms.h"
 #include "services/scheduler/core/placement.h"
@@ -54,55 +54,19 @@ absl::Duration SchedulerCore::MinRuntime(const JobEntry& job) const {
   return MinRuntimeOf(model_, job, config_.min_runtime);
 }
 
-std::vector<HeldGang> SchedulerCore::HeldGangs(const RoundWork& work) const {
-  std::vector<HeldGang> all;
-  // All of these are in order of uid.
-  auto used = usage_.shares().begin();
-  auto started = started_at_.begin();
-  model_.jobs.ForEachLive([&](absl::string_view, const JobEntry& job) {
-    const std::string& uid = job.uid();
-    while (used != usage_.shares().end() && used->first < uid) ++used;
-    while (started != started_at_.end() && started->first < uid) ++started;
-    const bool has_started = started != started_at_.end() && started->first == uid;
-    HeldFacts facts;
-    const auto kept = work.kept.find(uid);
-    std::map<int, Amounts> shares;
-    if (kept != work.kept.end()) shares = kept->second;
-    if (used != usage_.shares().end() && used->first == uid) {
-      for (const auto& [id, share] : used->second) {
-        const int at = work.PositionOf(id);
-        if (at < 0) continue;
-        facts.any_silent = facts.any_silent || work.standings[at].silent;
-        facts.evicted_in = std::min(facts.evicted_in, work.standings[at].evicts_in);
-        shares[at].Add(share.amounts);
-      }
-    }
-    facts.ran = has_started ? now_.boot - started->second : absl::ZeroDuration();
-    facts.comes_back = IsGrowing(job) && kept != work.kept.end();
-    HeldGang gang = HeldGangOf(job, facts);
-    gang.shares.assign(shares.begin(), shares.end());
-    gang.preemptible = gang.preemptible && facts.ran >= MinRuntime(job) &&
-                       ProtectedByBudget(model_, job, now_.wall) == absl::ZeroDuration();
-    SplitHeld(
-        job, std::move(gang), [&work](const NodeId& id) { return work.PositionOf(id); }, &all);
-  });
-  return all;
-}
-
 std::map<std::string, std::map<int, Amounts>> SchedulerCore::KeepForReturning(
     RoundWork* work) const {
   std::map<std::string, std::map<int, Amounts>> all;
-  model_.jobs.ForEachLive([&](absl::string_view, const JobEntry& job) {
-    const std::string& uid = job.uid();
+  for (const std::string& uid : held_book_.coming_back()) {
+    const JobEntry& job = *model_.FindJob(uid);
     const bool shrinking = IsShrinking(job);
-    if (!shrinking && !IsGrowing(job) && !ReturnsAtOnce(job)) return;
     const auto shares = usage_.SharesOf(uid);
     const bool any_silent = std::any_of(shares.begin(), shares.end(), [work](const auto& share) {
       const int at = work->PositionOf(share.first);
       return at < 0 || work->standings[at].silent;
     });
     // The end on a silent Node may be long in coming.
-    if (any_silent) return;
+    if (any_silent) continue;
     const auto keep = [&](const NodeId& node, const Amounts& each, int count) {
       const int at = work->PositionOf(node);
       if (at < 0) return;
@@ -120,7 +84,7 @@ std::map<std::string, std::map<int, Amounts>> SchedulerCore::KeepForReturning(
     for (const auto& addition : job.gang->head.additions()) {
       keep({job.gang->head.cluster(), addition.node()}, AmountsOf(job, addition), addition.count());
     }
-  });
+  }
   return all;
 }
 
@@ -158,6 +122,7 @@ void SchedulerCore::Round() {
   const bool asked_all = asks_all && !room_changed_;
   PlaceReturned(/*may_have_more=*/asked_all, work.get());
   if (asked_all && GrowthDue()) GrowGangs(work.get());
+  held_book_.GiveBack(std::move(work->held), std::move(work->victims));
   // One that was cut short goes on at once.
   round_at_ =
       RoundDue() ? BootTime::InfinitePast() : now_.boot + PauseAfterRound(model_.nodes.size());
@@ -184,8 +149,7 @@ void SchedulerCore::BeginRound(RoundWork* work) {
     AddAccelerators(node.observation(), &accelerators);
   }
   if (queues_changed_ || accelerators != queue_book_.accelerators()) {
-    queue_book_.SetTree(model_.queues, accelerators);
-    queues_changed_ = false;
+    SetTree(accelerators);
   }
   work->standings = Standings(model_, usage_, draining_, unreported, now_.wall);
   KeepOrdered(work);
@@ -194,6 +158,8 @@ void SchedulerCore::BeginRound(RoundWork* work) {
   std::vector<Amounts> free;
   for (const NodeStanding& standing : work->standings) {
     work->nodes.push_back(standing.capacity);
+    const auto revision = node_revisions_.find(standing.capacity.id);
+    work->nodes.back().revision = 1 + (revision == node_revisions_.end() ? 0 : revision->second);
     if (standing.capacity.eligible && !standing.maintained) free.push_back(standing.capacity.free);
   }
   for (const auto& [until, uid] : avoidances_) {
@@ -207,11 +173,15 @@ void SchedulerCore::BeginRound(RoundWork* work) {
   if (const absl::optional<Amounts> taken = TakenByMoves()) free.push_back(*taken);
   work->free = queue_book_.Sum(free);
   work->capacity = queue_book_.Capacity(free);
-  work->held = HeldGangs(*work);
+  if (config_.begin_anew) held_book_.SetAllChanged();
+  held_book_.Take({model_, usage_, queue_book_, work->standings, work->kept, started_at_, now_,
+                   config_.min_runtime},
+                  &work->held, &work->victims);
   HoldForReturned(work);
-  work->victims = queue_book_.GangsOf(work->held);
   work->label_keys = LabelKeys();
-  work->placing = placer_->Begin(work->nodes, work->held, &work->label_keys);
+  work->placing = config_.begin_anew
+                      ? placer_->Begin(work->nodes, work->held, &work->label_keys)
+                      : placer_->BeginNext(work->nodes, work->held, &work->label_keys);
   ReviseHopeless(*work);
 }
 
@@ -219,8 +189,7 @@ std::set<std::string> SchedulerCore::LabelKeys() const {
   std::set<std::string> keys;
   queue_book_.AddLabelKeys(&keys);
   // Those that grow, return or are moved are placed too.
-  model_.jobs.ForEachLive(
-      [&keys](absl::string_view, const JobEntry& job) { AddLabelKeys(job.spec.spec(), &keys); });
+  held_book_.AddLabelKeys(&keys);
   for (const OrderKey& key : making_room_) {
     AddLabelKeys(model_.FindJob(std::get<2>(key))->spec.spec(), &keys);
   }

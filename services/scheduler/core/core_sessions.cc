@@ -160,6 +160,7 @@ void SchedulerCore::ObserveNode(const std::string& cluster, const NodeObservatio
   if (session::SerializeDeterministic(record.observation()) !=
       session::SerializeDeterministic(observation)) {
     dirty_nodes_.insert(id);
+    ++node_revisions_[id];
   }
   record.set_schema_version(1);
   *record.mutable_observation() = observation;

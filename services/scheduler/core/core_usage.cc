@@ -38,18 +38,21 @@ void SchedulerCore::RestoreUsage() {
   for (const auto& [id, node] : model_.nodes) {
     AddAccelerators(node.observation(), &accelerators);
   }
-  queue_book_.SetTree(model_.queues, accelerators);
-  queues_changed_ = false;
+  SetTree(accelerators);
   for (const auto& [id, usage] : model_.queue_usage) {
     const absl::Duration age = std::max(now_.wall - ToTime(usage.as_of()), absl::ZeroDuration());
     if (age < kUsageWritePeriod) usage_written_at_[id] = now_.boot - age;
   }
 }
 
-void SchedulerCore::RefreshTree() {
-  if (!queues_changed_) return;
-  queue_book_.SetTree(model_.queues, queue_book_.accelerators());
+void SchedulerCore::SetTree(const std::set<std::string>& accelerators) {
+  queue_book_.SetTree(model_.queues, accelerators);
+  held_book_.SetAllChanged();
   queues_changed_ = false;
+}
+
+void SchedulerCore::RefreshTree() {
+  if (queues_changed_) SetTree(queue_book_.accelerators());
 }
 
 void SchedulerCore::WriteUsage() {

@@ -15,37 +15,50 @@ namespace capstan::scheduler {
 using capstan::scheduler::v1::JobSpec;
 using rec::GangHeadRecord;
 
-HeldGang HeldGangOf(const JobEntry& job, const HeldFacts& facts) {
+HeldTerms HeldTerms::Of(const JobEntry& job) {
   const JobSpec& spec = job.spec.spec();
-  const GangHeadRecord::Phase phase = job.gang->head.phase();
-  HeldGang gang;
-  gang.uid = job.uid();
-  gang.priority = spec.priority();
-  gang.grace = ToDuration(spec.stop_grace());
-  gang.ending = phase == GangHeadRecord::PHASE_STOPPING && !facts.comes_back;
-  gang.preemptible =
-      spec.preemption() != JobSpec::PREEMPTION_NEVER && !facts.any_silent && !facts.comes_back;
-  gang.left_is_assumed = !spec.has_time_limit();
-  if (gang.ending) {
-    gang.left = gang.grace;
-    gang.left_is_assumed = facts.any_silent;
+  HeldTerms terms;
+  terms.priority = spec.priority();
+  terms.phase = job.gang->head.phase();
+  terms.grace = ToDuration(spec.stop_grace());
+  terms.preemptible = spec.preemption() != JobSpec::PREEMPTION_NEVER;
+  if (spec.has_time_limit()) terms.longest_run = LongestRun(spec);
+  if (spec.has_checkpoint_period()) terms.checkpoint_period = ToDuration(spec.checkpoint_period());
+  return terms;
+}
+
+void SetStanding(const HeldTerms& terms, const HeldFacts& facts, HeldGang* gang) {
+  gang->priority = terms.priority;
+  gang->grace = terms.grace;
+  gang->ending = terms.phase == GangHeadRecord::PHASE_STOPPING && !facts.comes_back;
+  gang->preemptible = terms.preemptible && !facts.any_silent && !facts.comes_back;
+  gang->left_is_assumed = !terms.longest_run.has_value();
+  if (gang->ending) {
+    gang->left = gang->grace;
+    gang->left_is_assumed = facts.any_silent;
   } else {
-    const bool preparing = facts.comes_back || phase == GangHeadRecord::PHASE_PREPARING;
-    gang.left = (spec.has_time_limit() ? LongestRun(spec) : kAssumedRun) +
-                (preparing ? kPrepareAllowance : absl::ZeroDuration()) +
-                (facts.comes_back ? gang.grace : -facts.ran);
-    if (gang.left <= absl::ZeroDuration()) {
-      gang.left = std::max(facts.ran, absl::Seconds(1));
-      gang.left_is_assumed = true;
+    const bool preparing = facts.comes_back || terms.phase == GangHeadRecord::PHASE_PREPARING;
+    gang->left = terms.longest_run.value_or(kAssumedRun) +
+                 (preparing ? kPrepareAllowance : absl::ZeroDuration()) +
+                 (facts.comes_back ? gang->grace : -facts.ran);
+    if (gang->left <= absl::ZeroDuration()) {
+      gang->left = std::max(facts.ran, absl::Seconds(1));
+      gang->left_is_assumed = true;
     }
-    if (facts.evicted_in + gang.grace < gang.left) {
-      gang.left = facts.evicted_in + gang.grace;
-      gang.left_is_assumed = facts.any_silent;
+    if (facts.evicted_in + gang->grace < gang->left) {
+      gang->left = facts.evicted_in + gang->grace;
+      gang->left_is_assumed = facts.any_silent;
     }
   }
-  gang.unsaved = spec.has_checkpoint_period()
-                     ? std::min(facts.ran, ToDuration(spec.checkpoint_period()))
-                     : facts.ran;
+  gang->unsaved = terms.checkpoint_period.has_value()
+                      ? std::min(facts.ran, *terms.checkpoint_period)
+                      : facts.ran;
+}
+
+HeldGang HeldGangOf(const JobEntry& job, const HeldFacts& facts) {
+  HeldGang gang;
+  gang.uid = job.uid();
+  SetStanding(HeldTerms::Of(job), facts, &gang);
   return gang;
 }
 

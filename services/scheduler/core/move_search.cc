@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <utility>
@@ -23,7 +24,7 @@ constexpr int kMaxPlans = 4;
 
 // The position among those held that names the gang of this part.
 int WholeOf(const MoveScene& scene, GangIndex part) {
-  const int at = static_cast<int>(scene.placing_fleet->fleet().gang(part).key);
+  const int at = scene.held_of(part);
   return (*scene.is_spare)[at] ? at - 1 : at;
 }
 
@@ -56,6 +57,9 @@ class MovingRules final : public round::EvictionRules {
     const int whole = WholeOf(scene_, victim);
     const int64_t cost = *rules_.CostOf(whole);
     return PartsOf(scene_, whole).size() > 1 ? (cost + 1) / 2 : cost;
+  }
+  uint64_t RankOf(GangIndex victim) const override {
+    return static_cast<uint64_t>(scene_.held_of(victim));
   }
 
  private:

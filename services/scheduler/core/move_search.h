@@ -21,6 +21,8 @@ struct MoveScene {
   // By position among those held; absent of who stays, come what may.
   const std::vector<absl::optional<round::GangIndex>>* held = nullptr;
   const std::vector<bool>* is_spare = nullptr;
+  // That position.
+  std::function<int(round::GangIndex gang)> held_of;
   // Brings the workspace up to the fleet, with what is told to end already as gone.
   std::function<void()> prepare;
   // What a gang may take.

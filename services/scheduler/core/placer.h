@@ -65,6 +65,8 @@ struct NodeCapacity {
   const capstan::type::v1::NodeObservation* reported = nullptr;
   // Not over, by time, apart from each other.
   std::vector<Closure> closures;
+  // Another one whenever `reported` may say other than it did; 0: not known.
+  uint64_t revision = 0;
 
   // Whether what begins `start` from now and may stay so long would be on it in no closure.
   bool IsOpen(absl::Duration start, absl::Duration stay) const {
@@ -97,6 +99,8 @@ struct HeldGang {
   // What the gang before this one has beyond its least: it may end without the rest of it. Where
   // either is enough, this one ends.
   bool is_spare = false;
+  // Another one whenever `shares` may be others than they were under this uid; 0: not known.
+  uint64_t revision = 0;
 };
 
 // A gang to be placed.
@@ -298,6 +302,13 @@ class Placer {
   virtual std::unique_ptr<PlacingRound> Begin(const std::vector<NodeCapacity>& nodes,
                                               const std::vector<HeldGang>& held,
                                               const std::set<std::string>* label_keys) const = 0;
+  // The next of rounds that follow each other. Answers as one from Begin would; costs what has
+  // changed since the one before, which must be gone, and a glance at the rest.
+  virtual std::unique_ptr<PlacingRound> BeginNext(const std::vector<NodeCapacity>& nodes,
+                                                  const std::vector<HeldGang>& held,
+                                                  const std::set<std::string>* label_keys) {
+    return Begin(nodes, held, label_keys);
+  }
   std::unique_ptr<PlacingRound> Begin(const std::vector<NodeCapacity>& nodes,
                                       const std::vector<HeldGang>& held) const {
     return Begin(nodes, held, nullptr);

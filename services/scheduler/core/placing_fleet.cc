@@ -29,6 +29,15 @@ constexpr char kClosuresLabel[] = "/closures";
 // No label has it.
 constexpr char kNoValue[] = "/";
 
+std::set<std::string> TaintKeysOf(const std::vector<NodeCapacity>& nodes) {
+  std::set<std::string> keys;
+  for (const NodeCapacity& node : nodes) {
+    if (node.reported == nullptr) continue;
+    for (const auto& taint : node.reported->taints()) keys.insert(taint.key());
+  }
+  return keys;
+}
+
 std::string NodeLabel(const NodeId& id) { return absl::StrCat(id.cluster, "/", id.node); }
 
 round::SelectorTerm TermOf(const NodeRequirement& requirement) {
@@ -58,10 +67,7 @@ PlacingFleet::PlacingFleet(const std::vector<NodeCapacity>& nodes,
                            const std::set<std::string>* label_keys) {
   InternAccelerators(nodes, held);
   if (label_keys != nullptr) label_keys_ = *label_keys;
-  for (const NodeCapacity& node : nodes) {
-    if (node.reported == nullptr) continue;
-    for (const auto& taint : node.reported->taints()) taint_keys_.insert(taint.key());
-  }
+  taint_keys_ = TaintKeysOf(nodes);
   for (const NodeCapacity& node : nodes) {
     std::vector<std::pair<int, int>>& gpus = gpus_.emplace_back();
     if (node.free.mig.empty()) continue;
@@ -73,6 +79,27 @@ PlacingFleet::PlacingFleet(const std::vector<NodeCapacity>& nodes,
       calendars_.push_back(node.closures);
     }
   }
+  SetLongestGrace(held);
+}
+
+bool PlacingFleet::KnowsLabels(const std::set<std::string>* label_keys) const {
+  if (!label_keys_.has_value()) return true;
+  return label_keys != nullptr && std::includes(label_keys_->begin(), label_keys_->end(),
+                                                label_keys->begin(), label_keys->end());
+}
+
+bool PlacingFleet::KnowsAll(const AcceleratorCounts& accelerators) const {
+  return std::all_of(accelerators.begin(), accelerators.end(), [this](const auto& entry) {
+    return fleet_.dimensions().Find(entry.first) >= 0;
+  });
+}
+
+bool PlacingFleet::HasTaintKeysOf(const std::vector<NodeCapacity>& nodes) const {
+  return TaintKeysOf(nodes) == taint_keys_;
+}
+
+void PlacingFleet::SetLongestGrace(const std::vector<HeldGang>& held) {
+  longest_grace_ = absl::ZeroDuration();
   for (const HeldGang& gang : held) {
     if (gang.preemptible || gang.ending) longest_grace_ = std::max(longest_grace_, gang.grace);
   }

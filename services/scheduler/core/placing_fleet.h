@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "services/scheduler/core/accelerator_counts.h"
 #include "services/scheduler/core/mig_amounts.h"
 #include "services/scheduler/core/placer.h"
 #include "services/scheduler/core/round/fleet.h"
@@ -36,6 +37,16 @@ class PlacingFleet {
   PlacingFleet& operator=(const PlacingFleet&) = delete;
 
   round::Fleet& fleet() { return fleet_; }
+  size_t shapes() const { return fleet_.shapes(); }
+
+  // Whether all of these are known: of Nodes labels, accelerators and taints.
+  bool KnowsLabels(const std::set<std::string>* label_keys) const;
+  bool KnowsAll(const AcceleratorCounts& accelerators) const;
+  bool HasTaintKeysOf(const std::vector<NodeCapacity>& nodes) const;
+  // Some Node is closed for a time.
+  bool has_closures() const { return !calendars_.empty(); }
+  // Others may have to stop.
+  void SetLongestGrace(const std::vector<HeldGang>& held);
 
   round::NodeTraits TraitsOf(const NodeCapacity& node, const Amounts& allocatable) const;
   // From here on the Node takes no other submitter's Tasks.

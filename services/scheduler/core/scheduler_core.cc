@@ -195,6 +195,7 @@ void SchedulerCore::UpdateUsage() {
     const JobEntry* job = FindJob(uid);
     usage_.Update(uid, job);
     queue_book_.SetLive(*job);
+    held_book_.SetChanged(*job);
   }
 }
 

@@ -2,6 +2,7 @@
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_SCHEDULER_CORE_H_
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
@@ -18,6 +19,7 @@
 #include "services/scheduler/core/core_config.h"
 #include "services/scheduler/core/events.h"
 #include "services/scheduler/core/explain.h"
+#include "services/scheduler/core/held_book.h"
 #include "services/scheduler/core/leases.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/placer.h"
@@ -269,8 +271,6 @@ class SchedulerCore {
   std::map<std::string, std::map<int, Amounts>> KeepForReturning(RoundWork* work) const;
   // Keys of the labels that a gang which waits, or holds a place, asks by.
   std::set<std::string> LabelKeys() const;
-  // Every gang that holds a place.
-  std::vector<HeldGang> HeldGangs(const RoundWork& work) const;
   // Gangs that return to their places: core_returning.cc.
   struct Returned {
     std::string uid;
@@ -402,6 +402,7 @@ class SchedulerCore {
   void RestoreUsage();
   // Tells the Queues' book of changed Queues, before anything else happens.
   void RefreshTree();
+  void SetTree(const std::set<std::string>& accelerators);
   void WriteUsage();
 
   // Ended Jobs on their way out: core_retention.cc.
@@ -446,6 +447,9 @@ class SchedulerCore {
   NodeUsage usage_;
   QueueBook queue_book_;
   bool queues_changed_ = true;  // since queue_book_ was told
+  HeldBook held_book_;
+  // How often what a Node reports was another than before.
+  std::map<NodeId, uint64_t> node_revisions_;
   int64_t next_submit_sequence_ = 1;
   std::multimap<absl::Time, std::string> requests_by_time_;  // keys
   std::map<std::string, Session> sessions_;                  // by cluster, after Hello

@@ -1,13 +1,18 @@
 #include "services/scheduler/core/tight_placer.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "services/scheduler/core/group_tree.h"
+#include "services/scheduler/core/kept_fleet.h"
 #include "services/scheduler/core/mig_amounts.h"
 #include "services/scheduler/core/move_search.h"
 #include "services/scheduler/core/placing_fleet.h"
@@ -32,62 +37,90 @@ using round::TaskRun;
 // The queues' rules in the engine's words.
 class HeldRules final : public round::EvictionRules {
  public:
-  HeldRules(const Fleet& fleet, const std::vector<absl::optional<GangIndex>>& gangs,
-            VictimRules* rules)
-      : fleet_(fleet), gangs_(gangs), rules_(rules) {}
+  // `unsaved`: of each that is held.
+  HeldRules(KeptFleet* kept, const std::vector<bool>& is_spare,
+            const std::vector<absl::Duration>& unsaved, VictimRules* rules)
+      : kept_(kept), is_spare_(is_spare), unsaved_(unsaved), rules_(rules) {}
 
-  bool MayEvict(GangIndex victim) const override { return rules_->MayEvict(HeldOf(victim)); }
+  bool MayEvict(GangIndex victim) const override { return rules_->MayEvict(kept_->HeldOf(victim)); }
   std::vector<GangIndex> Together(std::vector<GangIndex> candidates) const override {
     std::vector<int> held;
-    for (GangIndex gang : candidates) held.push_back(HeldOf(gang));
+    for (GangIndex gang : candidates) held.push_back(kept_->HeldOf(gang));
     candidates.clear();
-    for (int one : rules_->Together(held)) candidates.push_back(*gangs_[one]);
+    for (int one : rules_->Together(held)) candidates.push_back(*kept_->gangs()[one]);
     return candidates;
   }
-  void SetEnded(GangIndex victim, bool ended) override { rules_->SetEnded(HeldOf(victim), ended); }
+  void SetEnded(GangIndex victim, bool ended) override {
+    rules_->SetEnded(kept_->HeldOf(victim), ended);
+  }
   bool MayStart() const override { return rules_->MayStart(); }
+  // All of a gang's work ends with either part of it, and both together are as dear as one gang is.
+  absl::optional<int64_t> LostWorkOf(GangIndex victim) const override {
+    const size_t at = static_cast<size_t>(kept_->HeldOf(victim));
+    const size_t spare = is_spare_[at] ? at : at + 1;
+    const bool is_pair = spare < is_spare_.size() && is_spare_[spare] &&
+                         kept_->gangs()[spare].has_value() && kept_->gangs()[spare - 1].has_value();
+    if (!is_pair) return LostWorkAt(at);
+    const int64_t half = (LostWorkAt(spare) + LostWorkAt(spare - 1)) / 2;
+    return is_spare_[at] ? half : half + 1;
+  }
+  uint64_t RankOf(GangIndex victim) const override {
+    return static_cast<uint64_t>(kept_->HeldOf(victim));
+  }
 
  private:
-  int HeldOf(GangIndex gang) const { return static_cast<int>(fleet_.gang(gang).key); }
+  int64_t LostWorkAt(size_t held) const {
+    return round::LostWork(kept_->workspace().snapshot(), *kept_->gangs()[held], unsaved_[held]);
+  }
 
-  const Fleet& fleet_;
-  const std::vector<absl::optional<GangIndex>>& gangs_;
+  KeptFleet* const kept_;
+  const std::vector<bool>& is_spare_;
+  const std::vector<absl::Duration>& unsaved_;
   VictimRules* const rules_;
 };
 
+}  // namespace
+
+// Where the fleet of a round waits for the next one.
+struct TightPlacer::Shelf {
+  std::unique_ptr<KeptFleet> kept;
+};
+
+namespace {
+
 class TightRound final : public PlacingRound {
  public:
-  TightRound(const std::vector<NodeCapacity>& nodes, const std::vector<HeldGang>& held,
-             const std::set<std::string>* label_keys)
-      : placing_fleet_(nodes, held, label_keys), fleet_(placing_fleet_.fleet()) {
-    std::vector<bool> movable;
-    for (const HeldGang& gang : held) {
-      movable.push_back(std::none_of(
-          gang.shares.begin(), gang.shares.end(),
-          [&nodes](const auto& share) { return nodes[share.first].free.AnyBelowZero(); }));
-    }
-    for (size_t i = 1; i < held.size(); ++i) {
-      if (held[i].is_spare) movable[i] = movable[i - 1] = movable[i] && movable[i - 1];
-    }
-    std::vector<Amounts> allocatable;
-    for (const NodeCapacity& node : nodes) allocatable.push_back(node.free);
-    for (size_t i = 0; i < held.size(); ++i) {
-      if (!movable[i]) continue;
-      for (const auto& [node, amounts] : held[i].shares) allocatable[node].Add(amounts);
-    }
-    for (size_t n = 0; n < nodes.size(); ++n) {
-      fleet_.SetSchedulable(fleet_.AddNode(placing_fleet_.TraitsOf(nodes[n], allocatable[n])),
-                            true);
-      unisolated_.push_back(nodes[n].unisolated && !nodes[n].only_submitter);
+  // `give_back` gets the fleet once the round is over, as it was but for what is said to be
+  // disturbed.
+  using GiveBack = std::function<void(std::unique_ptr<KeptFleet> kept)>;
+
+  TightRound(std::unique_ptr<KeptFleet> kept, const std::vector<NodeCapacity>& nodes,
+             const std::vector<HeldGang>& held, GiveBack give_back)
+      : kept_(std::move(kept)),
+        placing_fleet_(kept_->placing_fleet()),
+        fleet_(kept_->fleet()),
+        workspace_(kept_->workspace()),
+        give_back_(std::move(give_back)) {
+    for (const NodeCapacity& node : nodes) {
+      unisolated_.push_back(node.unisolated && !node.only_submitter);
     }
     for (size_t i = 0; i < held.size(); ++i) {
-      held_.push_back(movable[i] ? AddHeld(held[i], i) : absl::nullopt);
       is_spare_.push_back(held[i].is_spare);
-      if (held[i].is_spare) ShareLostWork(i);
+      unsaved_.push_back(held[i].unsaved);
+      const absl::optional<GangIndex>& gang = kept_->gangs()[i];
+      if (!gang.has_value()) continue;
+      if (held[i].ending) ending_.push_back(*gang);
+      Count(held[i].left, *gang);
+      departures_.back().assumed = held[i].left_is_assumed;
     }
-    for (size_t n = 0; n < nodes.size(); ++n) {
-      fleet_.SetSchedulable(static_cast<round::NodeIndex>(n), nodes[n].eligible);
-    }
+  }
+
+  ~TightRound() override {
+    if (give_back_ == nullptr) return;
+    for (GangIndex gang : added_) fleet_.RemoveGang(gang);
+    for (GangIndex gang : told_) kept_->Disturb(gang);
+    for (round::NodeIndex node : taken_) kept_->DisturbNode(node);
+    give_back_(std::move(kept_));
   }
 
   absl::optional<GangPlacement> Place(const GangRequest& gang, MayHaveMore may_have) override {
@@ -98,16 +131,13 @@ class TightRound final : public PlacingRound {
     const absl::optional<round::ShapeId> id = placing_fleet_.ShapeOf(gang, placement.sizes);
     const auto runs = id.has_value() ? Try(*id, plane) : absl::nullopt;
     if (!runs.has_value()) return absl::nullopt;
-    round::Gang entry;
-    entry.shape = *id;
-    entry.preemptible = false;  // nobody ends what this round has begun
-    const GangIndex index = fleet_.AddGang(entry);
+    const GangIndex index = AddPending(*id, 0);
     if (!fleet_.Start(index, *runs, kRoundStart).ok()) {
       is_loaded_ = false;
       return absl::nullopt;
     }
     if (plane == Plane::kBeyondReservation) Lower(fleet_.shape(*id), *runs);
-    departures_.push_back(DepartureIn(gang.duration, index));
+    Count(gang.duration, index);
     AddRuns(*runs, &placement);
     TakeUnisolated(*runs, gang.submitter);
     return placement;
@@ -187,7 +217,7 @@ class TightRound final : public PlacingRound {
       departure.runs = entry.runs;
     }
     reservation_ = round::Reserve(workspace_, placer, index, beginnings, std::move(departures));
-    fleet_.RemoveGang(index);
+    Remove(index);
     is_loaded_ = false;
     if (!reservation_.has_value()) return absl::nullopt;
     for (const auto& [node, left] : reservation_->bounds) bounds_[node] = left;
@@ -230,7 +260,7 @@ class TightRound final : public PlacingRound {
     // Some of it is taken out of what is free already, for those that wait for it.
     GiveEnding();
     round::GangPlacer placer(&workspace_, 0);
-    HeldRules held_rules(fleet_, held_, rules);
+    HeldRules held_rules(kept_.get(), is_spare_, unsaved_, rules);
     const auto found =
         round::FindVictims(workspace_, placer, held_rules, {}, {}, index, kRoundStart, Plane::kNow);
     std::vector<GangIndex> leaving = ending_;
@@ -239,13 +269,13 @@ class TightRound final : public PlacingRound {
     }
     if (!found.has_value() || found->victims.size() > kMaxVictims ||
         !Hold(index, gang, found->runs, leaving)) {
-      fleet_.RemoveGang(index);
+      Remove(index);
       is_loaded_ = false;
       return {};
     }
     std::vector<int> victims;
     for (GangIndex victim : found->victims) {
-      victims.push_back(static_cast<int>(fleet_.gang(victim).key));
+      victims.push_back(kept_->HeldOf(victim));
       ending_.push_back(victim);
     }
     std::sort(victims.begin(), victims.end());
@@ -257,8 +287,9 @@ class TightRound final : public PlacingRound {
     MoveScene scene;
     scene.placing_fleet = &placing_fleet_;
     scene.workspace = &workspace_;
-    scene.held = &held_;
+    scene.held = &kept_->gangs();
     scene.is_spare = &is_spare_;
+    scene.held_of = [this](GangIndex held) { return kept_->HeldOf(held); };
     scene.prepare = [this] {
       Load();
       // Some of it is taken out of what is free already, for those that wait for it.
@@ -281,7 +312,7 @@ class TightRound final : public PlacingRound {
 
   bool HoldAt(const GangRequest& gang, const GangPlacement& placement) override {
     return TakeAt(gang, placement, [this](GangIndex index, std::vector<TaskRun> runs) {
-      return fleet_.Nominate(index, std::move(runs), ending_).ok();
+      return Nominate(index, std::move(runs), ending_);
     });
   }
 
@@ -302,7 +333,7 @@ class TightRound final : public PlacingRound {
     for (const MoveChoice::Part& part : choice.parts) {
       added.push_back(AddPending(part.shape, 0));
       if (Hold(added.back(), part.request, part.runs, leaving)) continue;
-      for (GangIndex index : added) fleet_.RemoveGang(index);
+      for (GangIndex index : added) Remove(index);
       departures_.resize(departures_.size() - (added.size() - 1));
       return absl::nullopt;
     }
@@ -345,10 +376,10 @@ class TightRound final : public PlacingRound {
     const GangIndex index = AddPending(*id, 0);
     is_loaded_ = false;
     if (!take(index, runs)) {
-      fleet_.RemoveGang(index);
+      Remove(index);
       return false;
     }
-    departures_.push_back(DepartureIn(gang.duration, index));
+    Count(gang.duration, index);
     TakeUnisolated(runs, gang.submitter);
     return true;
   }
@@ -481,8 +512,10 @@ class TightRound final : public PlacingRound {
     held.shares.assign(shares.begin(), shares.end());
     held.left = gang.duration;
     is_loaded_ = false;
-    if (!AddHeld(held, 0).has_value()) return false;
-    departures_.back().assumed = gang.duration == absl::InfiniteDuration();
+    const absl::optional<GangIndex> index = kept_->Hold(held);
+    if (!index.has_value()) return false;
+    added_.insert(*index);
+    Count(gang.duration, *index);
     for (const auto& [node, amounts] : shares) {
       if (unisolated_[node]) TakeForOne(static_cast<round::NodeIndex>(node), gang.submitter);
     }
@@ -507,8 +540,14 @@ class TightRound final : public PlacingRound {
   bool Hold(GangIndex index, const GangRequest& gang, std::vector<TaskRun> runs,
             const std::vector<GangIndex>& victims) {
     is_loaded_ = false;
+    if (!Nominate(index, std::move(runs), victims)) return false;
+    Count(gang.duration, index);
+    return true;
+  }
+
+  bool Nominate(GangIndex index, std::vector<TaskRun> runs, const std::vector<GangIndex>& victims) {
     if (!fleet_.Nominate(index, std::move(runs), victims).ok()) return false;
-    departures_.push_back(DepartureIn(gang.duration, index));
+    told_.insert(victims.begin(), victims.end());
     return true;
   }
 
@@ -516,47 +555,28 @@ class TightRound final : public PlacingRound {
     round::Gang entry;
     entry.shape = id;
     entry.priority = priority;
-    return fleet_.AddGang(entry);
+    entry.preemptible = false;  // nobody ends what this round has begun
+    return Add(entry);
   }
 
-  // Shape and runs are filled in when it is used.
-  static round::Departure DepartureIn(absl::Duration left, GangIndex gang) {
-    round::Departure departure;
+  // Gangs of this round.
+  GangIndex Add(const round::Gang& entry) {
+    const GangIndex index = fleet_.AddGang(entry);
+    added_.insert(index);
+    return index;
+  }
+  void Remove(GangIndex index) {
+    fleet_.RemoveGang(index);
+    added_.erase(index);
+  }
+
+  // Counts on the gang's going. Shape and runs are filled in when that is used.
+  void Count(absl::Duration left, GangIndex gang) {
+    round::Departure& departure = departures_.emplace_back();
     departure.assumed = left == absl::InfiniteDuration();
     departure.end = kRoundStart + (departure.assumed ? kAssumedRun : left);
     departure.gang = gang;
-    return departure;
-  }
-
-  // All of a gang's work ends with either part of it, and both together are as dear as one gang is.
-  void ShareLostWork(size_t spare) {
-    if (!held_[spare].has_value() || !held_[spare - 1].has_value()) return;
-    const auto snapshot = fleet_.Freeze();
-    const int64_t lost = round::LostWork(*snapshot, *held_[spare], kRoundStart) +
-                         round::LostWork(*snapshot, *held_[spare - 1], kRoundStart);
-    fleet_.SetLostWork(*held_[spare], lost / 2);
-    fleet_.SetLostWork(*held_[spare - 1], lost / 2 + 1);
-  }
-
-  // absl::nullopt if it does not fit what the Nodes were said to have.
-  absl::optional<GangIndex> AddHeld(const HeldGang& gang, size_t key) {
-    std::vector<TaskRun> runs;
-    const absl::optional<round::ShapeId> id = placing_fleet_.ShapeOfHeld(gang.shares, &runs);
-    if (!id.has_value()) return absl::nullopt;
-    round::Gang entry;
-    entry.key = key;
-    entry.shape = *id;
-    entry.priority = gang.priority;
-    entry.preemptible = gang.preemptible && !gang.ending;
-    const GangIndex index = fleet_.AddGang(entry);
-    if (!fleet_.Start(index, std::move(runs), kRoundStart - gang.unsaved).ok()) {
-      fleet_.RemoveGang(index);
-      return absl::nullopt;
-    }
-    if (gang.ending) ending_.push_back(index);
-    departures_.push_back(DepartureIn(gang.left, index));
-    departures_.back().assumed = gang.left_is_assumed;
-    return index;
+    departure.order = departures_.size();
   }
 
   Plane PlaneOf(const GangRequest& gang) const {
@@ -580,33 +600,56 @@ class TightRound final : public PlacingRound {
 
   void TakeForOne(round::NodeIndex node, const std::string& submitter) {
     placing_fleet_.TakeForOne(node, submitter);
+    taken_.insert(node);
     unisolated_[node] = false;
     is_loaded_ = false;
   }
 
-  PlacingFleet placing_fleet_;
+  std::unique_ptr<KeptFleet> kept_;
+  PlacingFleet& placing_fleet_;
   Fleet& fleet_;
-  round::Workspace workspace_;
+  round::Workspace& workspace_;
+  const GiveBack give_back_;
   // False if the workspace lacks anything that the fleet has.
   bool is_loaded_ = false;
   // By node: becomes its first submitter's.
   std::vector<bool> unisolated_;
-  // By position among those held; without those that stay where they are, come what may.
-  std::vector<absl::optional<GangIndex>> held_;
+  // By position among those held.
   std::vector<bool> is_spare_;
+  std::vector<absl::Duration> unsaved_;
   std::vector<GangIndex> ending_;
   // Of all that holds a place.
   std::vector<round::Departure> departures_;
   absl::optional<round::Reservation> reservation_;
   absl::flat_hash_map<round::NodeIndex, round::NodeBound> bounds_;
+  // What the round has done to the fleet: gangs of its own, those that it told to end, and nodes
+  // that became somebody's.
+  std::set<GangIndex> added_;
+  std::set<GangIndex> told_;
+  std::set<round::NodeIndex> taken_;
 };
 
 }  // namespace
 
+TightPlacer::TightPlacer() : shelf_(std::make_shared<Shelf>()) {}
+
 std::unique_ptr<PlacingRound> TightPlacer::Begin(const std::vector<NodeCapacity>& nodes,
                                                  const std::vector<HeldGang>& held,
                                                  const std::set<std::string>* label_keys) const {
-  return std::make_unique<TightRound>(nodes, held, label_keys);
+  return std::make_unique<TightRound>(std::make_unique<KeptFleet>(nodes, held, label_keys), nodes,
+                                      held, nullptr);
+}
+
+std::unique_ptr<PlacingRound> TightPlacer::BeginNext(const std::vector<NodeCapacity>& nodes,
+                                                     const std::vector<HeldGang>& held,
+                                                     const std::set<std::string>* label_keys) {
+  std::unique_ptr<KeptFleet> kept = std::move(shelf_->kept);
+  if (kept == nullptr || !kept->Follow(nodes, held, label_keys)) {
+    kept = std::make_unique<KeptFleet>(nodes, held, label_keys);
+  }
+  return std::make_unique<TightRound>(
+      std::move(kept), nodes, held,
+      [shelf = shelf_](std::unique_ptr<KeptFleet> over) { shelf->kept = std::move(over); });
 }
 
 }  // namespace capstan::scheduler

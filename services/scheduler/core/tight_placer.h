@@ -24,14 +24,26 @@ namespace capstan::scheduler {
 // A gang with a place on a Node that has less than nothing free is no victim, and is not counted on
 // to go: Nodes that shrank are settled by what ends there.
 //
-// Begin is O(nodes · log + shares held), a placement O(nodes / 32 + gang); that of an elastic gang
+// Begin is O(nodes · log + shares held), BeginNext a comparison for each Node and gang where few have
+// changed (see KeptFleet), a placement O(nodes / 32 + gang); that of an elastic gang
 // which does not get all takes one for each halving of what its groups may have more.
 class TightPlacer final : public Placer {
  public:
+  TightPlacer();
+
   using Placer::Begin;
   std::unique_ptr<PlacingRound> Begin(const std::vector<NodeCapacity>& nodes,
                                       const std::vector<HeldGang>& held,
                                       const std::set<std::string>* label_keys) const override;
+  // A round still to be over when the next one begins has a fleet of its own.
+  std::unique_ptr<PlacingRound> BeginNext(const std::vector<NodeCapacity>& nodes,
+                                          const std::vector<HeldGang>& held,
+                                          const std::set<std::string>* label_keys) override;
+
+ private:
+  struct Shelf;
+
+  const std::shared_ptr<Shelf> shelf_;
 };
 
 }  // namespace capstan::scheduler

@@ -315,6 +315,19 @@ TEST(TightPlacerTest, NamesAsVictimsOnlyWhatWasHeldAndKeepsTheirRoom) {
   EXPECT_TRUE(round->FindVictims(Gang({{1, {9000, 1, {}}}}), 1, &rules).empty());
 }
 
+TEST(TightPlacerTest, NobodyEndsWhatWasPutThereInThisRound) {
+  const auto nodes = std::vector<NodeCapacity>{Node("c", "a", 1000), Node("c", "b", 0)};
+  HeldGang held = Held({{1, {500, 1, {}}}});
+  const auto round = TightPlacer().Begin(nodes, {held});
+  const GangRequest gang = Gang({{1, {1000, 1, {}}}});
+  GangPlacement there;
+  there.nodes = {0};
+  there.sizes = {1};
+  ASSERT_TRUE(round->PlaceAt(gang, there));
+  Anybody rules;
+  EXPECT_EQ(round->FindVictims(gang, 1, &rules), (std::vector<int>{}));
+}
+
 TEST(TightPlacerTest, HoldsNothingForAGangForWhichTooManyWouldEnd) {
   std::vector<NodeCapacity> nodes;
   std::vector<HeldGang> held;

@@ -40,7 +40,10 @@ constexpr size_t kMaxNodesShown = 100;
 class World {
  public:
   World(uint64_t seed, int nodes)
-      : nodes_(nodes), with_mig_(seed % 4 == 3), random_(seed), harness_(Config(seed)) {
+      : nodes_(nodes),
+        with_mig_(seed % 4 == 3),
+        random_(seed),
+        harness_(Config(seed), nullptr, /*beside_anew=*/false) {
     for (const char* cluster : {"east", "west"}) {
       executors_.push_back(std::make_unique<FakeExecutor>(cluster, nodes, 4000, &harness_));
       for (int node = 0; node < nodes; ++node) {

@@ -36,6 +36,7 @@ Departure DepartureOf(const Snapshot& snapshot, GangIndex gang, absl::Time now,
   const Gang& entry = snapshot.gangs[gang];
   Departure departure;
   departure.gang = gang;
+  departure.order = gang;
   departure.shape = snapshot.shapes[entry.shape].get();
   departure.runs = entry.runs;
   if (entry.state == GangState::kEnding) {
@@ -63,7 +64,7 @@ absl::optional<Reservation> Reserve(Workspace& workspace, GangPlacer& placer, Ga
                                     const std::vector<Beginning>& beginnings,
                                     std::vector<Departure> departures) {
   std::sort(departures.begin(), departures.end(), [](const Departure& a, const Departure& b) {
-    return a.end != b.end ? a.end < b.end : a.gang < b.gang;
+    return a.end != b.end ? a.end < b.end : a.order < b.order;
   });
   const size_t mark = workspace.Mark();
   size_t at = 0;

@@ -1,6 +1,7 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_BACKFILL_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_BACKFILL_H_
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -30,6 +31,8 @@ struct Departure {
   absl::Time end;
   bool assumed = false;
   GangIndex gang = 0;
+  // Of those that end at once the first goes first. Different for each.
+  uint64_t order = 0;
   const GangShape* shape = nullptr;
   std::shared_ptr<const std::vector<TaskRun>> runs;
 };

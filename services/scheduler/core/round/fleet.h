@@ -151,8 +151,6 @@ struct Gang {
   absl::Time started;
   // Work after this is lost with the gang; `started` if it has no checkpoint.
   absl::Time checkpointed;
-  // Of a running gang: what LostWork says of it, unless that is to be found from its runs.
-  absl::optional<int64_t> lost_work;
   // Of a gang that holds a place.
   std::shared_ptr<const std::vector<TaskRun>> runs;
 };
@@ -215,12 +213,13 @@ class Fleet {
   absl::Status StartNominated(GangIndex gang, absl::Time now);
   // Gives a running gang more tasks. FAILED_PRECONDITION as in Start.
   absl::Status Grow(GangIndex gang, const std::vector<TaskRun>& more);
-  void SetLostWork(GangIndex gang, int64_t lost) { gangs_.Mutable(gang).lost_work = lost; }
   void SetCheckpointed(GangIndex gang, absl::Time at) { gangs_.Mutable(gang).checkpointed = at; }
 
   const Gang& gang(GangIndex gang) const { return gangs_[gang]; }
   const NodeSlot& node(NodeIndex node) const { return nodes_[node]; }
   const GangShape& shape(ShapeId id) const { return *shapes_[id]; }
+  // Which are never forgotten, nor are classes, of which each is in some shape.
+  size_t shapes() const { return shapes_.size(); }
 
   // This version, for any thread: costs a pointer for each 2,048 nodes and gangs.
   std::shared_ptr<const Snapshot> Freeze();

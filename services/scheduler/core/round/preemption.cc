@@ -13,6 +13,7 @@ namespace {
 
 struct Candidate {
   GangIndex gang = 0;
+  uint64_t rank = 0;
   QueueId queue = 0;
   int32_t priority = 0;
   int64_t cost = 0;
@@ -104,6 +105,7 @@ class VictimSearch {
   using Victims = std::vector<size_t>;
 
   void Collect(const absl::flat_hash_set<GangIndex>& excluded);
+  int64_t LostWorkOf(GangIndex gang) const;
   std::vector<std::vector<size_t>> CandidatesByDomain(Level level) const;
   void SearchDomain(Range domain, std::vector<size_t> candidates);
   void TryAlone(const std::vector<size_t>& candidates);
@@ -151,9 +153,10 @@ void VictimSearch::Collect(const absl::flat_hash_set<GangIndex>& excluded) {
     }
     Candidate candidate;
     candidate.gang = gang;
+    candidate.rank = rules_.RankOf(gang);
     candidate.queue = entry.queue;
     candidate.priority = entry.priority;
-    candidate.cost = limits_.weigh_lost_work ? LostWork(snapshot, gang, now_) : 1;
+    candidate.cost = LostWorkOf(gang);
     if (const absl::optional<int64_t> cost = rules_.CostOf(gang)) {
       candidate.priority = 0;
       candidate.cost = *cost;
@@ -163,7 +166,13 @@ void VictimSearch::Collect(const absl::flat_hash_set<GangIndex>& excluded) {
     candidates_.push_back(std::move(candidate));
   }
   std::sort(candidates_.begin(), candidates_.end(),
-            [](const Candidate& a, const Candidate& b) { return a.gang < b.gang; });
+            [](const Candidate& a, const Candidate& b) { return a.rank < b.rank; });
+}
+
+int64_t VictimSearch::LostWorkOf(GangIndex gang) const {
+  if (!limits_.weigh_lost_work) return 1;
+  const absl::optional<int64_t> known = rules_.LostWorkOf(gang);
+  return known.has_value() ? *known : LostWork(workspace_.snapshot(), gang, now_);
 }
 
 std::vector<std::vector<size_t>> VictimSearch::CandidatesByDomain(Level level) const {
@@ -263,14 +272,14 @@ std::vector<size_t> VictimSearch::Together(std::vector<size_t> candidates) const
   std::vector<GangIndex> gangs;
   for (size_t c : candidates) gangs.push_back(candidates_[c].gang);
   gangs = rules_.Together(std::move(gangs));
-  std::sort(gangs.begin(), gangs.end());
   candidates.clear();
   for (GangIndex gang : gangs) {
     const auto found = std::lower_bound(
-        candidates_.begin(), candidates_.end(), gang,
-        [](const Candidate& candidate, GangIndex wanted) { return candidate.gang < wanted; });
+        candidates_.begin(), candidates_.end(), rules_.RankOf(gang),
+        [](const Candidate& candidate, uint64_t wanted) { return candidate.rank < wanted; });
     candidates.push_back(static_cast<size_t>(found - candidates_.begin()));
   }
+  std::sort(candidates.begin(), candidates.end());
   return candidates;
 }
 
@@ -376,14 +385,17 @@ absl::optional<Preemption> VictimSearch::Run(const absl::flat_hash_set<GangIndex
 }  // namespace
 
 int64_t LostWork(const Snapshot& snapshot, GangIndex gang, absl::Time now) {
+  const Gang& entry = snapshot.gangs[gang];
+  return LostWork(snapshot, gang, now - std::max(entry.started, entry.checkpointed));
+}
+
+int64_t LostWork(const Snapshot& snapshot, GangIndex gang, absl::Duration unsaved) {
   // Beyond these bounds gangs cost the same; sums stay far below 2^63.
   constexpr int64_t kMostWeight = 64'000;
   constexpr int64_t kMostSeconds = 10'000'000;
   const Gang& entry = snapshot.gangs[gang];
-  if (entry.lost_work.has_value()) return *entry.lost_work;
   const GangShape& shape = *snapshot.shapes[entry.shape];
-  const int64_t lost = absl::ToInt64Seconds(now - std::max(entry.started, entry.checkpointed));
-  const int64_t seconds = std::clamp<int64_t>(lost, 1, kMostSeconds);
+  const int64_t seconds = std::clamp<int64_t>(absl::ToInt64Seconds(unsaved), 1, kMostSeconds);
   int64_t cost = 0;
   for (const TaskRun& run : *entry.runs) {
     int64_t cores = 0;

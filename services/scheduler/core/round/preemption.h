@@ -17,7 +17,7 @@ namespace capstan::scheduler::round {
 // preemptor would not fit.
 struct Preemption {
   GangIndex preemptor = 0;
-  // By index.
+  // By rank.
   std::vector<GangIndex> victims;
   // Where it goes once they have ended.
   std::vector<TaskRun> runs;
@@ -41,6 +41,8 @@ struct PreemptionLimits {
 // Work that ends with the gang: seconds since its last checkpoint, times its accelerators in
 // thousandths, or where it has none its cores in thousandths. At least 1.
 int64_t LostWork(const Snapshot& snapshot, GangIndex gang, absl::Time now);
+// The same of a gang whose last checkpoint is so long ago.
+int64_t LostWork(const Snapshot& snapshot, GangIndex gang, absl::Duration unsaved);
 
 // Whether `victim` may end for `preemptor`: in its own queue by priority, in another by guarantee.
 bool MayEvict(const Snapshot& snapshot, const Budgets& budgets, const PreemptionLimits& limits,
@@ -64,6 +66,10 @@ class EvictionRules {
   // What going costs the gang, in a unit of the rules' own, at least 1. Then the cheapest set is
   // looked for, whatever priorities are in it. Absent: LostWork is weighed, behind priorities.
   virtual absl::optional<int64_t> CostOf(GangIndex) const { return absl::nullopt; }
+  // What LostWork says of it, where the rules know better than the snapshot.
+  virtual absl::optional<int64_t> LostWorkOf(GangIndex) const { return absl::nullopt; }
+  // Of sets that are equal otherwise, the one whose members rank lower is named. Different for each.
+  virtual uint64_t RankOf(GangIndex gang) const { return gang; }
 };
 
 // The cheapest set of victims found that makes room, and quota, for the gang: lowest highest

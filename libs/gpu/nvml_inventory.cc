@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "libs/gpu/nvml_abi.h"
 #include "libs/gpu/read_gpu.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"

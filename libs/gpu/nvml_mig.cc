@@ -245,8 +245,10 @@ absl::StatusOr<Gpu> NvmlMig::Look(int index) const {
   Gpu gpu = ReadGpu(library_->functions(), index);
   const std::string who = absl::StrCat("GPU ", index, " (", gpu.product, ")");
   // A row that waits to be remapped is no reason to leave an instance where it is.
-  if (gpu.fault == Fault::kLost || gpu.fault == Fault::kNeedsReset ||
-      gpu.fault == Fault::kUnreadable) {
+  if (gpu.fault == Fault::kUnreadable) {
+    return Later("NVML_FAILED", absl::StrCat(who, " can't be used: ", FaultText(*gpu.fault)));
+  }
+  if (gpu.fault == Fault::kLost || gpu.fault == Fault::kNeedsReset) {
     return Refused("GPU_FAULT", absl::StrCat(who, " can't be used: ", FaultText(*gpu.fault)));
   }
   if (!gpu.mig.has_value() || !gpu.mig->now) {

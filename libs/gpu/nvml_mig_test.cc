@@ -112,6 +112,8 @@ TEST_F(NvmlMigTest, AGpuThatCannotSaysWhyAndIsLeftAlone) {
   scene_->unprivileged = true;
   EXPECT_EQ(reason(1), "MIG_NOT_ALLOWED");
   EXPECT_EQ(status::Reason(mig_->Create(1, k1g, {0, 1}).status()), "MIG_NOT_ALLOWED");
+  scene_->failures = {{"nvmlDeviceGetUUID", 999}};
+  EXPECT_EQ(reason(1), "NVML_FAILED") << "which may pass";
   scene_->devices[1].lost = true;
   EXPECT_EQ(reason(1), "GPU_FAULT");
   EXPECT_EQ(TakeChanges(), Changes{});

@@ -15,7 +15,6 @@
 #include "libs/strand/simulated_strand.h"
 #include "libs/time/simulated_clock.h"
 #include "services/node_agent/adapters/bind_port_probe.h"
-#include "services/node_agent/adapters/declared_mig_devices.h"
 #include "services/node_agent/adapters/local_workspace.h"
 #include "services/node_agent/adapters/machine_probe.h"
 
@@ -86,37 +85,6 @@ TEST(BindPortProbeTest, FindsThePortThatIsInUse) {
   EXPECT_EQ(probe.Taken({port}).value(), (std::vector<int32_t>{port}));
   const auto range = LocalPortRange();
   EXPECT_LT(range.first, range.second);
-}
-
-TEST(DeclaredMigDevicesTest, NamesInstancesOfTheGpusThatItKnows) {
-  SimulatedClock clock;
-  SimulatedStrand strand(&clock);
-  capstan::type::v1::MigGpu gpu;
-  gpu.set_index(1);
-  gpu.set_model("H100-80GB");
-  const auto devices = MakeDeclaredMigDevices({gpu}, &strand);
-  const auto make = [&](const MakeMigInstance& order) {
-    absl::StatusOr<std::string> made = absl::UnknownError("no answer");
-    devices->Make(order, [&made](absl::StatusOr<std::string> name) { made = std::move(name); });
-    strand.RunReady();
-    return made;
-  };
-  MakeMigInstance order;
-  order.instance.set_gpu(1);
-  order.instance.set_model("H100-80GB");
-  order.instance.set_profile("3g.40gb");
-  order.instance.set_start(4);
-  EXPECT_EQ(make(order).value(), "MIG-GPU-1/4/3g.40gb");
-  order.others = {order.instance};
-  EXPECT_TRUE(absl::IsUnavailable(make(order).status())) << "another Task has it";
-  order.others[0].set_profile("1g.10gb");
-  order.others[0].set_start(5);
-  EXPECT_TRUE(absl::IsUnavailable(make(order).status())) << "another Task has a part of it";
-  order.others[0].set_start(3);
-  EXPECT_TRUE(make(order).ok()) << "beside it";
-  order.others.clear();
-  order.instance.set_gpu(0);
-  EXPECT_TRUE(absl::IsFailedPrecondition(make(order).status()));
 }
 
 TEST(MachineProbeTest, SaysWhatTheMachineIs) {

@@ -7,14 +7,20 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <utility>
 
+#include "libs/gpu/device_inventory.h"
+#include "libs/gpu/fake_device_inventory.h"
+#include "libs/log/log.h"
+#include "libs/log/testing_sink.h"
 #include "libs/safe_path/safe_path.h"
 #include "libs/strand/simulated_strand.h"
 #include "libs/time/simulated_clock.h"
 #include "services/node_agent/adapters/bind_port_probe.h"
+#include "services/node_agent/adapters/gpu_watch.h"
 #include "services/node_agent/adapters/local_workspace.h"
 #include "services/node_agent/adapters/machine_probe.h"
 
@@ -112,6 +118,51 @@ TEST(MachineProbeTest, SaysWhatTheMachineIs) {
   EXPECT_EQ(seen.preflight_message(), "");
   EXPECT_EQ(seen.boot_id(), ReadBootId().value());
   EXPECT_GT(seen.disk_total_bytes(), 0);
+}
+
+TEST(MachineProbeTest, OffersTheGpusThatAreFoundBesideThoseDeclared) {
+  SimulatedClock clock;
+  SimulatedStrand strand(&clock);
+  SimulatedStrand driver(&clock);
+  log::TestingSink sink;
+  const log::Logger logger("test", &clock, &sink);
+  gpu::FakeDeviceInventory::Machine machine;
+  machine.gpus.resize(2);
+  for (gpu::Gpu& gpu : machine.gpus) {
+    gpu.product = "NVIDIA H200";
+    gpu.memory_bytes = int64_t{143771} << 20;
+  }
+  GpuWatch gpus(
+      {}, [&machine] { return std::make_unique<gpu::FakeDeviceInventory>(&machine); }, &strand,
+      &driver, &logger);
+  MachineProbeConfig config;
+  config.data_folder = TempFolder();
+  config.accelerators = {{"test/gpu", 2}};
+  const auto probe = MakeMachineProbe(config, &strand, &strand, &gpus);
+  capstan::type::v1::NodeObservation seen;
+  const auto observe = [&] {
+    seen.Clear();
+    probe->Observe([&seen](capstan::type::v1::NodeObservation node) { seen = node; });
+  };
+  observe();
+  driver.RunReady();
+  strand.RunReady();
+  EXPECT_EQ(seen.allocatable().accelerators().at("test/gpu"), 2);
+  EXPECT_EQ(seen.allocatable().accelerators().at("nvidia.com/h200-141gb"), 2);
+  // A driver that hangs holds the look up for a while only.
+  observe();
+  strand.RunReady();
+  EXPECT_FALSE(seen.has_allocatable());
+  strand.Advance(absl::Seconds(5));
+  EXPECT_EQ(seen.allocatable().accelerators().at("nvidia.com/h200-141gb"), 2);
+  // One is lost: at the next look it does not count.
+  machine.gpus[1].fault = gpu::Fault::kLost;
+  driver.RunReady();
+  strand.RunReady();
+  observe();
+  driver.RunReady();
+  strand.RunReady();
+  EXPECT_EQ(seen.allocatable().accelerators().at("nvidia.com/h200-141gb"), 1);
 }
 
 TEST(MachineProbeTest, BrokenDataFolderFailsPreflight) {

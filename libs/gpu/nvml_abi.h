@@ -64,13 +64,16 @@ struct Memory {
 // NVML_DEVICE_MIG_ENABLE.
 inline constexpr unsigned int kMigEnabled = 1;
 
-// NVML_GPU_INSTANCE_PROFILE_*: what a profile is asked by. They count from 0 without gaps; the first
-// that the library does not know is answered kInvalidArgument.
+// NVML_GPU_INSTANCE_PROFILE_*: what a profile is asked by. They count from 0; what comes after the
+// last that the library knows is answered kInvalidArgument, which some drivers answer for what
+// their GPU has not, too.
 inline constexpr unsigned int kProfile8Slice = 5;
 inline constexpr unsigned int kProfile6Slice = 6;
 inline constexpr unsigned int kProfile1SliceRev1 = 7;
 inline constexpr unsigned int kProfile2SliceRev1 = 8;
 inline constexpr unsigned int kProfile1SliceRev2 = 9;
+// How many the header has.
+inline constexpr unsigned int kProfileCount = 0x12;
 
 // nvmlGpuInstancePlacement_t: memory slices.
 struct Placement {
@@ -139,7 +142,8 @@ struct GpuInstanceInfo {
   Placement placement;
 };
 
-// NVML_COMPUTE_INSTANCE_PROFILE_* count from 0 as well.
+// NVML_COMPUTE_INSTANCE_PROFILE_* count from 0 likewise; how many the header has.
+inline constexpr unsigned int kComputeProfileCount = 9;
 // NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED.
 inline constexpr unsigned int kEnginesShared = 0;
 

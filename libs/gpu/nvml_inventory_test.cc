@@ -157,6 +157,13 @@ TEST(NvmlInventoryTest, AnOlderLibraryTellsLessAndFailsNothing) {
   EXPECT_EQ((*gpus)[0].fault, absl::nullopt);
 }
 
+TEST(NvmlInventoryTest, AProfileThatTheGpuHasNotHidesNoneBehindIt) {
+  StandIn nvml(kStandIn);
+  nvml->devices = {SceneH100("GPU-a", false)};
+  nvml->absent_is_invalid = true;
+  EXPECT_EQ(nvml.List().value()[0].profiles.size(), 7u);
+}
+
 TEST(NvmlInventoryTest, WhatAUserMayNotSeeIsAbsent) {
   StandIn nvml(kStandIn);
   nvml->devices = {SceneH100("GPU-a", true)};

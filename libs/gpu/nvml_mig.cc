@@ -142,8 +142,8 @@ class NvmlMig::Act {
       nvml::ComputeProfileInfo profile = {};
       const nvml::Return got =
           nvml_.compute_profile(instance, number, nvml::kEnginesShared, &profile);
-      if (got == nvml::kInvalidArgument) break;
-      if (got == nvml::kNotSupported) continue;
+      if (got == nvml::kInvalidArgument && number >= nvml::kComputeProfileCount) break;
+      if (got == nvml::kInvalidArgument || got == nvml::kNotSupported) continue;
       CAPSTAN_RETURN_IF_ERROR(Check("tell its compute profiles", got));
       CAPSTAN_RETURN_IF_ERROR(look(profile));
     }

@@ -70,6 +70,11 @@ TEST_F(NvmlMigTest, RemovesAnInstanceWithAllThatIsOnIt) {
   TakeChanges();
   EXPECT_TRUE(mig_->Destroy(1, id).ok());
   EXPECT_EQ(TakeChanges(), (Changes{"-c7", "-0@0"}));
+  scene_->absent_is_invalid = true;
+  const int other = mig_->Create(1, k3g, {0, 4}).value();
+  EXPECT_TRUE(mig_->Complete(1, other).ok());
+  EXPECT_TRUE(mig_->Destroy(1, other).ok());
+  EXPECT_EQ(TakeChanges(), (Changes{"+9@0", "+c3", "-c3", "-9@0"}));
   EXPECT_TRUE(mig_->Destroy(1, id).ok()) << "what is gone is gone";
 }
 

@@ -83,6 +83,8 @@ struct Scene {
   bool unprivileged = false;
   // The newest version of a profile's struct that is taken.
   unsigned int newest_profile_version = 3;
+  // NVML_ERROR_INVALID_ARGUMENT also for profiles that there are, but not of this GPU.
+  bool absent_is_invalid = false;
   // By a function's name: what it answers instead of doing anything.
   std::map<std::string, int> failures = {};
   std::vector<SceneDevice> devices = {};

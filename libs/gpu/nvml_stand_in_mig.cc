@@ -139,7 +139,7 @@ nvmlReturn_t FindByNumber(const SceneDevice& device, unsigned int number,
     *found = &profile;
     return NVML_SUCCESS;
   }
-  return NVML_ERROR_NOT_SUPPORTED;
+  return Shown().absent_is_invalid ? NVML_ERROR_INVALID_ARGUMENT : NVML_ERROR_NOT_SUPPORTED;
 }
 
 std::string PlaceOf(const SceneGpuInstance& instance) {
@@ -306,7 +306,7 @@ nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t inst
                                                           nvmlComputeInstanceProfileInfo_t* info) {
   if (profile > 8 || engProfile != 0) return NVML_ERROR_INVALID_ARGUMENT;
   if (profile >= std::size(kComputeSlices) || kComputeSlices[profile] > SlicesOf(*instance)) {
-    return NVML_ERROR_NOT_SUPPORTED;
+    return Shown().absent_is_invalid ? NVML_ERROR_INVALID_ARGUMENT : NVML_ERROR_NOT_SUPPORTED;
   }
   const unsigned int slices = kComputeSlices[profile];
   *info = {profile, slices, SlicesOf(*instance) / slices, 0, 0, 0, 0, 0, 0};

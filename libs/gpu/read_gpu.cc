@@ -112,7 +112,8 @@ class Reading {
     gpu_.mig = MigMode{now == nvml::kMigEnabled, pending == nvml::kMigEnabled};
     for (unsigned int number = 0; number < kMostProfiles; ++number) {
       absl::optional<GpuProfile> profile;
-      if (ReadProfile(number, &profile) == nvml::kInvalidArgument) break;
+      const nvml::Return got = ReadProfile(number, &profile);
+      if (got == nvml::kInvalidArgument && number >= nvml::kProfileCount) break;
       if (!profile.has_value()) continue;
       profile->placements = ReadPlacements(*profile);
       gpu_.profiles.push_back(*std::move(profile));
@@ -138,7 +139,7 @@ class Reading {
         return nvml::kSuccess;
       }
     }
-    if (nvml_.profile == nullptr) return nvml::kInvalidArgument;
+    if (nvml_.profile == nullptr) return nvml::kNotSupported;
     nvml::ProfileInfo info = {};
     const nvml::Return got = nvml_.profile(device_, number, &info);
     if (Good(got)) *profile = ProfileOf(number, info);

@@ -3,20 +3,16 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "libs/gpu/device_reader.h"
+#include "libs/gpu/nvml_library.h"
 
 namespace capstan::gpu {
 
-// The name under which the driver installs it.
-inline constexpr char kNvmlLibrary[] = "libnvidia-ml.so.1";
-
 // Reads NVIDIA's devices through NVML, which is loaded at run time.
 //
-// NOT_FOUND, reason NO_NVML: there is no such library here, or it lacks a function, or it finds no
-// driver: a machine without devices of this kind. The library stays loaded until the reader goes.
+// NOT_FOUND, reason NO_NVML, as NvmlLibrary::Open. The library stays loaded until the reader goes.
 absl::StatusOr<std::unique_ptr<DeviceReader>> OpenNvml(const std::string& library = kNvmlLibrary);
 
 }  // namespace capstan::gpu

@@ -1,24 +1,16 @@
 // A stand-in for NVIDIA's management library, with its names and layouts as its reference has them
 // (https://docs.nvidia.com/deploy/nvml-api/), written down here apart from nvml_abi.h so that a
 // slip there shows. Not NVIDIA's code, and no proof that a driver does the same.
+//
+// What came with MIG is in nvml_stand_in_mig.cc; the library of an old driver is without that.
 #include "libs/gpu/nvml_stand_in.h"
 
-#include <cstring>
+#include "libs/gpu/nvml_stand_in_types.h"
 
 namespace {
 
 using capstan::gpu::Scene;
-using capstan::gpu::SceneDevice;
 using capstan::gpu::SceneProcess;
-
-enum nvmlReturn_t {
-  NVML_SUCCESS = 0,
-  NVML_ERROR_INVALID_ARGUMENT = 2,
-  NVML_ERROR_NOT_SUPPORTED = 3,
-  NVML_ERROR_INSUFFICIENT_SIZE = 7,
-  NVML_ERROR_DRIVER_NOT_LOADED = 9,
-  NVML_ERROR_GPU_IS_LOST = 15,
-};
 
 struct nvmlUtilization_t {
   unsigned int gpu;
@@ -32,7 +24,11 @@ struct nvmlProcessInfo_t {
   unsigned int computeInstanceId;
 };
 
-using nvmlDevice_t = SceneDevice*;
+struct nvmlMemory_t {
+  unsigned long long total;  // NOLINT(google-runtime-int)
+  unsigned long long free;   // NOLINT(google-runtime-int)
+  unsigned long long used;   // NOLINT(google-runtime-int)
+};
 
 Scene scene;
 
@@ -54,6 +50,7 @@ nvmlReturn_t nvmlShutdown() {
 }
 
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int* count) {
+  if (const nvmlReturn_t wanted = Wanted("nvmlDeviceGetCount_v2")) return wanted;
   *count = static_cast<unsigned int>(scene.devices.size());
   return NVML_SUCCESS;
 }
@@ -66,8 +63,18 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t* dev
 }
 
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char* uuid, unsigned int length) {
-  if (device->uuid.size() + 1 > length) return NVML_ERROR_INSUFFICIENT_SIZE;
-  memcpy(uuid, device->uuid.c_str(), device->uuid.size() + 1);
+  if (const nvmlReturn_t wanted = Wanted("nvmlDeviceGetUUID")) return wanted;
+  return Copy(device->uuid, uuid, length);
+}
+
+nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char* name, unsigned int length) {
+  return Copy(device->product, name, length);
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* memory) {
+  if (const nvmlReturn_t wanted = Wanted("nvmlDeviceGetMemoryInfo")) return wanted;
+  if (device->mig_now && scene.unprivileged) return NVML_ERROR_NO_PERMISSION;
+  *memory = {device->memory_bytes, device->memory_bytes, 0};
   return NVML_SUCCESS;
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "libs/status/error.h"
 
 namespace capstan::mig {
 namespace {
@@ -46,6 +47,17 @@ TEST(PlacedInstanceTest, IsTheSameWhereNothingDiffers) {
   EXPECT_FALSE(IsSameInstance(one, Instance(0, "1g.20gb", 3)));
   EXPECT_FALSE(IsSameInstance(one, Instance(0, "1g.10gb", 4)));
   EXPECT_FALSE(IsSameInstance(one, Instance(0, "1g.10gb", 3, "A100-80GB")));
+}
+
+TEST(PlacedInstanceTest, StandsOnlyWhereItsProfileMay) {
+  EXPECT_TRUE(CheckPlacement(Instance(0, "3g.40gb", 4)).ok());
+  for (const MigInstance& wrong :
+       {Instance(0, "3g.40gb", 2), Instance(0, "3g.40gb", -1), Instance(0, "3g.40gb", 36),
+        Instance(0, "9g.99gb", 0), Instance(0, "3g.40gb", 4, "H999")}) {
+    const absl::Status status = CheckPlacement(wrong);
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << wrong.DebugString() << status;
+    EXPECT_EQ(status::Reason(status), "WRONG_MIG_PLACEMENT");
+  }
 }
 
 }  // namespace

@@ -236,6 +236,7 @@ TEST_F(EngineTest, MakesTheMigInstanceOfATaskAndRemovesItBeforeItTellsOfTheEnd) 
   DesiredTask order = Want(DesiredTask::PHASE_PREPARE);
   auto& instance = *order.mutable_launch()->mutable_mig_instance();
   instance.set_gpu(1);
+  instance.set_model("H100-80GB");
   instance.set_profile("3g.40gb");
   instance.set_start(4);
   executor_.Order(order);

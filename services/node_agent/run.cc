@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "libs/gpu/discovery_check.h"
 #include "libs/label/taints.h"
 #include "libs/mig/declared_gpus.h"
 #include "libs/mig/profiles.h"
@@ -74,6 +75,9 @@ absl::Status CheckConfig(const config::v1::NodeAgentConfig& config) {
     }
   }
   mig::CheckDeclaredGpus("mig_gpus", config.mig_gpus(), &errors);
+  if (config.discover_gpus()) {
+    gpu::CheckBesideDiscovery("", config.accelerators(), config.mig_gpus_size(), &errors);
+  }
   // The scheduler drops taints that are malformed, and the Node would be open to all.
   label::CheckTaints("taints", config.taints(), &errors);
   if (config.first_port() != 0 || config.last_port() != 0) {
@@ -132,6 +136,7 @@ absl::Status Run(const config::v1::NodeAgentConfig& config, const process::Start
   }
   settings.accelerators.insert(config.accelerators().begin(), config.accelerators().end());
   settings.mig_gpus.assign(config.mig_gpus().begin(), config.mig_gpus().end());
+  settings.discover_gpus = config.discover_gpus();
   settings.labels.insert(config.labels().begin(), config.labels().end());
   settings.taints.assign(config.taints().begin(), config.taints().end());
   const config::v1::DataCache& cache = config.data_cache();

@@ -10,6 +10,7 @@
 #include "libs/cgroup/cgroup.h"
 #include "libs/cgroup/usage.h"
 #include "libs/gpu/nvml.h"
+#include "libs/gpu/nvml_inventory.h"
 #include "libs/random/random.h"
 #include "libs/session/rpc_channel.h"
 #include "libs/status/error.h"
@@ -21,11 +22,13 @@
 #include "services/node_agent/adapters/cached_data_access.h"
 #include "services/node_agent/adapters/credentials_task_tokens.h"
 #include "services/node_agent/adapters/declared_mig_devices.h"
+#include "services/node_agent/adapters/gpu_watch.h"
 #include "services/node_agent/adapters/grant_book.h"
 #include "services/node_agent/adapters/isolation_probe.h"
 #include "services/node_agent/adapters/loader_data_access.h"
 #include "services/node_agent/adapters/local_workspace.h"
 #include "services/node_agent/adapters/machine_probe.h"
+#include "services/node_agent/adapters/nvml_mig_devices.h"
 #include "services/node_agent/adapters/process_task_runtime.h"
 #include "services/node_agent/adapters/svid_task_identity.h"
 #include "services/node_agent/adapters/telemetry_log_sink.h"
@@ -76,6 +79,8 @@ struct Server::Parts {
   BindPortProbe ports;
   std::unique_ptr<TaskSockets> sockets;
   std::unique_ptr<LogSink> logs;
+  // Absent unless GPUs are looked for.
+  std::unique_ptr<GpuWatch> gpus;
   std::unique_ptr<NodeProbe> probe;
   std::unique_ptr<TaskSessions> sessions;
   std::unique_ptr<Engine> engine;
@@ -174,7 +179,14 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
     }
   }
   parts.sockets = MakeBeastTaskSockets(deps.strand);
-  parts.mig = MakeDeclaredMigDevices(config.mig_gpus, deps.strand);
+  if (config.discover_gpus) {
+    parts.gpus = std::make_unique<GpuWatch>(
+        GpuWatch::Options(), [] { return gpu::OpenNvmlInventory(); }, deps.strand,
+        parts.driver.get(), deps.logger);
+    parts.mig = MakeNvmlMigDevices(deps.strand, parts.driver.get());
+  } else {
+    parts.mig = MakeDeclaredMigDevices(config.mig_gpus, deps.strand);
+  }
   parts.logs = MakeTelemetryLogSink(deps.telemetry, deps.strand, &parts.grants);
   parts.probe = MakeMachineProbe({.node = config.node,
                                   .host = config.host,
@@ -186,7 +198,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
                                   .limitations = probed.limitations,
                                   .reserved_cpu_millis = config.reserved_cpu_millis,
                                   .reserved_memory_bytes = config.reserved_memory_bytes},
-                                 deps.strand, parts.files.get());
+                                 deps.strand, parts.files.get(), parts.gpus.get());
 
   Engine::Options options;
   options.core.cluster = config.cluster;
@@ -259,6 +271,8 @@ Server::~Server() {
   if (parts_->driver != nullptr) parts_->driver->Stop();
   parts_->Run([this] {
     parts_->engine.reset();
+    parts_->probe.reset();
+    parts_->gpus.reset();
     parts_->sessions.reset();
     parts_->workloads.reset();
     parts_->runtime.reset();

@@ -65,10 +65,12 @@ struct ServerConfig {
   std::map<std::string, std::string> labels;
   // What keeps Jobs off the Node that do not tolerate it.
   std::vector<capstan::type::v1::Taint> taints = {};
-  // Devices by name; none are discovered.
+  // Devices by name.
   std::map<std::string, int64_t> accelerators;
-  // GPUs that are said to be there in MIG mode; none are discovered.
+  // GPUs that are said to be there in MIG mode. None with `discover_gpus`.
   std::vector<capstan::type::v1::MigGpu> mig_gpus = {};
+  // Has the machine's GPUs found, beside `accelerators`, and MIG instances made on them.
+  bool discover_gpus = false;
   // What is kept for the platform.
   int64_t reserved_cpu_millis = 500;
   int64_t reserved_memory_bytes = int64_t{2} << 30;

@@ -29,6 +29,8 @@ class DeclaredMigDevices final : public MigDevices {
  private:
   absl::StatusOr<std::string> NameOf(const MakeMigInstance& order) const {
     const MigInstance& instance = order.instance;
+    const absl::Status placement = mig::CheckPlacement(instance);
+    if (!placement.ok()) return placement;
     const bool is_there = std::any_of(gpus_.begin(), gpus_.end(), [&instance](const MigGpu& gpu) {
       return gpu.index() == instance.gpu() && gpu.model() == instance.model();
     });

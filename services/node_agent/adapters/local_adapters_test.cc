@@ -7,15 +7,20 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <utility>
 
+#include "libs/gpu/device_inventory.h"
+#include "libs/gpu/fake_device_inventory.h"
+#include "libs/log/log.h"
+#include "libs/log/testing_sink.h"
 #include "libs/safe_path/safe_path.h"
 #include "libs/strand/simulated_strand.h"
 #include "libs/time/simulated_clock.h"
 #include "services/node_agent/adapters/bind_port_probe.h"
-#include "services/node_agent/adapters/declared_mig_devices.h"
+#include "services/node_agent/adapters/gpu_watch.h"
 #include "services/node_agent/adapters/local_workspace.h"
 #include "services/node_agent/adapters/machine_probe.h"
 
@@ -88,37 +93,6 @@ TEST(BindPortProbeTest, FindsThePortThatIsInUse) {
   EXPECT_LT(range.first, range.second);
 }
 
-TEST(DeclaredMigDevicesTest, NamesInstancesOfTheGpusThatItKnows) {
-  SimulatedClock clock;
-  SimulatedStrand strand(&clock);
-  capstan::type::v1::MigGpu gpu;
-  gpu.set_index(1);
-  gpu.set_model("H100-80GB");
-  const auto devices = MakeDeclaredMigDevices({gpu}, &strand);
-  const auto make = [&](const MakeMigInstance& order) {
-    absl::StatusOr<std::string> made = absl::UnknownError("no answer");
-    devices->Make(order, [&made](absl::StatusOr<std::string> name) { made = std::move(name); });
-    strand.RunReady();
-    return made;
-  };
-  MakeMigInstance order;
-  order.instance.set_gpu(1);
-  order.instance.set_model("H100-80GB");
-  order.instance.set_profile("3g.40gb");
-  order.instance.set_start(4);
-  EXPECT_EQ(make(order).value(), "MIG-GPU-1/4/3g.40gb");
-  order.others = {order.instance};
-  EXPECT_TRUE(absl::IsUnavailable(make(order).status())) << "another Task has it";
-  order.others[0].set_profile("1g.10gb");
-  order.others[0].set_start(5);
-  EXPECT_TRUE(absl::IsUnavailable(make(order).status())) << "another Task has a part of it";
-  order.others[0].set_start(3);
-  EXPECT_TRUE(make(order).ok()) << "beside it";
-  order.others.clear();
-  order.instance.set_gpu(0);
-  EXPECT_TRUE(absl::IsFailedPrecondition(make(order).status()));
-}
-
 TEST(MachineProbeTest, SaysWhatTheMachineIs) {
   SimulatedClock clock;
   SimulatedStrand strand(&clock);
@@ -144,6 +118,51 @@ TEST(MachineProbeTest, SaysWhatTheMachineIs) {
   EXPECT_EQ(seen.preflight_message(), "");
   EXPECT_EQ(seen.boot_id(), ReadBootId().value());
   EXPECT_GT(seen.disk_total_bytes(), 0);
+}
+
+TEST(MachineProbeTest, OffersTheGpusThatAreFoundBesideThoseDeclared) {
+  SimulatedClock clock;
+  SimulatedStrand strand(&clock);
+  SimulatedStrand driver(&clock);
+  log::TestingSink sink;
+  const log::Logger logger("test", &clock, &sink);
+  gpu::FakeDeviceInventory::Machine machine;
+  machine.gpus.resize(2);
+  for (gpu::Gpu& gpu : machine.gpus) {
+    gpu.product = "NVIDIA H200";
+    gpu.memory_bytes = int64_t{143771} << 20;
+  }
+  GpuWatch gpus(
+      {}, [&machine] { return std::make_unique<gpu::FakeDeviceInventory>(&machine); }, &strand,
+      &driver, &logger);
+  MachineProbeConfig config;
+  config.data_folder = TempFolder();
+  config.accelerators = {{"test/gpu", 2}};
+  const auto probe = MakeMachineProbe(config, &strand, &strand, &gpus);
+  capstan::type::v1::NodeObservation seen;
+  const auto observe = [&] {
+    seen.Clear();
+    probe->Observe([&seen](capstan::type::v1::NodeObservation node) { seen = node; });
+  };
+  observe();
+  driver.RunReady();
+  strand.RunReady();
+  EXPECT_EQ(seen.allocatable().accelerators().at("test/gpu"), 2);
+  EXPECT_EQ(seen.allocatable().accelerators().at("nvidia.com/h200-141gb"), 2);
+  // A driver that hangs holds the look up for a while only.
+  observe();
+  strand.RunReady();
+  EXPECT_FALSE(seen.has_allocatable());
+  strand.Advance(absl::Seconds(5));
+  EXPECT_EQ(seen.allocatable().accelerators().at("nvidia.com/h200-141gb"), 2);
+  // One is lost: at the next look it does not count.
+  machine.gpus[1].fault = gpu::Fault::kLost;
+  driver.RunReady();
+  strand.RunReady();
+  observe();
+  driver.RunReady();
+  strand.RunReady();
+  EXPECT_EQ(seen.allocatable().accelerators().at("nvidia.com/h200-141gb"), 1);
 }
 
 TEST(MachineProbeTest, BrokenDataFolderFailsPreflight) {

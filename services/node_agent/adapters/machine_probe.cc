@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "libs/safe_path/safe_path.h"
 #include "libs/time/clock.h"
+#include "services/node_agent/adapters/found_gpus.h"
 
 namespace capstan::node_agent {
 namespace {
@@ -61,7 +62,8 @@ std::string Preflight(const std::string& data_folder, Now now) {
   return "";
 }
 
-NodeObservation Look(const MachineProbeConfig& config, const std::string& boot_id, Now now) {
+NodeObservation Look(const MachineProbeConfig& config, const FoundGpus& found,
+                     const std::string& boot_id, Now now) {
   NodeObservation node;
   node.set_node(config.node);
   node.set_host(config.host);
@@ -72,7 +74,11 @@ NodeObservation Look(const MachineProbeConfig& config, const std::string& boot_i
   for (const auto& [name, count] : config.accelerators) {
     (*allocatable->mutable_accelerators())[name] = count;
   }
+  for (const auto& [name, count] : found.accelerators) {
+    (*allocatable->mutable_accelerators())[name] += count;
+  }
   for (const auto& gpu : config.mig_gpus) *node.add_mig_gpus() = gpu;
+  for (const auto& gpu : found.mig_gpus) *node.add_mig_gpus() = gpu;
   for (const auto& [name, value] : config.labels) (*node.mutable_labels())[name] = value;
   for (const auto& taint : config.taints) *node.add_taints() = taint;
   for (const auto limitation : config.limitations) node.add_limitations(limitation);
@@ -96,28 +102,38 @@ NodeObservation Look(const MachineProbeConfig& config, const std::string& boot_i
 
 class MachineProbe final : public NodeProbe {
  public:
-  MachineProbe(MachineProbeConfig config, Strand* strand, Strand* files)
-      : config_(std::move(config)), strand_(strand), files_(files) {}
+  MachineProbe(MachineProbeConfig config, Strand* strand, Strand* files, GpuWatch* gpus)
+      : config_(std::move(config)), strand_(strand), files_(files), gpus_(gpus) {}
 
   void Observe(absl::AnyInvocable<void(NodeObservation)> done) override {
-    files_->Post([strand = strand_, config = config_, done = std::move(done)]() mutable {
-      NodeObservation seen = Look(config, ReadBootId().value_or(""), strand->clock().Read());
+    if (gpus_ == nullptr) return ObserveWith(FoundGpus(), std::move(done));
+    gpus_->Look([this, alive = std::weak_ptr<char>(alive_),
+                 done = std::move(done)](const FoundGpus& found) mutable {
+      if (!alive.expired()) ObserveWith(found, std::move(done));
+    });
+  }
+
+ private:
+  void ObserveWith(const FoundGpus& found, absl::AnyInvocable<void(NodeObservation)> done) {
+    files_->Post([strand = strand_, config = config_, found, done = std::move(done)]() mutable {
+      NodeObservation seen = Look(config, found, ReadBootId().value_or(""), strand->clock().Read());
       strand->Post(
           [done = std::move(done), seen = std::move(seen)]() mutable { done(std::move(seen)); });
     });
   }
 
- private:
   const MachineProbeConfig config_;
   Strand* const strand_;
   Strand* const files_;
+  GpuWatch* const gpus_;
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 
 }  // namespace
 
 std::unique_ptr<NodeProbe> MakeMachineProbe(MachineProbeConfig config, Strand* strand,
-                                            Strand* files) {
-  return std::make_unique<MachineProbe>(std::move(config), strand, files);
+                                            Strand* files, GpuWatch* gpus) {
+  return std::make_unique<MachineProbe>(std::move(config), strand, files, gpus);
 }
 
 absl::StatusOr<std::string> ReadBootId() {

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "libs/strand/strand.h"
 #include "proto/capstan/type/v1/task.pb.h"
+#include "services/node_agent/adapters/gpu_watch.h"
 #include "services/node_agent/ports/node_probe.h"
 
 namespace capstan::node_agent {
@@ -20,9 +21,9 @@ struct MachineProbeConfig {
   std::string data_folder;
   std::map<std::string, std::string> labels;
   std::vector<capstan::type::v1::Taint> taints = {};
-  // Devices by name; none are discovered.
+  // Devices by name, beside those that are found.
   std::map<std::string, int64_t> accelerators;
-  // GPUs in MIG mode; none are discovered.
+  // GPUs in MIG mode, likewise.
   std::vector<capstan::type::v1::MigGpu> mig_gpus = {};
   // Found at the agent's start: LIMITS_NOT_ENFORCED, UNFENCED, UNISOLATED.
   std::vector<capstan::type::v1::NodeObservation::Limitation> limitations;
@@ -34,9 +35,11 @@ struct MachineProbeConfig {
 };
 
 // This machine. `files` runs what blocks. Preflight: the data folder can be written and synced, a
-// loopback port can be bound, the clocks can be read.
+// loopback port can be bound, the clocks can be read. With `gpus` each look offers what that finds,
+// waiting for it no longer than it lets one wait; null: no GPUs are looked for. It must outlive the
+// probe.
 std::unique_ptr<NodeProbe> MakeMachineProbe(MachineProbeConfig config, Strand* strand,
-                                            Strand* files);
+                                            Strand* files, GpuWatch* gpus = nullptr);
 
 // boot_id of the kernel.
 absl::StatusOr<std::string> ReadBootId();

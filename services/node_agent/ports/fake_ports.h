@@ -3,6 +3,8 @@
 #ifndef CAPSTAN_SERVICES_NODE_AGENT_PORTS_FAKE_PORTS_H_
 #define CAPSTAN_SERVICES_NODE_AGENT_PORTS_FAKE_PORTS_H_
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -10,7 +12,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "libs/mig/placed_instance.h"
 #include "libs/status/error.h"
 #include "libs/strand/strand.h"
 #include "services/node_agent/ports/data_access.h"
@@ -163,34 +168,62 @@ class FakeMigDevices final : public MigDevices {
   explicit FakeMigDevices(Strand* strand) : strand_(strand) {}
   void Make(const MakeMigInstance& order, Callback<std::string> done) override {
     ++makes;
-    const std::string place = PlaceOf(order.instance);
-    const std::string name = absl::StrCat("MIG-", place, "/", order.instance.profile());
-    absl::Status status = failure;
-    for (const auto& other : order.others) {
-      if (PlaceOf(other) == place) status = absl::UnavailableError("another Task has its place");
-    }
-    if (!status.ok()) {
-      strand_->Post([done = std::move(done), status]() mutable { done(status); });
-      return;
-    }
-    made[place] = name;
-    strand_->Post([done = std::move(done), name]() mutable { done(name); });
+    absl::StatusOr<std::string> made_or =
+        failure.ok() ? MakeNow(order) : absl::StatusOr<std::string>(failure);
+    strand_->Post(
+        [done = std::move(done), made_or = std::move(made_or)]() mutable { done(made_or); });
   }
   void Remove(const capstan::type::v1::MigInstance& instance, DoneCallback done) override {
-    if (failure.ok()) made.erase(PlaceOf(instance));
+    const auto stands = instances_.find(PlaceOf(instance));
+    if (failure.ok() && stands != instances_.end() &&
+        mig::IsSameInstance(stands->second, instance)) {
+      Erase(stands);
+    }
     strand_->Post([done = std::move(done), status = failure]() mutable { done(status); });
   }
 
   absl::Status failure;
+  // The GPUs in MIG mode; absent: all that are asked for.
+  absl::optional<std::vector<capstan::type::v1::MigGpu>> gpus;
   std::map<std::string, std::string> made;
   int makes = 0;
 
  private:
+  using Instances = std::map<std::string, capstan::type::v1::MigInstance>;
+
   static std::string PlaceOf(const capstan::type::v1::MigInstance& instance) {
     return absl::StrCat(instance.gpu(), "/", instance.start());
   }
+  Instances::iterator Erase(Instances::iterator instance) {
+    made.erase(instance->first);
+    return instances_.erase(instance);
+  }
+  absl::StatusOr<std::string> MakeNow(const MakeMigInstance& order) {
+    const auto& wanted = order.instance;
+    const absl::Status placement = mig::CheckPlacement(wanted);
+    if (!placement.ok()) return placement;
+    const auto is_it = [&wanted](const capstan::type::v1::MigGpu& gpu) {
+      return gpu.index() == wanted.gpu() && gpu.model() == wanted.model();
+    };
+    if (gpus.has_value() && std::none_of(gpus->begin(), gpus->end(), is_it)) {
+      return absl::FailedPreconditionError("no such GPU in MIG mode");
+    }
+    for (const auto& other : order.others) {
+      if (mig::Overlap(other, wanted)) return absl::UnavailableError("another Task has its place");
+    }
+    for (auto it = instances_.begin(); it != instances_.end();) {
+      const bool goes =
+          mig::Overlap(it->second, wanted) && !mig::IsSameInstance(it->second, wanted);
+      it = goes ? Erase(it) : std::next(it);
+    }
+    const std::string place = PlaceOf(wanted);
+    instances_[place] = wanted;
+    made[place] = absl::StrCat("MIG-", place, "/", wanted.profile());
+    return made[place];
+  }
 
   Strand* const strand_;
+  Instances instances_;
 };
 
 class FakePortProbe final : public PortProbe {

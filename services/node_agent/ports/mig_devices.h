@@ -22,12 +22,13 @@ class MigDevices {
   virtual ~MigDevices() = default;
 
   // Makes the instance at exactly the placement asked, or finds it made; its name is what
-  // CUDA_VISIBLE_DEVICES takes, e.g. `MIG-<uuid>`. What overlaps and is none of the order's
-  // `others` is removed first: nobody uses it. UNAVAILABLE while the place of one of `others` is in
-  // its way, whether that is made or not: its Task has yet to end, and removes it then.
-  // FAILED_PRECONDITION if there is no such GPU in MIG mode, or none of such a profile.
+  // CUDA_VISIBLE_DEVICES takes, e.g. `MIG-<uuid>`. What overlaps, or leaves it no room, and is none
+  // of the order's `others` is removed first: nobody uses it. UNAVAILABLE while the place of one of
+  // `others` is in its way, whether that is made or not: its Task has yet to end, and removes it
+  // then; or while the driver can't now. FAILED_PRECONDITION if there is no such GPU in MIG mode, or
+  // none of such a profile or place, or it has a fault. Errors say what to do.
   virtual void Make(const MakeMigInstance& order, Callback<std::string> done) = 0;
-  // OK if absent.
+  // OK if absent, also with its GPU. UNAVAILABLE while a process is on it.
   virtual void Remove(const capstan::type::v1::MigInstance& instance, DoneCallback done) = 0;
 };
 

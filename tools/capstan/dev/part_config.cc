@@ -215,6 +215,7 @@ class PartConfigs {
     if (settings.has_reserved()) *agent.mutable_reserved() = settings.reserved();
     *agent.mutable_accelerators() = settings.accelerators();
     *agent.mutable_mig_gpus() = settings.mig_gpus();
+    agent.set_discover_gpus(settings.discover_gpus());
     if (settings.has_data_cache()) *agent.mutable_data_cache() = settings.data_cache();
     if (settings.has_log_limit_bytes()) agent.set_log_limit_bytes(settings.log_limit_bytes());
     return agent;

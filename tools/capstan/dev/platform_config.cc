@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "google/protobuf/duration.pb.h"
 #include "libs/config/proto_reader.h"
+#include "libs/gpu/discovery_check.h"
 #include "libs/metrics/client_addresses.h"
 #include "libs/mig/declared_gpus.h"
 #include "libs/process/check.h"
@@ -100,6 +101,10 @@ void CheckNodeAgent(const cli::v1::PlatformConfig::NodeAgent& settings,
     }
   }
   mig::CheckDeclaredGpus("node_agent.mig_gpus", settings.mig_gpus(), errors);
+  if (settings.discover_gpus()) {
+    gpu::CheckBesideDiscovery("node_agent.", settings.accelerators(), settings.mig_gpus_size(),
+                              errors);
+  }
 }
 
 void CheckSpills(const cli::v1::PlatformConfig& config, status::FieldErrors* errors) {

@@ -60,6 +60,18 @@ TEST_F(PlatformConfigTest, ValuesOutOfRangeAreNamedTogether) {
                   "monitoring.target_readers"));
 }
 
+TEST_F(PlatformConfigTest, GpusAreFoundOrDeclaredNotBoth) {
+  EXPECT_TRUE(
+      Install("node_agent: {discover_gpus: true, accelerators: {slot: 4}, shared_paths: [/tmp]}")
+          .ok());
+  const auto refused = status::GetFieldViolations(
+      Install("node_agent: {discover_gpus: true, accelerators: {nvidia.com/h100-80gb: 8}, "
+              "mig_gpus: [{index: 0, model: H100-80GB}]}"));
+  ASSERT_EQ(refused.size(), 2u);
+  EXPECT_EQ(refused[0].field, "node_agent.accelerators[nvidia.com/h100-80gb]");
+  EXPECT_EQ(refused[1].field, "node_agent.mig_gpus");
+}
+
 TEST_F(PlatformConfigTest, WhatMovingMayCostIsNoLessThanAMove) {
   const auto refused = [this](const std::string& settings) {
     const auto violations = status::GetFieldViolations(

@@ -109,7 +109,7 @@ void SchedulerCore::Round() {
     if (!std::includes(known.begin(), known.end(), keys.begin(), keys.end())) work.reset();
   }
   if (work == nullptr) {
-    work = std::make_shared<RoundWork>();
+    work = std::make_shared<RoundWork>(&held_book_);
     BeginRound(work.get());
   }
   KeepMoves(work.get());
@@ -122,7 +122,6 @@ void SchedulerCore::Round() {
   const bool asked_all = asks_all && !room_changed_;
   PlaceReturned(/*may_have_more=*/asked_all, work.get());
   if (asked_all && GrowthDue()) GrowGangs(work.get());
-  held_book_.GiveBack(std::move(work->held), std::move(work->victims));
   // One that was cut short goes on at once.
   round_at_ =
       RoundDue() ? BootTime::InfinitePast() : now_.boot + PauseAfterRound(model_.nodes.size());

@@ -9,9 +9,11 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "services/scheduler/core/explain.h"
+#include "services/scheduler/core/held_book.h"
 #include "services/scheduler/core/placer.h"
 #include "services/scheduler/core/queue_victims.h"
 #include "services/scheduler/core/quota/resources.h"
@@ -21,6 +23,13 @@
 namespace capstan::scheduler {
 
 struct SchedulerCore::RoundWork {
+  explicit RoundWork(HeldBook* book) : held_book(book) {}
+  ~RoundWork() { held_book->GiveBack(std::move(held), std::move(victims)); }
+  RoundWork(const RoundWork&) = delete;
+  RoundWork& operator=(const RoundWork&) = delete;
+
+  // What is held comes from there.
+  HeldBook* const held_book;
   std::vector<NodeStanding> standings;
   std::vector<NodeCapacity> nodes;
   // By uid and position of the Node: see KeepForReturning.

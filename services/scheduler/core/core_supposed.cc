@@ -61,7 +61,7 @@ void SchedulerCore::ForeseeRound(const Now& now) {
   foreseen_.reset();
   // A Job that comes may be nominated to an order, or outrank one that returns to its place.
   if (now.boot < round_at_ || !model_.capacity_orders.empty() || !returning_.empty()) return;
-  foreseen_ = std::make_shared<RoundWork>();
+  foreseen_ = std::make_shared<RoundWork>(&held_book_);
   BeginRound(foreseen_.get());
 }
 

@@ -61,7 +61,7 @@ void HeldBook::AddLabelKeys(std::set<std::string>* keys) const {
 
 void HeldBook::Take(const Scene& scene, std::vector<HeldGang>* held,
                     std::vector<QueueVictims::Gang>* victims) {
-  if (is_taken_ || !HasSameNodes(scene.standings)) all_changed_ = true;
+  if (!HasSameNodes(scene.standings)) all_changed_ = true;
   const NodesSeen nodes(scene.standings);
   if (all_changed_) {
     LookAtAll(scene, nodes);
@@ -73,7 +73,6 @@ void HeldBook::Take(const Scene& scene, std::vector<HeldGang>* held,
   }
   changed_.clear();
   all_changed_ = false;
-  is_taken_ = true;
   *held = std::move(held_);
   *victims = std::move(victims_);
 }
@@ -83,7 +82,6 @@ void HeldBook::GiveBack(std::vector<HeldGang> held, std::vector<QueueVictims::Ga
   victims_ = std::move(victims);
   held_.resize(entries_.size());
   victims_.resize(entries_.size());
-  is_taken_ = false;
 }
 
 bool HeldBook::HasSameNodes(const std::vector<NodeStanding>& standings) const {

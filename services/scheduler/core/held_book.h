@@ -56,11 +56,11 @@ class HeldBook {
   void AddLabelKeys(std::set<std::string>* keys) const;
 
   // Gives every gang that holds a place, by uid, as a Placer is told of it and as the rules of the
-  // Queues see it. Until GiveBack the book has none.
+  // Queues see it. Until GiveBack, which is before the next Take, the book has none.
   void Take(const Scene& scene, std::vector<HeldGang>* held,
             std::vector<QueueVictims::Gang>* victims);
   // The same lists, which may be longer by now; of those that the round has made anything else of
-  // the Job changes before the next Take. Where this is not called all are looked at again.
+  // the Job changes before the next Take.
   void GiveBack(std::vector<HeldGang> held, std::vector<QueueVictims::Gang> victims);
 
  private:
@@ -105,7 +105,6 @@ class HeldBook {
   std::vector<Entry> entries_;
   std::vector<HeldGang> held_;
   std::vector<QueueVictims::Gang> victims_;
-  bool is_taken_ = false;
   bool all_changed_ = true;
   std::set<std::string> changed_;
   std::set<std::string> coming_back_;

@@ -59,6 +59,7 @@ bool IsBoundToDomain(const GangRequest& gang, const GangRequest::Group& group) {
 }  // namespace
 
 void SchedulerCore::Return(JobEntry* job, const std::string& why) {
+  if (job->state.hold()) return Enqueue(job);
   SetState(job, Job::STATE_QUEUED, kReturning, why);
   returning_[OrderOf(*job)] = now_.boot + config_.return_within;
 }

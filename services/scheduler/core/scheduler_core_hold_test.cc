@@ -13,6 +13,7 @@
 #include "services/scheduler/core/core_harness.h"
 #include "services/scheduler/core/dependencies.h"
 #include "services/scheduler/core/keys.h"
+#include "services/scheduler/core/repartition_test_fixture.h"
 #include "services/scheduler/core/scheduler_core.h"
 #include "services/scheduler/core/update_test_fixture.h"
 
@@ -339,6 +340,57 @@ TEST_F(ArrayHoldTest, ElementsOfOneThatIsSubmittedHeldAreHeld) {
   EXPECT_EQ(Element(0).state.state(), Job::STATE_PREPARING);
   EXPECT_EQ(Element(1).state.state(), Job::STATE_PREPARING);
   EXPECT_EQ(ReasonOfElement(2), "ARRAY_LIMIT");
+}
+
+// GPUs in MIG mode, whose gangs are moved where others need room in one piece.
+class HeldMoveTest : public SchedulerCoreRepartitionTest {
+ protected:
+  void Hold(const std::string& id, bool hold) {
+    UpdateJob update;
+    update.call = harness_.next_call();
+    update.name = absl::StrCat("projects/p/jobs/", id);
+    update.change.set_hold(hold);
+    harness_.Deliver(harness_.Apply(update));
+  }
+};
+
+TEST_F(HeldMoveTest, WhoIsHeldIsNotMoved) {
+  Scatter(Sliced(1, "1g.10gb"));
+  Hold("one", true);
+  Submit("whole", Sliced(1, "7g.80gb"));
+  EXPECT_EQ(Mover(), "other");
+}
+
+TEST_F(HeldMoveTest, WhoIsHeldOnTheWayDoesNotArrive) {
+  Scatter(Sliced(1, "1g.10gb"));
+  Submit("whole", Sliced(1, "7g.80gb"));
+  const std::string mover = Mover();
+  ASSERT_NE(mover, "");
+  Hold(mover, true);
+  EndStopped();
+  Work();
+  EXPECT_EQ(ReasonOf(mover), "HELD");
+  EXPECT_EQ(StateOf("whole"), Job::STATE_RUNNING);
+  NewLeader();
+  Pass(absl::Minutes(6));
+  EXPECT_EQ(ReasonOf(mover), "HELD");
+  Hold(mover, false);
+  Work();
+  EXPECT_EQ(StateOf(mover), Job::STATE_RUNNING);
+}
+
+TEST_F(HeldMoveTest, WhoIsHeldWhileItsPlaceIsKeptGivesThatUp) {
+  Scatter(Sliced(1, "1g.10gb"));
+  Submit("whole", Sliced(1, "7g.80gb"));
+  const std::string mover = Mover();
+  Hold("whole", true);
+  EXPECT_EQ(ReasonOf("whole"), "HELD");
+  EndStopped();
+  Work();
+  EXPECT_EQ(StateOf(mover), Job::STATE_RUNNING) << "it is moved all the same";
+  Hold("whole", false);
+  Pass(absl::Minutes(1));
+  EXPECT_EQ(StateOf("whole"), Job::STATE_PREPARING);
 }
 
 }  // namespace

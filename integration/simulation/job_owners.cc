@@ -87,14 +87,17 @@ void JobOwners::Hold(Owned* job) {
 }
 
 void JobOwners::CheckHeld(const Owned& job) {
+  if (released_.count(job.uid) > 0) return;
   const auto record = store_->disk.records.find(scheduler::JobStateKey(job.uid));
   scheduler::records::v1::JobStateRecord state;
   if (record == store_->disk.records.end() || !state.ParseFromString(record->second)) return;
   if (state.hold() || state.has_end_time()) return;
-  world().Violate(absl::StrCat("job ", job.uid, " is not held, and nobody has released it"));
+  world().Violate(absl::StrCat("the acknowledged hold of job ", job.uid,
+                               " is not stored, and nobody has asked to release it"));
 }
 
 void JobOwners::Release(const Owned& job) {
+  released_.insert(job.uid);
   Change change;
   change.set_hold(false);
   Update(job.name, change, [](bool) {});

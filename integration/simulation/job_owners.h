@@ -1,6 +1,7 @@
 #ifndef CAPSTAN_INTEGRATION_SIMULATION_JOB_OWNERS_H_
 #define CAPSTAN_INTEGRATION_SIMULATION_JOB_OWNERS_H_
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,7 @@ class JobOwners final : public SchedulerCaller {
   void Plan(absl::Duration end);
   void Hold(Owned* job);
   void Release(const Owned& job);
-  // Unless it has ended.
+  // Unless it has ended, or was asked to be released.
   void CheckHeld(const Owned& job);
   // Again and again until there is an answer, of which `done` is told.
   void Update(const std::string& job, const Change& change,
@@ -47,6 +48,7 @@ class JobOwners final : public SchedulerCaller {
 
   const SharedStore* const store_;
   std::vector<Owned> jobs_;
+  std::set<std::string> released_;  // uids
 };
 
 }  // namespace capstan::simulation

@@ -83,8 +83,7 @@ Fleet::Fleet(const FleetConfig& config)
                                      ordered);
   queue_owners_ = std::make_unique<QueueOwners>(&network_, &service_clock_, schedulers,
                                                 &placement_witness_.queues());
-  job_owners_ =
-      std::make_unique<JobOwners>(&network_, &service_clock_, schedulers, &store_);
+  job_owners_ = std::make_unique<JobOwners>(&network_, &service_clock_, schedulers, &store_);
   health_ = std::make_unique<HealthActor>(
       &network_, clock(), schedulers, [this] { operators_->Check(); }, &config_.mutants);
   if (config.subscribers) {

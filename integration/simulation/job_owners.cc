@@ -58,9 +58,9 @@ void JobOwners::Plan(absl::Duration end) {
         break;
       case 1:
         // Long enough for each to end by itself; or none.
-        *change.mutable_time_limit() = ToProto(
-            random.OneIn(3) ? absl::ZeroDuration()
-                            : random.Between(absl::Minutes(40), absl::Minutes(80)));
+        *change.mutable_time_limit() =
+            ToProto(random.OneIn(3) ? absl::ZeroDuration()
+                                    : random.Between(absl::Minutes(40), absl::Minutes(80)));
         break;
       default:
         return Hold(job);

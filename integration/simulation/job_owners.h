@@ -43,8 +43,7 @@ class JobOwners final : public SchedulerCaller {
   // Unless it has ended, or was asked to be released.
   void CheckHeld(const Owned& job);
   // Again and again until there is an answer, of which `done` is told.
-  void Update(const std::string& job, const Change& change,
-              absl::AnyInvocable<void(bool ok)> done);
+  void Update(const std::string& job, const Change& change, absl::AnyInvocable<void(bool ok)> done);
 
   const SharedStore* const store_;
   std::vector<Owned> jobs_;

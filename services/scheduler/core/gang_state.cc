@@ -111,20 +111,18 @@ bool IsMakingWay(const Gang& gang) {
 }
 
 bool IsShrinking(const JobEntry& job) {
-  return StartsAgain(job) &&
-         job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING &&
+  return StartsAgain(job) && job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING &&
          job.gang->head.stop_reason() == Stop::REASON_SHRUNK;
 }
 
 bool IsGrowing(const JobEntry& job) {
-  return StartsAgain(job) &&
-         job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING &&
+  return StartsAgain(job) && job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING &&
          job.gang->head.stop_reason() == Stop::REASON_GROWN;
 }
 
 bool IsMoving(const JobEntry& job) {
-  return StartsAgain(job) &&
-         job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING && job.gang->head.has_move();
+  return StartsAgain(job) && job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING &&
+         job.gang->head.has_move();
 }
 
 bool IsMoved(const JobEntry& job) { return IsReturning(job) && job.gang->head.has_move(); }

@@ -52,9 +52,9 @@ void ValidateUpdateJob(const UpdateJobRequest& request, status::FieldErrors* err
   }
   for (const std::string& path : mask.paths()) {
     if (std::find(kPaths.begin(), kPaths.end(), path) != kPaths.end()) continue;
-    const std::string named =
-        path.size() > kMaxShownBytes ? absl::StrCat("a path of ", path.size(), " bytes")
-                                     : absl::StrCat("`", path, "`");
+    const std::string named = path.size() > kMaxShownBytes
+                                  ? absl::StrCat("a path of ", path.size(), " bytes")
+                                  : absl::StrCat("`", path, "`");
     errors->Add("update_mask",
                 absl::StrCat("names ", named, ", which cannot be changed of a Job; ", expected));
   }
@@ -96,8 +96,7 @@ std::string ChangeInWords(const rec::JobChange& change, const JobEntry& job) {
   const JobSpec& spec = job.spec.spec();
   std::vector<std::string> words;
   if (change.has_priority() && change.priority() != spec.priority()) {
-    words.push_back(
-        absl::StrCat("priority is ", change.priority(), ", and was ", spec.priority()));
+    words.push_back(absl::StrCat("priority is ", change.priority(), ", and was ", spec.priority()));
   }
   if (change.has_time_limit() && ToDuration(change.time_limit()) != LimitOf(spec)) {
     words.push_back(absl::StrCat("time_limit is ", LimitInWords(ToDuration(change.time_limit())),

@@ -195,11 +195,10 @@ PackedState RecordPool::Pack(rec::JobStateRecord record) { return TakeApart(&rec
 PackedState RecordPool::TakeApart(rec::JobStateRecord* record) {
   StateHeader header;
   header.state = static_cast<uint8_t>(record->state());
-  header.flags = static_cast<uint8_t>((record->has_estimated_start_time() ? kEstimate : 0) |
-                                      (record->making_room_size() > 0 ? kMakesRoom : 0) |
-                                      (record->has_elements() ? kArray : 0) |
-                                      (IsConfined(*record) ? kConfined : 0) |
-                                      (record->hold() ? kIsHeld : 0));
+  header.flags = static_cast<uint8_t>(
+      (record->has_estimated_start_time() ? kEstimate : 0) |
+      (record->making_room_size() > 0 ? kMakesRoom : 0) | (record->has_elements() ? kArray : 0) |
+      (IsConfined(*record) ? kConfined : 0) | (record->hold() ? kIsHeld : 0));
   // A reason has no NUL in it.
   std::string words = record->reason();
   words.push_back('\0');

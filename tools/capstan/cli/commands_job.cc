@@ -145,7 +145,8 @@ void AddHolds(CLI::App& job, Act* act) {
         [=] { *act = [=](Invocation& invocation) { return HoldJobs(*names, hold, invocation); }; });
   };
   add("hold", "Have Jobs begin nothing until they are released",
-      "What runs goes on, and does not start again. Its data is loaded meanwhile, and its place in\n"
+      "What runs goes on, and does not start again. Its data is loaded meanwhile, and its place "
+      "in\n"
       "the Queue is that of its submission. Needs the permission jobs.update.\n",
       true);
   add("release", "Let held Jobs start again", "Needs the permission jobs.update.\n", false);

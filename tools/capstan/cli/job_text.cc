@@ -263,7 +263,8 @@ std::string DescribeJob(const Job& job, absl::Time now, const Terminal& terminal
   AddField(&out, "Reason", job.reason());
   AddField(&out, "Message", job.message());
   if (job.hold() && !IsFinal(job.state())) {
-    AddField(&out, "Held", absl::StrCat("until `capstan job release ", LastSegment(job.name()), "`"));
+    AddField(&out, "Held",
+             absl::StrCat("until `capstan job release ", LastSegment(job.name()), "`"));
   }
   AddField(&out, "Queue", job.spec().queue());
   AddField(&out, "Priority", absl::StrCat(job.spec().priority()));

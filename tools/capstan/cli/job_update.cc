@@ -49,9 +49,8 @@ absl::Status UpdateJob(const UpdateJobOptions& options, Invocation& invocation) 
   CAPSTAN_ASSIGN_OR_RETURN(const auto jobs, Connect<JobService>(invocation, "scheduler"));
   wanted.set_name(InProject(invocation.project, "jobs", options.name));
   request.set_validate_only(options.dry_run);
-  CAPSTAN_ASSIGN_OR_RETURN(
-      const Job job,
-      Call(jobs.stub.get(), &JobService::Stub::UpdateJob, request, Terms(invocation)));
+  CAPSTAN_ASSIGN_OR_RETURN(const Job job, Call(jobs.stub.get(), &JobService::Stub::UpdateJob,
+                                               request, Terms(invocation)));
   return PrintResource<Job>(invocation, job, [&](const Job& shown) {
     return absl::StrCat(shown.name(), options.dry_run ? " could be changed so\n" : " changed\n");
   });
@@ -81,9 +80,9 @@ absl::Status HoldJobs(const std::vector<std::string>& names, bool hold, Invocati
     return status;
   }
   const absl::Status printed =
-      names.size() == 1 ? PrintMessage(invocation, changed[0])
-                        : PrintList<Job>(invocation, "jobs", changed,
-                                         JobColumns(invocation.clock->Read().wall));
+      names.size() == 1
+          ? PrintMessage(invocation, changed[0])
+          : PrintList<Job>(invocation, "jobs", changed, JobColumns(invocation.clock->Read().wall));
   return status.ok() ? printed : status;
 }
 

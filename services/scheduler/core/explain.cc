@@ -20,6 +20,7 @@
 #include "services/scheduler/core/retry.h"
 #include "services/scheduler/core/room_words.h"
 #include "services/scheduler/core/time_words.h"
+#include "services/scheduler/core/topology_levels.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -135,8 +136,8 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
   const std::vector<std::string> within =
       WithinWords(job, gang, best.has_value() ? best->group : -1);
   if (best.has_value()) {
-    for (const auto& [inner, which] : best->outside) {
-      const std::string words = LevelInWords(inner);
+    for (const auto& [depth, which] : best->outside) {
+      const std::string words = LevelInWords(kLevelsByWidth[depth]);
       AddCount("topology", static_cast<int>(which.size()), total, absl::StrCat("is in no ", words),
                absl::StrCat("are in no ", words), which, response);
     }

@@ -27,6 +27,7 @@
 #include "services/scheduler/core/random_queues.h"
 #include "services/scheduler/core/scheduler_core.h"
 #include "services/scheduler/core/tight_placer.h"
+#include "services/scheduler/core/topology_levels.h"
 #include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
@@ -254,7 +255,10 @@ class RandomWorld {
       } else {
         workers.set_min_replicas(held);
       }
-      workers.mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_RACK);
+      // In the east a rail has both racks, in the west each rack has its own.
+      workers.mutable_topology()->set_required(random_.OneIn(3)
+                                                   ? capstan::scheduler::v1::Topology::LEVEL_RAIL
+                                                   : capstan::scheduler::v1::Topology::LEVEL_RACK);
       if (random_.OneIn(2)) {
         spec.mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_ZONE);
       }
@@ -302,7 +306,7 @@ class RandomWorld {
     const int least = MinReplicas(workers) <= 2 ? 2 : 4;
     workers.set_min_replicas(elastic ? least : 0);
     workers.set_replicas(elastic ? least + 2 * static_cast<int>(random_.Between(0, 3)) : least);
-    if (random_.OneIn(2) && workers.topology().required() < Topology::LEVEL_RACK) {
+    if (random_.OneIn(2) && IsNarrower(Topology::LEVEL_RACK, workers.topology().required())) {
       auto& outer = *workers.add_slices();
       outer.set_level(Topology::LEVEL_RACK);
       outer.set_size(2);
@@ -341,9 +345,10 @@ class RandomWorld {
     if (spec->topology().required() == Topology::LEVEL_UNSPECIFIED) {
       spec->mutable_sections(0)->mutable_topology()->set_required(Topology::LEVEL_ZONE);
     }
-    if (workers.topology().required() == Topology::LEVEL_RACK) {
+    if (const Topology::Level level = workers.topology().required();
+        level == Topology::LEVEL_RACK || level == Topology::LEVEL_RAIL) {
       workers.clear_topology();
-      spec->mutable_sections(2)->mutable_topology()->set_required(Topology::LEVEL_RACK);
+      spec->mutable_sections(2)->mutable_topology()->set_required(level);
     }
     workers.set_section("cell");
     if (spec->task_groups_size() > 1) spec->mutable_task_groups(1)->set_section("all");
@@ -397,8 +402,11 @@ class RandomWorld {
   }
 
   void SetLabels(FakeExecutor* executor, int node, const std::string& order) {
+    const bool east = executor == executors_.front().get();
     std::map<std::string, std::string> labels = {
-        {"topology.kubernetes.io/zone", "z"}, {"capstan.dev/rack", node < 2 ? "first" : "second"}};
+        {"topology.kubernetes.io/zone", "z"},
+        {"capstan.dev/rail", east || node < 2 ? "a" : "b"},
+        {"capstan.dev/rack", node < 2 ? "first" : "second"}};
     if (!order.empty()) labels[kOrderLabel] = order;
     const auto more = more_labels_.find({executor, node});
     if (more != more_labels_.end()) labels.insert(more->second.begin(), more->second.end());
@@ -536,9 +544,9 @@ class RandomWorld {
     const uint64_t what = random_.Below(4);
     if (what == 0) update.change.set_priority(static_cast<int>(random_.Between(-2, 3)));
     if (what == 1) {
-      *update.change.mutable_time_limit() =
-          ToProto(random_.OneIn(4) ? absl::ZeroDuration()
-                                   : absl::Seconds(random_.Between(1, random_.OneIn(3) ? 10 : 300)));
+      *update.change.mutable_time_limit() = ToProto(
+          random_.OneIn(4) ? absl::ZeroDuration()
+                           : absl::Seconds(random_.Between(1, random_.OneIn(3) ? 10 : 300)));
     }
     if (what > 1) update.change.set_hold(random_.OneIn(2));
     const std::vector<Effect> effects =

@@ -88,6 +88,8 @@ const std::map<std::string, Row>& Rows() {
       {"scheduler.v1.JobService/GetJob", {"job", "name: 'projects/default/jobs/$'"}},
       {"scheduler.v1.JobService/ListJobs", {"project", "parent: 'projects/$'"}},
       {"scheduler.v1.JobService/WatchJobs", {"project", "parent: 'projects/$'"}},
+      {"scheduler.v1.JobService/UpdateJob",
+       {"job", "job { name: 'projects/default/jobs/$' hold: true } update_mask { paths: 'hold' }"}},
       {"scheduler.v1.JobService/CancelJob", {"job", "name: 'projects/default/jobs/$'"}},
       {"scheduler.v1.JobService/ExplainJob", {"job", "name: 'projects/default/jobs/$'"}},
       {"scheduler.v1.JobService/SimulatePlacement", {"project", "parent: 'projects/$'"}},

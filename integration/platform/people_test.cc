@@ -136,6 +136,7 @@ TEST_F(PeopleTest, EachMayDoWhatTheRoleSaysWithOneReplicaToo) {
   MayNot(kViewer, "job port-forward serve :8080", "jobs.exec");
   MayNot(kViewer, absl::StrCat("job submit ", File("short"), " --job-id other"), "jobs.create");
   MayNot(kViewer, "job cancel serve", "jobs.cancel");
+  MayNot(kViewer, "job hold serve", "jobs.update");
   MayNot(kViewer, "job simulate --cordon node-0", "jobs.simulate");
   MayNot(kViewer, "subscription create mine serve", "subscriptions.create");
   MayNot(kViewer, "queue update default --weight 2", "queues.update");
@@ -166,6 +167,7 @@ TEST_F(PeopleTest, EachMayDoWhatTheRoleSaysWithOneReplicaToo) {
   May(kOperator, "node maintenance delete w");
   MayNot(kOperator, "job exec serve -- true", "jobs.exec");
   MayNot(kOperator, "job cancel serve", "jobs.cancel");
+  MayNot(kOperator, "job update serve --priority 1", "jobs.update");
 
   // Who has no role is known and may do nothing.
   May(kNobody, "access whoami");

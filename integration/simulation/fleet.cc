@@ -83,6 +83,7 @@ Fleet::Fleet(const FleetConfig& config)
                                      ordered);
   queue_owners_ = std::make_unique<QueueOwners>(&network_, &service_clock_, schedulers,
                                                 &placement_witness_.queues());
+  job_owners_ = std::make_unique<JobOwners>(&network_, &service_clock_, schedulers, &store_);
   health_ = std::make_unique<HealthActor>(
       &network_, clock(), schedulers, [this] { operators_->Check(); }, &config_.mutants);
   if (config.subscribers) {
@@ -122,6 +123,7 @@ void Fleet::Start() {
   maintainers_->Start();
   buyers_->Start();
   queue_owners_->Start();
+  job_owners_->Start();
 }
 
 void Fleet::HealAll() {
@@ -202,6 +204,7 @@ void Fleet::Submit(const std::shared_ptr<SubmittedJob>& job, Done done) {
         }
         ++acknowledged_;
         witness_.JobAcknowledged(made->uid());
+        job_owners_->Have(*made);
         if (done != nullptr) done(*made);
       });
 }
@@ -238,6 +241,8 @@ bool Fleet::PeopleAreDone(std::string* why) const {
     *why = "buyers wait for the scheduler";
   } else if (!queue_owners_->Idle()) {
     *why = "owners of Queues wait for the scheduler";
+  } else if (!job_owners_->Idle()) {
+    *why = "owners of Jobs wait for the scheduler";
   } else {
     return operators_->Idle(why);
   }

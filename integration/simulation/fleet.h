@@ -14,6 +14,7 @@
 #include "integration/simulation/credentials_witness.h"
 #include "integration/simulation/executor_actor.h"
 #include "integration/simulation/health_actor.h"
+#include "integration/simulation/job_owners.h"
 #include "integration/simulation/loader_actor.h"
 #include "integration/simulation/machine.h"
 #include "integration/simulation/maintainers.h"
@@ -87,6 +88,7 @@ class Fleet {
   Maintainers& maintainers() { return *maintainers_; }
   Buyers& buyers() { return *buyers_; }
   QueueOwners& queue_owners() { return *queue_owners_; }
+  JobOwners& job_owners() { return *job_owners_; }
   const PlacementWitness& placement_witness() const { return placement_witness_; }
   HealthActor& health() { return *health_; }
   const std::vector<std::unique_ptr<SubscriberActor>>& subscribers() const { return subscribers_; }
@@ -172,6 +174,7 @@ class Fleet {
   std::unique_ptr<Maintainers> maintainers_;
   std::unique_ptr<Buyers> buyers_;
   std::unique_ptr<QueueOwners> queue_owners_;
+  std::unique_ptr<JobOwners> job_owners_;
   std::vector<std::unique_ptr<SubscriberActor>> subscribers_;
   std::vector<Process*> processes_;
   std::vector<OwnedDisk> disks_;

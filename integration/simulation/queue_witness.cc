@@ -117,6 +117,9 @@ void QueueWitness::Placed(const Model& model, const JobEntry& job) {
     }
     name = queue->second.queue().parent();
   }
+  if (job.state.hold()) {
+    world_->Violate(absl::StrCat("job ", job.uid(), " is placed, and is held"));
+  }
   placed_below_limits_ += has_limit ? 1 : 0;
   for (const JobDependency& after : job.spec.spec().after()) {
     const JobEntry* before = model.FindJobByName(after.job());

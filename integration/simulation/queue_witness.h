@@ -20,7 +20,8 @@ namespace capstan::simulation {
 //     their placement until their end is stored, but for those that are ended for another Job;
 //  2. nothing is placed in a Queue that is held or drained, or below one;
 //  3. no Job is placed before each that it waits for has ended as asked;
-//  4. no request makes two Jobs.
+//  4. no request makes two Jobs;
+//  5. no Job is placed that is held.
 class QueueWitness {
  public:
   // Label of a Job: the request that made it.

@@ -154,6 +154,13 @@ TEST_F(QueueWitnessTest, SeesAStartInAHeldQueue) {
   EXPECT_THAT(world_.violation(), HasSubstr("job x is placed, and queues/both is held"));
 }
 
+TEST_F(QueueWitnessTest, SeesAStartOfAHeldJob) {
+  JobEntry job = Make("x", "b", 1);
+  job.state.set_hold(true);
+  SeePlaced(job);
+  EXPECT_THAT(world_.violation(), HasSubstr("job x is placed, and is held"));
+}
+
 TEST_F(QueueWitnessTest, SeesAJobThatDoesNotWait) {
   JobEntry first = Make("first", "b", 1);
   See(first);

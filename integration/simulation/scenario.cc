@@ -13,6 +13,7 @@
 #include "integration/simulation/executor_actor.h"
 #include "integration/simulation/fleet.h"
 #include "integration/simulation/health_actor.h"
+#include "integration/simulation/job_owners.h"
 #include "integration/simulation/machine.h"
 #include "integration/simulation/maintainers.h"
 #include "integration/simulation/mig_witness.h"
@@ -510,6 +511,7 @@ Outcome Scenario::Run() {
     fleet_.maintainers().Act(config_.trouble);
     fleet_.buyers().Act(config_.trouble);
     fleet_.queue_owners().Act(config_.trouble);
+    fleet_.job_owners().Act(config_.trouble);
     for (const auto& subscriber : fleet_.subscribers()) subscriber->GoBackUntil(config_.trouble);
   }
   PlanJobs();

@@ -69,6 +69,8 @@ inline constexpr const char* kRareFaults[] = {"loader cut off",
                                               "queue held",
                                               "queue drained",
                                               "queue cordoned",
+                                              "job held",
+                                              "job changed",
                                               "simulated placement"};
 
 // Runs the real cores of scheduler (two replicas of it, and two of credentials), executors, agents,

@@ -404,6 +404,10 @@ void SchedulerActor::CreateJob(scheduler::CreateJob call, Reply<Job> reply) {
   Take(std::move(call), std::move(reply));
 }
 
+void SchedulerActor::UpdateJob(scheduler::UpdateJob call, Reply<Job> reply) {
+  Take(std::move(call), std::move(reply));
+}
+
 void SchedulerActor::CancelJob(scheduler::CancelJob call, Reply<Job> reply) {
   Take(std::move(call), std::move(reply));
 }

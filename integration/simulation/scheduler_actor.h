@@ -59,6 +59,7 @@ class SchedulerActor final : public Process {
   template <typename T>
   using Reply = std::function<void(absl::StatusOr<T>)>;
   void CreateJob(scheduler::CreateJob call, Reply<capstan::scheduler::v1::Job> reply);
+  void UpdateJob(scheduler::UpdateJob call, Reply<capstan::scheduler::v1::Job> reply);
   void CancelJob(scheduler::CancelJob call, Reply<capstan::scheduler::v1::Job> reply);
   void CreateQueue(scheduler::CreateQueue call, Reply<capstan::scheduler::v1::Queue> reply);
   void UpdateQueue(scheduler::UpdateQueue call, Reply<capstan::scheduler::v1::Queue> reply);

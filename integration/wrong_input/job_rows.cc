@@ -22,6 +22,13 @@ std::string WithResources(const std::string& resources) {
       "", absl::StrCat("name: 'w' replicas: 1 argv: '/bin/true' resources { ", resources, " }")));
 }
 std::string WithSpec(const std::string& spec) { return CreateJob(GoodJob(spec)); }
+// Of the Job that is there.
+std::string UpdateJob(const std::string& job, const std::vector<std::string>& paths) {
+  std::string mask;
+  for (const std::string& path : paths) absl::StrAppend(&mask, "paths: '", path, "' ");
+  return absl::StrCat("job { name: 'projects/default/jobs/there' ", job, " } update_mask { ", mask,
+                      "}");
+}
 std::string Times(int count, const std::string& text) {
   std::string all;
   for (int i = 0; i < count; ++i) absl::StrAppend(&all, text);
@@ -38,6 +45,7 @@ std::vector<Row> JobRows() {
   const std::string create = "scheduler.JobService/CreateJob";
   const std::string name = "job.spec.task_groups[0].";
   const std::string simulate = "scheduler.JobService/SimulatePlacement";
+  const std::string update = "scheduler.JobService/UpdateJob";
   const std::string simulated =
       absl::StrCat("jobs { task_groups { name: 'w' replicas: 1 ", Group(""), " } } ");
   return {
@@ -326,6 +334,33 @@ std::vector<Row> JobRows() {
       {"a resume token that is none", "scheduler.JobService/WatchJobs",
        "parent: 'projects/default' resume_token: 'nonsense'", kInvalid, "resume_token",
        "begin again without a token"},
+      {"a change of no Job", update, "update_mask { paths: 'hold' }", kInvalid, "job.name",
+       "expected projects/{project}/jobs/{job}"},
+      {"a change of what is not there", update,
+       "job { name: 'projects/default/jobs/absent' hold: true } update_mask { paths: 'hold' }",
+       kNotFound, "", "'projects/default/jobs/absent' was not found"},
+      {"a change without a mask", update, UpdateJob("hold: true", {}), kInvalid, "update_mask",
+       "is empty; expected some of hold, spec.priority, spec.time_limit"},
+      {"a change of everything", update, UpdateJob("hold: true", {"*"}), kInvalid, "update_mask",
+       "`*`"},
+      {"a change of the Queue", update, UpdateJob("spec { queue: 'queues/other' }", {"spec.queue"}),
+       kInvalid, "update_mask", "`spec.queue`, which cannot be changed"},
+      {"a change of a field that is not there", update, UpdateJob("", {"spec.colour"}), kInvalid,
+       "update_mask", "spec.colour"},
+      {"a change of the state", update, UpdateJob("state: STATE_SUCCEEDED", {"hold", "state"}),
+       kInvalid, "update_mask", "`state`"},
+      {"a change to a priority beyond bounds", update,
+       UpdateJob("spec { priority: 1001 }", {"spec.priority"}), kInvalid, "job.spec.priority",
+       "expected -1000 to 1000"},
+      {"a change to a limit of nothing", update,
+       UpdateJob("spec { time_limit { } }", {"spec.time_limit"}), kInvalid, "job.spec.time_limit",
+       "expected 1s to"},
+      {"a change to a limit below nothing", update,
+       UpdateJob("spec { time_limit { seconds: -1 } }", {"spec.time_limit"}), kInvalid,
+       "job.spec.time_limit", "-1s"},
+      {"a change by a stale etag", update,
+       UpdateJob("etag: '\"0000000000000000\"' spec { priority: 1 }", {"spec.priority"}), kAborted,
+       "", "read it again"},
       {"a stale etag", "scheduler.JobService/CancelJob",
        "name: 'projects/default/jobs/there' etag: '\"0000000000000000\"'", kAborted, "",
        "read it again"},

@@ -340,6 +340,11 @@ TEST_F(WrongInputTest, TheCommandLineNamesThePlace) {
   for (const auto& [line, exit_code] :
        std::vector<std::pair<std::string, int>>{{"job get absent", 4},
                                                 {"job cancel absent", 4},
+                                                {"job hold absent", 4},
+                                                {"job release absent", 4},
+                                                {"job update absent --priority 1", 4},
+                                                {"job update absent --priority 5000", 3},
+                                                {"job update absent", 3},
                                                 {"job logs absent", 4},
                                                 {"job get A/B", 3},
                                                 {"queue get absent", 4},

@@ -104,6 +104,17 @@ TEST(AccessRulesTest, WhoOnlyLooksDoesNotEnterTasks) {
   EXPECT_EQ(ScopeOf("jobs.exec"), PermissionScope::kProject);
 }
 
+TEST(AccessRulesTest, WhoMayCancelJobsMayChangeThem) {
+  using credentials::v1::RoleBinding;
+  for (int role = RoleBinding::ROLE_ADMIN; role <= RoleBinding::ROLE_VIEWER; ++role) {
+    const auto one = static_cast<RoleBinding::Role>(role);
+    EXPECT_EQ(RoleGives(one, "jobs.update"), RoleGives(one, "jobs.cancel"))
+        << RoleBinding::Role_Name(one);
+  }
+  EXPECT_TRUE(RoleGives(RoleBinding::ROLE_RESEARCHER, "jobs.update"));
+  EXPECT_EQ(ScopeOf("jobs.update"), PermissionScope::kProject);
+}
+
 TEST(AccessRulesTest, WhoSubmitsOrRunsNodesMaySimulate) {
   using credentials::v1::RoleBinding;
   EXPECT_TRUE(RoleGives(RoleBinding::ROLE_RESEARCHER, "jobs.simulate"));

@@ -46,6 +46,7 @@ constexpr auto kTable = std::to_array<Row>({
     {"jobs.list", kEveryone},
     // Work for the scheduler, of use to who submits and to who adds and drains Nodes.
     {"jobs.simulate", kAdmin | kOperator | kResearcher},
+    {"jobs.update", kAdmin | kResearcher},
     {"joinTokens.create", kAdmin | kOperator},
     {"logs.read", kEveryone},
     {"maintenanceWindows.create", kAdmin | kOperator},

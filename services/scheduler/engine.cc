@@ -431,6 +431,10 @@ void Engine::Call(CreateJob event, Answer<capstan::scheduler::v1::Job> answer) {
   Begin(new_work, std::move(event), &job_calls_, std::move(answer));
 }
 
+void Engine::Call(UpdateJob event, Answer<capstan::scheduler::v1::Job> answer) {
+  Begin(/*new_work=*/false, std::move(event), &job_calls_, std::move(answer));
+}
+
 void Engine::Call(CancelJob event, Answer<capstan::scheduler::v1::Job> answer) {
   Begin(/*new_work=*/false, std::move(event), &job_calls_, std::move(answer));
 }

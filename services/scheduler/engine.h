@@ -112,6 +112,7 @@ class Engine {
 
   // Calls; the `call` of the event is set here.
   void Call(CreateJob event, Answer<capstan::scheduler::v1::Job> answer);
+  void Call(UpdateJob event, Answer<capstan::scheduler::v1::Job> answer);
   void Call(CancelJob event, Answer<capstan::scheduler::v1::Job> answer);
   void Call(CreateQueue event, Answer<capstan::scheduler::v1::Queue> answer);
   void Call(UpdateQueue event, Answer<capstan::scheduler::v1::Queue> answer);

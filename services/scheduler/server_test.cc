@@ -238,6 +238,54 @@ TEST_F(ServerTest, SimulatesWithoutAnyEffect) {
   EXPECT_EQ(violations[0].field, "jobs[0].task_groups[0].replicas");
 }
 
+TEST_F(ServerTest, ChangesHoldsAndReleasesJobs) {
+  ASSERT_TRUE(Create(CreateRequest("a")).ok());
+  grpc::ClientContext context;
+  pb::WatchJobsRequest watch;
+  watch.set_parent("projects/p");
+  auto reader = jobs_->WatchJobs(&context, watch);
+  pb::WatchJobsResponse seen;
+  while (reader->Read(&seen) && !seen.synced()) {
+  }
+  pb::UpdateJobRequest request;
+  const auto update = [&] { return Call(jobs_, &pb::JobService::Stub::UpdateJob, request); };
+  EXPECT_EQ(status::GetFieldViolations(update().status())[0].field, "job.name");
+  request.mutable_job()->set_name("projects/p/jobs/a");
+  EXPECT_EQ(status::GetFieldViolations(update().status())[0].field, "update_mask");
+  request.mutable_job()->set_hold(true);
+  request.mutable_job()->mutable_spec()->set_priority(5);
+  request.mutable_update_mask()->add_paths("spec.priority");
+  request.mutable_update_mask()->add_paths("hold");
+  request.mutable_job()->set_etag("\"7000\"");
+  EXPECT_EQ(update().status().code(), absl::StatusCode::kAborted);
+  request.mutable_job()->set_etag(Get("projects/p/jobs/a")->etag());
+  request.set_validate_only(true);
+  EXPECT_TRUE(update()->hold());
+  EXPECT_FALSE(Get("projects/p/jobs/a")->hold());
+  request.set_validate_only(false);
+  const auto held = update();
+  ASSERT_TRUE(held.ok()) << held.status();
+  EXPECT_EQ(held->reason(), "HELD");
+  const auto read = Get("projects/p/jobs/a");
+  EXPECT_EQ(read->SerializeAsString(), held->SerializeAsString()) << "what was answered is read";
+  EXPECT_EQ(read->spec().priority(), 5);
+  ASSERT_TRUE(reader->Read(&seen));
+  EXPECT_TRUE(seen.job().hold());
+  pb::ExplainJobRequest explain;
+  explain.set_name("projects/p/jobs/a");
+  const auto why = Call(jobs_, &pb::JobService::Stub::ExplainJob, explain);
+  ASSERT_EQ(why->constraints_size(), 1);
+  EXPECT_EQ(why->constraints(0).type(), "held");
+  EXPECT_EQ(why->constraints(0).level(), pb::ExplainJobResponse::Constraint::LEVEL_JOB);
+  EXPECT_TRUE(absl::StrContains(why->summary(), "capstan job release projects/p/jobs/a"));
+  // Stale now.
+  EXPECT_EQ(update().status().code(), absl::StatusCode::kAborted);
+  request.mutable_job()->clear_etag();
+  request.mutable_job()->set_hold(false);
+  EXPECT_EQ(update()->reason(), "INSUFFICIENT_RESOURCES");
+  context.TryCancel();
+}
+
 // More records than a transaction holds: answered once all are stored, and read from then on.
 TEST_F(ServerTest, MakesTheLargestArrayAndListsItsElements) {
   ASSERT_TRUE(Create(CreateRequest("other")).ok());

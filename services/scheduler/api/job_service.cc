@@ -23,6 +23,7 @@
 #include "services/scheduler/api/watch_stream.h"
 #include "services/scheduler/core/counterfactuals.h"
 #include "services/scheduler/core/explain.h"
+#include "services/scheduler/core/job_change.h"
 #include "services/scheduler/core/render.h"
 #include "services/scheduler/core/validate.h"
 #include "services/scheduler/core/what_if.h"
@@ -183,6 +184,7 @@ grpc::ServerUnaryReactor* JobService::CreateJob(grpc::CallbackServerContext* con
           event.traceparent = trace::ToTraceparent(*trace);
         }
         event.spec = r.job().spec();
+        event.hold = r.job().hold();
         ApplyDefaults(r.parent(), config_, &event.spec);
         deps_.strand->Post(
             [this, event = std::move(event), response, finish = std::move(finish)]() mutable {
@@ -275,6 +277,33 @@ grpc::ServerWriteReactor<pb::WatchJobsResponse>* JobService::WatchJobs(
         deps_.strand->Post([this, watch, token = r.resume_token()] {
           deps_.view->WhenAtLeast(deps_.engine->committed_revision(),
                                   [watch, token] { watch->Start(token); });
+        });
+      });
+}
+
+grpc::ServerUnaryReactor* JobService::UpdateJob(grpc::CallbackServerContext* context,
+                                                const pb::UpdateJobRequest* request,
+                                                pb::Job* response) {
+  return rpc::HandleUnary(
+      context, deps_.access, "/capstan.scheduler.v1.JobService/UpdateJob", request, response,
+      [](const pb::UpdateJobRequest& r) {
+        absl::Status name = CheckJobName("job.name", r.job().name());
+        if (!name.ok()) return name;
+        status::FieldErrors errors;
+        ValidateUpdateJob(r, &errors);
+        return errors.ToStatus();
+      },
+      [this](const rpc::Call& call, const pb::UpdateJobRequest& r, pb::Job* response,
+             rpc::Finish finish) {
+        scheduler::UpdateJob event;
+        event.name = r.job().name();
+        event.etag = r.job().etag();
+        event.validate_only = r.validate_only();
+        event.change = JobChangeOf(r);
+        deps_.strand->Post([this, event = std::move(event), caller = call.caller.Name(), response,
+                            finish = std::move(finish)]() mutable {
+          deps_.engine->Call(std::move(event),
+                             Tell(caller, rpc::RespondWith(response, std::move(finish))));
         });
       });
 }

@@ -29,6 +29,9 @@ class JobService final : public capstan::scheduler::v1::JobService::CallbackServ
   grpc::ServerWriteReactor<capstan::scheduler::v1::WatchJobsResponse>* WatchJobs(
       grpc::CallbackServerContext* context,
       const capstan::scheduler::v1::WatchJobsRequest* request) override;
+  grpc::ServerUnaryReactor* UpdateJob(grpc::CallbackServerContext* context,
+                                      const capstan::scheduler::v1::UpdateJobRequest* request,
+                                      capstan::scheduler::v1::Job* response) override;
   grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* context,
                                       const capstan::scheduler::v1::CancelJobRequest* request,
                                       capstan::scheduler::v1::Job* response) override;

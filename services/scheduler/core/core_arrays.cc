@@ -46,6 +46,7 @@ void SchedulerCore::MakeElements(JobEntry* array) {
     element.spec = ElementSpec(*array, index);
     if (FindJob(element.uid()) != nullptr) continue;
     element.state.set_schema_version(1);
+    element.state.set_hold(array->state.hold());
     BeginAfterOthers(AddJob(std::move(element)));
   }
   Touch(*array);
@@ -57,6 +58,10 @@ bool SchedulerCore::AwaitsTurn(JobEntry* job) {
   const JobEntry* array = IsElement(*job) ? FindJob(job->spec.array_uid()) : nullptr;
   const int most = array == nullptr ? 0 : array->spec.spec().array().max_parallel();
   if (most == 0) return false;
+  if (job->state.hold()) {
+    Withhold(job);
+    return true;
+  }
   ArrayTurns& turns = array_turns_[array->uid()];
   if (turns.begun < most) {
     ++turns.begun;
@@ -165,6 +170,9 @@ void SchedulerCore::ResumeArrays(const std::vector<std::string>& of_arrays) {
       // A version that knows no arrays has led, and let the archive have it.
       SetEnded(index, /*succeeded=*/false, array);
       Touch(*array);
+    }
+    if (array->state.elements().has_change()) {
+      ChangeArray(array, rec::JobChange(array->state.elements().change()));
     }
     GiveTurns(*array);
     if (array->state.cancel_requested()) cancelling_.insert(array->uid());

@@ -105,10 +105,12 @@ void SchedulerCore::On(const LeadershipGained& event) {
   absl::flat_hash_map<std::pair<const char*, const char*>, uint32_t> kinds;
   // By submission: sequence, kind and identity.
   std::vector<std::tuple<int64_t, uint32_t, SharedBytes>> waiting;
+  std::vector<std::string> held, released;  // uids
   for (auto at = model_.jobs.begin(); at != model_.jobs.end(); ++at) {
     const JobGlance glance = at.glance();
     const bool waits = !at.unpacked() && glance.state == Job::STATE_QUEUED && !glance.is_confined &&
-                       !glance.makes_room && !glance.is_array && SaysWhyItWaits(glance.reason);
+                       !glance.makes_room && !glance.is_array && !glance.is_held &&
+                       SaysWhyItWaits(glance.reason);
     if (waits) {
       // Only the first of each kind is unpacked.
       const auto [kind, fresh] =
@@ -120,6 +122,10 @@ void SchedulerCore::On(const LeadershipGained& event) {
       }
       next_submit_sequence_ = std::max(next_submit_sequence_, glance.submit_sequence + 1);
       if (glance.has_estimate) reserved_ = std::string(glance.uid);
+      continue;
+    }
+    if (!at.unpacked() && glance.reason == kHeld && glance.is_held && !glance.is_confined) {
+      next_submit_sequence_ = std::max(next_submit_sequence_, glance.submit_sequence + 1);
       continue;
     }
     const auto& [uid, job] = *at;
@@ -140,6 +146,10 @@ void SchedulerCore::On(const LeadershipGained& event) {
     }
     if (job.final()) finished_.emplace(ToTime(job.state.end_time()), uid);
     if (job.state.state() != Job::STATE_QUEUED) continue;
+    if (job.state.reason() == kHeld) {
+      if (!job.state.hold()) released.push_back(uid);
+      continue;
+    }
     if (job.state.has_estimated_start_time()) reserved_ = uid;
     if (job.state.reason() == kAwaitsJobs) {
       WatchDependencies(job);
@@ -156,10 +166,13 @@ void SchedulerCore::On(const LeadershipGained& event) {
       queue_book_.SetLive(job);
     } else if (job.state.reason() == "BACK_OFF") {
       retry_at_[uid] = now_.boot + ToDuration(job.state.back_off());
+    } else if (job.state.hold() && job.state.reason() != kAwaitsTurn) {
+      // A version that knows no holds has led.
+      held.push_back(uid);
     } else if (SaysWhyItWaits(job.state.reason())) {
       queue_book_.AddWaiting(job, /*fresh=*/false);
     } else if (job.state.reason() != kAwaitsTurn) {
-      Await(job);
+      Await(FindJob(uid));
     }
   }
   // A book that grows at its end is filled several times as fast.
@@ -168,7 +181,9 @@ void SchedulerCore::On(const LeadershipGained& event) {
   for (auto& [submit_sequence, kind, identity] : waiting) {
     queue_book_.AddWaiting(std::move(identity), submit_sequence, kind);
   }
+  for (const std::string& uid : held) Withhold(FindJob(uid));
   ResumeArrays(of_arrays);
+  for (const std::string& uid : released) BeginOrWait(FindJob(uid));
   ResumeSingletons();
   RestoreUsage();
   RestoreOrders();
@@ -310,6 +325,7 @@ void SchedulerCore::On(const CreateJob& event) {
   *job.spec.mutable_spec() = event.spec;
   job.spec.set_traceparent(event.traceparent);
   job.state.set_schema_version(1);
+  job.state.set_hold(event.hold);
   if (event.validate_only) {
     replies_.push_back(ReplyJob{event.call, RenderJob(job)});
     return;

@@ -48,13 +48,14 @@ std::string FailureInWords(const JobEntry& job) {
 }  // namespace
 
 void SchedulerCore::Enqueue(JobEntry* job) {
-  SetState(job, Job::STATE_QUEUED, "WAITING", "waits to be placed");
-  Await(*job);
+  if (!job->state.hold()) SetState(job, Job::STATE_QUEUED, "WAITING", "waits to be placed");
+  Await(job);
 }
 
-void SchedulerCore::Await(const JobEntry& job) {
-  fresh_.insert(OrderOf(job));
-  queue_book_.AddWaiting(job, /*fresh=*/true);
+void SchedulerCore::Await(JobEntry* job) {
+  if (job->state.hold()) return Withhold(job);
+  fresh_.insert(OrderOf(*job));
+  queue_book_.AddWaiting(*job, /*fresh=*/true);
 }
 
 void SchedulerCore::Dequeue(const JobEntry& job) {
@@ -75,11 +76,9 @@ void SchedulerCore::WatchGang(const JobEntry& job) {
     // What a leader before has counted, by the clock on the wall.
     const absl::Duration ran =
         std::max(now_.wall - ToTime(job.state.start_time()), absl::ZeroDuration());
-    const BootTime started = started_at_[job.uid()] = now_.boot - ran;
+    started_at_[job.uid()] = now_.boot - ran;
     WatchGrowth(job);
-    if (job.spec.spec().has_time_limit()) {
-      time_limits_.insert({started + ToDuration(job.spec.spec().time_limit()), job.uid()});
-    }
+    Limit(job);
   }
 }
 
@@ -181,6 +180,15 @@ void SchedulerCore::StopGang(JobEntry* job, Stop::Reason reason, const std::stri
   resend_.insert(job->uid());
 }
 
+void SchedulerCore::Limit(const JobEntry& job) {
+  const auto started = started_at_.find(job.uid());
+  if (started == started_at_.end() || !job.spec.spec().has_time_limit() ||
+      job.gang->head.phase() != GangHeadRecord::PHASE_STARTED) {
+    return;
+  }
+  time_limits_.insert({started->second + ToDuration(job.spec.spec().time_limit()), job.uid()});
+}
+
 void SchedulerCore::Unlimit(const JobEntry& job) {
   auto started = started_at_.find(job.uid());
   if (started == started_at_.end() || !job.spec.spec().has_time_limit()) return;
@@ -245,7 +253,7 @@ void SchedulerCore::EndGeneration(JobEntry* job, bool success) {
     job->state.set_preemptions(job->state.preemptions() + 1);
     SetState(job, Job::STATE_QUEUED, "PREEMPTED",
              "was ended for a Job of higher standing; waits to be placed again");
-    Await(*job);
+    Await(job);
     return;
   }
   if (stopped == Stop::REASON_GROWN) {
@@ -255,7 +263,7 @@ void SchedulerCore::EndGeneration(JobEntry* job, bool success) {
   if (stopped == Stop::REASON_MAINTENANCE) {
     SetState(job, Job::STATE_QUEUED, "MAINTENANCE",
              "was stopped for a maintenance window; waits to be placed again");
-    Await(*job);
+    Await(job);
     return;
   }
   if (stopped == Stop::REASON_SHRUNK || stopped == Stop::REASON_DRAINED) {

@@ -35,7 +35,7 @@ constexpr int kLeastGainPart = 8;
 }  // namespace
 
 bool SchedulerCore::MayGrow(const JobEntry& job) {
-  return job.live() && job.spec.spec().has_grow_after() &&
+  return job.live() && !job.state.hold() && job.spec.spec().has_grow_after() &&
          job.gang->head.phase() == GangHeadRecord::PHASE_STARTED &&
          static_cast<int>(job.gang->tasks.size()) < MaxTaskCount(job.spec.spec());
 }

@@ -179,6 +179,7 @@ void CoreHarness::Check(bool rebuild) {
         std::exchange(placed_[job.uid()], job.state.generation()) < job.state.generation();
     CheckWindows(job, is_new);
     if (is_new) CheckAdmission(job);
+    ASSERT_FALSE(is_new && job.state.hold()) << uid << " is held and has begun a generation";
     const bool started = job.gang->head.phase() == rec::GangHeadRecord::PHASE_STARTED;
     for (size_t rank = 0; rank < job.gang->nodes.size(); ++rank) {
       ASSERT_TRUE(!started || job.gang->tasks[rank].state() >= TaskObservation::STATE_PREPARED);

@@ -25,7 +25,7 @@ class FakeExecutor;
 // that cannot stand together, what must be in one
 // domain is, nobody is placed where labels, taints or a maintenance window do not let it be, or is
 // disrupted for another more often than its Queue says, and nobody has begun whom its Queues do not
-// let (QueueChecks).
+// let (QueueChecks), or who is held.
 class CoreHarness {
  public:
   // Told of each step, before anything comes of it, and with a null step that a core was loaded

@@ -18,6 +18,7 @@
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/scheduler_core.h"
 #include "services/scheduler/core/time_words.h"
+#include "services/scheduler/core/topology_levels.h"
 
 namespace capstan::scheduler {
 
@@ -59,6 +60,7 @@ bool IsBoundToDomain(const GangRequest& gang, const GangRequest::Group& group) {
 }  // namespace
 
 void SchedulerCore::Return(JobEntry* job, const std::string& why) {
+  if (job->state.hold()) return Enqueue(job);
   SetState(job, Job::STATE_QUEUED, kReturning, why);
   returning_[OrderOf(*job)] = now_.boot + config_.return_within;
 }
@@ -198,10 +200,13 @@ absl::optional<GangPlacement> SchedulerCore::FindPlaceAgain(const JobEntry& job,
     is_anchored = is_anchored && (size > 0 || !IsBoundToDomain(whole, whole.groups[group]));
   }
   is_anchored = is_anchored && !has.nodes.empty();
-  std::set<Topology::Level> levels = {whole.topology.required(), LevelStoodIn(job)};
-  for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
-    rest.topology.set_required(*level);
-    whole.topology.set_required(*level);
+  // The narrower one first.
+  std::vector<Topology::Level> levels = {LevelStoodIn(job)};
+  const Topology::Level required = whole.topology.required();
+  if (levels.front() != required) levels.push_back(required);
+  for (const Topology::Level level : levels) {
+    rest.topology.set_required(level);
+    whole.topology.set_required(level);
     if (is_anchored) {
       const auto any = [](const Amounts&) { return true; };
       if (auto found = with(work->placing->Grow(rest, has, least, any))) return found;
@@ -216,7 +221,7 @@ Topology::Level SchedulerCore::LevelStoodIn(const JobEntry& job) const {
   const Topology::Level preferred = topology.preferred() == Topology::LEVEL_UNSPECIFIED
                                         ? Topology::LEVEL_NVLINK_DOMAIN
                                         : topology.preferred();
-  if (preferred <= topology.required()) return topology.required();
+  if (!IsNarrower(preferred, topology.required())) return topology.required();
   std::set<std::string> domains;
   for (size_t rank = 0; rank < job.gang->nodes.size(); ++rank) {
     NodeCapacity node;

@@ -46,6 +46,7 @@ const std::array<const char*, DemandBook::kWhyCount>& DemandBook::Names() {
                                                                 "QUEUE_RATE",
                                                                 "QUEUE_LIMIT",
                                                                 "QUEUE_HELD",
+                                                                "HELD",
                                                                 "ORDERED",
                                                                 "BACK_OFF",
                                                                 "DEPENDENCY",

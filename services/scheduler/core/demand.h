@@ -104,6 +104,7 @@ class DemandBook {
     // No Node would help.
     kQueueLimit,
     kQueueHeld,
+    kHeldItself,
     kOrdered,
     kBackOff,
     kDependency,

@@ -38,7 +38,8 @@ bool DependenciesMet(const JobEntry& job) {
 bool HasBegun(const JobEntry& job) { return HasBegun(JobGlance::Of(job)); }
 
 bool HasBegun(const JobGlance& job) {
-  return job.state != Job::STATE_QUEUED || (job.reason != kAwaitsJobs && job.reason != kAwaitsTurn);
+  return job.state != Job::STATE_QUEUED ||
+         (job.reason != kAwaitsJobs && job.reason != kAwaitsTurn && job.reason != kHeld);
 }
 
 std::string ConditionInWords(JobDependency::Condition condition) {

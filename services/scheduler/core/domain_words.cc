@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/scheduler/core/placement.h"
+#include "services/scheduler/core/topology_levels.h"
 
 namespace capstan::scheduler {
 
@@ -14,34 +15,17 @@ Domain DomainAt(const NodeCapacity& node, Topology::Level level) {
   Domain domain;
   domain.set_level(level);
   domain.set_cluster(absl::StrCat("clusters/", node.id.cluster));
-  switch (level) {
-    case Topology::LEVEL_REGION:
-      domain.set_name(node.topology.region);
-      break;
-    case Topology::LEVEL_ZONE:
-      domain.set_name(node.topology.zone);
-      break;
-    case Topology::LEVEL_ROW:
-      domain.set_name(node.topology.row);
-      break;
-    case Topology::LEVEL_RACK:
-      domain.set_name(node.topology.rack);
-      break;
-    case Topology::LEVEL_NVLINK_DOMAIN:
-      domain.set_name(node.topology.nvlink_domain);
-      break;
-    case Topology::LEVEL_NODE:
-      domain.set_name(node.id.Name());
-      break;
-    default:
-      break;
+  if (level == Topology::LEVEL_NODE) {
+    domain.set_name(node.id.Name());
+  } else if (level != Topology::LEVEL_UNSPECIFIED) {
+    domain.set_name(NameOf(node, level));
   }
   return domain;
 }
 
 Domain NarrowestOf(const std::vector<const NodeCapacity*>& nodes) {
-  for (int at = Topology::LEVEL_NODE; at > Topology::LEVEL_UNSPECIFIED; --at) {
-    const auto level = static_cast<Topology::Level>(at);
+  for (size_t depth = kLevelsByWidth.size() - 1; depth > 0; --depth) {
+    const Topology::Level level = kLevelsByWidth[depth];
     const std::string first = DomainOf(*nodes.front(), level);
     const bool all = std::all_of(nodes.begin(), nodes.end(), [&](const NodeCapacity* node) {
       return DomainOf(*node, level) == first;

@@ -22,6 +22,7 @@
 #include "proto/capstan/scheduler/v1/node.pb.h"
 #include "proto/capstan/scheduler/v1/queue.pb.h"
 #include "proto/capstan/type/v1/session.pb.h"
+#include "services/scheduler/core/records.pb.h"
 
 namespace capstan::scheduler {
 
@@ -50,6 +51,14 @@ struct CreateJob {
   bool validate_only = false;
   std::string traceparent;               // of the call; empty if it belongs to no trace
   capstan::scheduler::v1::JobSpec spec;  // validated, defaults filled in
+  bool hold = false;
+};
+struct UpdateJob {
+  CallId call = 0;
+  std::string name;
+  std::string etag;  // may be empty
+  bool validate_only = false;
+  records::v1::JobChange change;  // validated
 };
 struct CancelJob {
   CallId call = 0;
@@ -174,11 +183,11 @@ struct ArchiveFailed {
 struct Tick {};
 
 using Event =
-    std::variant<LeadershipGained, CreateJob, CancelJob, CreateQueue, UpdateQueue, CordonNode,
-                 UncordonNode, CreateCapacityOrder, DeleteCapacityOrder, CreateMaintenanceWindow,
-                 DeleteMaintenanceWindow, ConfirmSilence, HelloReceived, RenewalReceived,
-                 ObservationsReceived, SessionClosed, DataProgressed, DataReady, DataFailed,
-                 PinsReleased, JobsArchived, ArchiveFailed, Tick>;
+    std::variant<LeadershipGained, CreateJob, UpdateJob, CancelJob, CreateQueue, UpdateQueue,
+                 CordonNode, UncordonNode, CreateCapacityOrder, DeleteCapacityOrder,
+                 CreateMaintenanceWindow, DeleteMaintenanceWindow, ConfirmSilence, HelloReceived,
+                 RenewalReceived, ObservationsReceived, SessionClosed, DataProgressed, DataReady,
+                 DataFailed, PinsReleased, JobsArchived, ArchiveFailed, Tick>;
 
 // ---- Effects
 

@@ -20,6 +20,7 @@
 #include "services/scheduler/core/retry.h"
 #include "services/scheduler/core/room_words.h"
 #include "services/scheduler/core/time_words.h"
+#include "services/scheduler/core/topology_levels.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -135,8 +136,8 @@ void ExplainRoom(const JobEntry& job, const std::vector<NodeStanding>& standings
   const std::vector<std::string> within =
       WithinWords(job, gang, best.has_value() ? best->group : -1);
   if (best.has_value()) {
-    for (const auto& [inner, which] : best->outside) {
-      const std::string words = LevelInWords(inner);
+    for (const auto& [depth, which] : best->outside) {
+      const std::string words = LevelInWords(kLevelsByWidth[depth]);
       AddCount("topology", static_cast<int>(which.size()), total, absl::StrCat("is in no ", words),
                absl::StrCat("are in no ", words), which, response);
     }
@@ -201,6 +202,11 @@ void ExplainStopping(const JobEntry& job, const std::vector<NodeStanding>& stand
   response->set_summary(summary);
 }
 
+// What ends it.
+std::string ReleaseInWords(const JobEntry& job) {
+  return absl::StrCat(" before it is released: `capstan job release ", job.spec.name(), "`");
+}
+
 void ExplainQueued(const JobEntry& job, const std::vector<NodeStanding>& nodes, RoomSearch* search,
                    ExplainJobResponse* response) {
   if (job.state.reason() == "AWAITING_DATA") {
@@ -226,6 +232,10 @@ void ExplainQueued(const JobEntry& job, const std::vector<NodeStanding>& nodes, 
   if (job.state.reason() == "BACK_OFF") {
     response->set_summary(absl::StrCat(job.state.message(), "; waits until ",
                                        TimeInWords(ToTime(job.state.retry_time()))));
+    return;
+  }
+  if (job.state.reason() == kHeld) {
+    response->set_summary(absl::StrCat("it is held, and does not start", ReleaseInWords(job)));
     return;
   }
   if (job.state.reason() == "QUEUE_LIMIT" || job.state.reason() == "QUEUE_HELD" ||
@@ -414,6 +424,11 @@ ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
     default:
       response.set_summary(job.state.message());
       break;
+  }
+  if (job.state.hold() && !job.final() && job.state.reason() != kHeld) {
+    const bool is_placed = job.state.state() != Job::STATE_QUEUED;
+    response.set_summary(absl::StrCat(response.summary(), "; it is held too, and does not start",
+                                      is_placed ? " again" : "", ReleaseInWords(job)));
   }
   return response;
 }

@@ -49,6 +49,11 @@ void RecordFailure(int rank, Gang* gang) {
   *gang->head.mutable_failure()->mutable_end() = gang->tasks[rank].end();
 }
 
+// It is to start again once its generation has ended, by itself: neither is it cancelled nor held.
+bool StartsAgain(const JobEntry& job) {
+  return job.live() && !job.state.cancel_requested() && !job.state.hold();
+}
+
 void FillLaunch(const JobEntry& job, int group, bool is_master, TaskLaunch* launch) {
   const capstan::scheduler::v1::JobSpec& spec = job.spec.spec();
   const capstan::scheduler::v1::TaskGroup& task_group = spec.task_groups(group);
@@ -106,20 +111,18 @@ bool IsMakingWay(const Gang& gang) {
 }
 
 bool IsShrinking(const JobEntry& job) {
-  return job.live() && !job.state.cancel_requested() &&
-         job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING &&
+  return StartsAgain(job) && job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING &&
          job.gang->head.stop_reason() == Stop::REASON_SHRUNK;
 }
 
 bool IsGrowing(const JobEntry& job) {
-  return job.live() && !job.state.cancel_requested() &&
-         job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING &&
+  return StartsAgain(job) && job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING &&
          job.gang->head.stop_reason() == Stop::REASON_GROWN;
 }
 
 bool IsMoving(const JobEntry& job) {
-  return job.live() && !job.state.cancel_requested() &&
-         job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING && job.gang->head.has_move();
+  return StartsAgain(job) && job.gang->head.phase() == GangHeadRecord::PHASE_STOPPING &&
+         job.gang->head.has_move();
 }
 
 bool IsMoved(const JobEntry& job) { return IsReturning(job) && job.gang->head.has_move(); }

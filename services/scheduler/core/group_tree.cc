@@ -20,6 +20,8 @@ absl::optional<Level> LevelOf(Topology::Level level) {
       return Level::kZone;
     case Topology::LEVEL_ROW:
       return Level::kRow;
+    case Topology::LEVEL_RAIL:
+      return Level::kRail;
     case Topology::LEVEL_RACK:
       return Level::kRack;
     case Topology::LEVEL_NVLINK_DOMAIN:

@@ -66,7 +66,9 @@ void SplitHeld(const JobEntry& job, HeldGang gang,
                absl::FunctionRef<int(const NodeId& id)> position_of, std::vector<HeldGang>* all) {
   const bool shrinking = IsShrinking(job);
   const int tasks = static_cast<int>(job.gang->tasks.size());
-  if ((gang.ending && !shrinking) || IsGrowing(job) || tasks == MinTaskCount(job.spec.spec())) {
+  // One that is held would not start again with fewer.
+  if ((gang.ending && !shrinking) || IsGrowing(job) || job.state.hold() ||
+      tasks == MinTaskCount(job.spec.spec())) {
     all->push_back(std::move(gang));
     return;
   }

@@ -18,6 +18,8 @@ namespace rec = ::capstan::scheduler::records::v1;
 inline constexpr char kAwaitsJobs[] = "DEPENDENCY";
 // QUEUED, and why: as many elements of its array have begun as may.
 inline constexpr char kAwaitsTurn[] = "ARRAY_LIMIT";
+// QUEUED, and why: somebody has asked that it does not start.
+inline constexpr char kHeld[] = "HELD";
 // QUEUED, and why: Nodes that were ordered are kept for it.
 inline constexpr char kOrdered[] = "ORDERED";
 // QUEUED, and why: it starts again at once, and its place is kept.

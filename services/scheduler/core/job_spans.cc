@@ -64,6 +64,7 @@ std::string PhaseOf(const JobEntry& job) {
         return "job.await_jobs";
       }
       if (job.state.reason() == "AWAITING_DATA") return "job.await_data";
+      if (job.state.reason() == "HELD") return "job.held";
       return job.state.reason() == "BACK_OFF" ? "job.back_off" : kQueuePhase;
     case Job::STATE_PREPARING:
       return kPreparePhase;

@@ -176,6 +176,12 @@ JobEntry& JobTable::Add(JobEntry job) {
   return unpacked_[uid] = std::move(job);
 }
 
+void JobTable::Repack(JobEntry* job) {
+  const PackedSpec spec = pool_->Pack(job->uid(), job->spec);
+  Place(spec);
+  job->identity = spec.identity;
+}
+
 void JobTable::Put(const PackedSpec& spec, const PackedState& state, absl::optional<Gang> gang) {
   const auto at = Place(spec);
   Packed& packed = at->second;

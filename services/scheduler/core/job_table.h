@@ -132,7 +132,10 @@ class JobTable {
   // Takes it under the uid in its spec, in the place of one that is there. Of its spec what is
   // changed afterwards is lost.
   JobEntry& Add(JobEntry job);
-  // The same, as it is packed in this table's pool.
+  // Has the table know it by its spec as that is now: the Job is one that the table gave, and its
+  // uid and name are what they were.
+  void Repack(JobEntry* job);
+  // As Add, as it is packed in this table's pool.
   void Put(const PackedSpec& spec, const PackedState& state, absl::optional<Gang> gang);
   // It must be there. As it is packed, or, if it is unpacked, what Rest would make of it.
   PackedSpec SpecOf(absl::string_view uid) const;

@@ -90,6 +90,7 @@ void ExpectGlance(const JobGlance& glance, const JobEntry& job) {
   EXPECT_EQ(glance.makes_room, job.state.making_room_size() > 0);
   EXPECT_EQ(glance.is_confined,
             !job.state.data_cluster().empty() || job.state.avoided_nodes_size() > 0);
+  EXPECT_EQ(glance.is_held, job.state.hold());
   EXPECT_EQ(glance.live, job.live());
   EXPECT_EQ(glance.final(), job.final());
 }
@@ -171,8 +172,16 @@ TEST(JobTableTest, DoesAsAMapOfRecords) {
         table.Erase(table.at(any->first).uid());
         reader.Erase(any->first);
         jobs.erase(any);
+      } else if (random.OneIn(8)) {
+        // Its spec is another: it is another's place in the order that it takes.
+        for (JobEntry* job : {&any->second, table.Find(any->first)}) {
+          job->spec.mutable_spec()->set_priority(step % 5);
+        }
+        table.Repack(table.Find(any->first));
+        EXPECT_EQ(table.at(any->first).identity, table.find(any->first).identity());
       } else if (random.OneIn(2)) {
         for (JobEntry* job : {&any->second, table.Find(any->first)}) {
+          job->state.set_hold(step % 2 == 0);
           job->state.set_version(step);
           job->state.set_message(absl::StrCat("step ", step));
         }

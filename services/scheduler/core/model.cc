@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "libs/session/lower_side.h"
 #include "services/scheduler/core/keys.h"
+#include "services/scheduler/core/topology_levels.h"
 
 namespace capstan::scheduler {
 
@@ -48,7 +49,7 @@ Topology::Level RequiredOf(const JobSpec& spec, const TaskGroup& group) {
   std::string name = group.section();
   for (int s = spec.sections_size() - 1; s >= 0; --s) {
     if (name.empty() || spec.sections(s).name() != name) continue;
-    level = std::max(level, spec.sections(s).topology().required());
+    level = NarrowerOf(level, spec.sections(s).topology().required());
     name = spec.sections(s).parent();
   }
   return level;

@@ -122,6 +122,8 @@ absl::optional<int64_t> MoveTerms::CostOf(int held) const {
   const HeldGang& gang = (*held_)[held];
   if (!gang.preemptible || gang.ending || gang.is_spare || !IsInTheWay(held)) return absl::nullopt;
   const JobEntry& job = *model_->FindJob(gang.uid);
+  // One that is held would not start again.
+  if (job.state.hold()) return absl::nullopt;
   // Nor if it was told to end in this round.
   if (!job.live() || job.gang->head.phase() == rec::GangHeadRecord::PHASE_STOPPING) {
     return absl::nullopt;

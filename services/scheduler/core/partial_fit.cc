@@ -6,6 +6,7 @@
 
 #include "absl/types/optional.h"
 #include "services/scheduler/core/placement.h"
+#include "services/scheduler/core/topology_levels.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -101,10 +102,10 @@ class Fitting {
         if (FirstUnmet(*room->node, group.node_requirements) >= 0) continue;
         fit.left.push_back(std::move(*room));
       }
-      if (!outside.empty()) fit.outside[group.topology.required()] = std::move(outside);
+      if (!outside.empty()) fit.outside[DepthOf(group.topology.required())] = std::move(outside);
       for (int s = group.section; s >= 0; s = gang_.sections[s].parent) {
         if (outside_[s].empty()) continue;
-        fit.outside[gang_.sections[s].topology.required()] = std::move(outside_[s]);
+        fit.outside[DepthOf(gang_.sections[s].topology.required())] = std::move(outside_[s]);
       }
       return fit;
     }

@@ -29,7 +29,8 @@ struct PartialFit {
   // requirements that they do not meet.
   std::map<int, std::vector<NodeId>> unmet;
   // Eligible Nodes in no domain of a level that the group or a section around it must be in one of.
-  std::map<capstan::scheduler::v1::Topology::Level, std::vector<NodeId>> outside;
+  // By depth of that (topology_levels.h).
+  std::map<int, std::vector<NodeId>> outside;
   // Of a group in slices: the narrowest that fits into no domain any more, and how many of its
   // Tasks one takes at most. -1: the group has none.
   int slice = -1;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/topology_levels.h"
 
 namespace capstan::scheduler {
 
@@ -90,6 +91,7 @@ NodeTopology NodeTopology::From(const google::protobuf::Map<std::string, std::st
   topology.region = value("topology.kubernetes.io/region");
   topology.zone = value("topology.kubernetes.io/zone");
   topology.row = value("capstan.dev/row");
+  topology.rail = value("capstan.dev/rail");
   topology.rack = value("capstan.dev/rack");
   topology.nvlink_domain = value("capstan.dev/nvlink-domain");
   if (topology.nvlink_domain.empty()) topology.nvlink_domain = value("nvidia.com/gpu.clique");
@@ -102,14 +104,34 @@ absl::Duration LongestRun(const capstan::scheduler::v1::JobSpec& spec) {
 }
 
 std::string DomainOf(const NodeCapacity& node, Topology::Level level) {
+  if (NameOf(node, level).empty()) return "";
   // As the placer takes them: each within those before it.
-  const std::string* const names[] = {
-      &node.id.cluster,    &node.topology.region,        &node.topology.zone, &node.topology.row,
-      &node.topology.rack, &node.topology.nvlink_domain, &node.id.node};
-  if (names[level]->empty()) return "";
   std::string domain;
-  for (int i = 0; i <= level; ++i) absl::StrAppend(&domain, *names[i], "/");
+  for (int depth = 0; depth <= DepthOf(level); ++depth) {
+    absl::StrAppend(&domain, NameOf(node, kLevelsByWidth[depth]), "/");
+  }
   return domain;
+}
+
+const std::string& NameOf(const NodeCapacity& node, Topology::Level level) {
+  switch (level) {
+    case Topology::LEVEL_REGION:
+      return node.topology.region;
+    case Topology::LEVEL_ZONE:
+      return node.topology.zone;
+    case Topology::LEVEL_ROW:
+      return node.topology.row;
+    case Topology::LEVEL_RAIL:
+      return node.topology.rail;
+    case Topology::LEVEL_RACK:
+      return node.topology.rack;
+    case Topology::LEVEL_NVLINK_DOMAIN:
+      return node.topology.nvlink_domain;
+    case Topology::LEVEL_NODE:
+      return node.id.node;
+    default:
+      return node.id.cluster;
+  }
 }
 
 std::string LevelInWords(Topology::Level level) {
@@ -120,6 +142,8 @@ std::string LevelInWords(Topology::Level level) {
       return "zone";
     case Topology::LEVEL_ROW:
       return "row";
+    case Topology::LEVEL_RAIL:
+      return "rail group";
     case Topology::LEVEL_RACK:
       return "rack";
     case Topology::LEVEL_NVLINK_DOMAIN:

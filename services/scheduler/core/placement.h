@@ -21,6 +21,9 @@ absl::Duration LongestRun(const capstan::scheduler::v1::JobSpec& spec);
 // The domain of the level that the Node is in, with the Cluster it is in; the Cluster if no level
 // is given; "" if the Node is in none.
 std::string DomainOf(const NodeCapacity& node, capstan::scheduler::v1::Topology::Level level);
+// What the Node says of the level, or its id, or that of its Cluster if no level is given; "" if it
+// says nothing.
+const std::string& NameOf(const NodeCapacity& node, capstan::scheduler::v1::Topology::Level level);
 // `rack`, `NVLink domain`; `Cluster` if no level is given.
 std::string LevelInWords(capstan::scheduler::v1::Topology::Level level);
 

@@ -28,11 +28,12 @@ struct NodeTopology {
   std::string region;
   std::string zone;
   std::string row;
+  std::string rail;
   std::string rack;
   std::string nvlink_domain;
 
-  // From the labels `topology.kubernetes.io/{region,zone}`, `capstan.dev/{row,rack,nvlink-domain}`
-  // and, without the last, `nvidia.com/gpu.clique`.
+  // From the labels `topology.kubernetes.io/{region,zone}`,
+  // `capstan.dev/{row,rail,rack,nvlink-domain}` and, without the last, `nvidia.com/gpu.clique`.
   static NodeTopology From(const google::protobuf::Map<std::string, std::string>& labels);
 };
 

@@ -183,9 +183,9 @@ std::vector<std::pair<absl::Duration, round::ShapeId>> PlacingFleet::ShapesBySta
 round::NodeTraits PlacingFleet::TraitsOf(const NodeCapacity& node,
                                          const Amounts& allocatable) const {
   round::NodeTraits traits;
-  traits.path = {node.id.cluster,   node.topology.region, node.topology.zone,
-                 node.topology.row, node.topology.rack,   node.topology.nvlink_domain,
-                 node.id.node};
+  traits.path = {
+      node.id.cluster,    node.topology.region, node.topology.zone,          node.topology.row,
+      node.topology.rail, node.topology.rack,   node.topology.nvlink_domain, node.id.node};
   traits.labels = {{kClusterLabel, node.id.cluster}};
   // Nodes that differ in their labels are looked at one by one: only those that somebody avoids.
   if (node.avoided) traits.labels.insert({kNodeLabel, NodeLabel(node.id)});

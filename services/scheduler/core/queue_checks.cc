@@ -45,7 +45,7 @@ void QueueChecks::Check(const Model& model, const std::vector<capstan::event::v1
   std::set<std::string> begun, returned, promised;
   for (; seen_ < events.size(); ++seen_) {
     const auto& event = events[seen_];
-    if (event.has_task()) continue;
+    if (event.has_task() || event.reason() == "UPDATED") continue;
     std::string& reason = reasons_[event.job_uid()];
     if (event.reason() == "PLACED") {
       (reason == kReturning ? returned : begun).insert(event.job_uid());

@@ -104,6 +104,11 @@ void AddLimits(const JobEntry& job, const QueueSight* sight, ExplainJobResponse*
 void ExplainQueueWaits(const Model& model, const JobEntry& job, const QueueSight* sight,
                        ExplainJobResponse* response) {
   if (job.state.state() != Job::STATE_QUEUED) return;
+  if (job.state.hold()) {
+    Add("held", Constraint::LEVEL_JOB,
+        absl::StrCat("the Job is held; `capstan job release ", job.spec.name(), "` lets it start"),
+        response);
+  }
   const std::string& reason = job.state.reason();
   if (reason == "QUEUE_LIMIT") {
     AddLimits(job, sight, response);

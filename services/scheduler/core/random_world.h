@@ -27,6 +27,7 @@
 #include "services/scheduler/core/random_queues.h"
 #include "services/scheduler/core/scheduler_core.h"
 #include "services/scheduler/core/tight_placer.h"
+#include "services/scheduler/core/topology_levels.h"
 #include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
@@ -43,6 +44,7 @@ class RandomWorld {
         calm_(seed % 8 == 6 || seed % 8 == 3),
         with_mig_(seed % 4 == 3 || seed % 16 == 6),
         selective_(seed % 8 == 0 || seed % 8 == 5 || seed % 16 == 7),
+        updates_(seed % 3 == 1),
         harness_(Config(seed), [this, observer = std::move(observer)](const auto&... said) {
           SawStep(said...);
           if (observer) observer(said...);
@@ -92,6 +94,9 @@ class RandomWorld {
   // Jobs that ask for labels or tolerate taints, as a whole.
   int selective() const { return selective_jobs_; }
   int arrays() const { return arrays_; }
+  // Times that somebody changed a Job, and that a Job began to be held.
+  int updates() const { return CountTold("UPDATED"); }
+  int held() const { return CountTold(kHeld); }
   // Generations of elastic gangs; those beyond their least, those short of their most, and those of
   // another size than the one before.
   int elastic() const { return elastic_; }
@@ -250,7 +255,10 @@ class RandomWorld {
       } else {
         workers.set_min_replicas(held);
       }
-      workers.mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_RACK);
+      // In the east a rail has both racks, in the west each rack has its own.
+      workers.mutable_topology()->set_required(random_.OneIn(3)
+                                                   ? capstan::scheduler::v1::Topology::LEVEL_RAIL
+                                                   : capstan::scheduler::v1::Topology::LEVEL_RACK);
       if (random_.OneIn(2)) {
         spec.mutable_topology()->set_required(capstan::scheduler::v1::Topology::LEVEL_ZONE);
       }
@@ -298,7 +306,7 @@ class RandomWorld {
     const int least = MinReplicas(workers) <= 2 ? 2 : 4;
     workers.set_min_replicas(elastic ? least : 0);
     workers.set_replicas(elastic ? least + 2 * static_cast<int>(random_.Between(0, 3)) : least);
-    if (random_.OneIn(2) && workers.topology().required() < Topology::LEVEL_RACK) {
+    if (random_.OneIn(2) && IsNarrower(Topology::LEVEL_RACK, workers.topology().required())) {
       auto& outer = *workers.add_slices();
       outer.set_level(Topology::LEVEL_RACK);
       outer.set_size(2);
@@ -337,9 +345,10 @@ class RandomWorld {
     if (spec->topology().required() == Topology::LEVEL_UNSPECIFIED) {
       spec->mutable_sections(0)->mutable_topology()->set_required(Topology::LEVEL_ZONE);
     }
-    if (workers.topology().required() == Topology::LEVEL_RACK) {
+    if (const Topology::Level level = workers.topology().required();
+        level == Topology::LEVEL_RACK || level == Topology::LEVEL_RAIL) {
       workers.clear_topology();
-      spec->mutable_sections(2)->mutable_topology()->set_required(Topology::LEVEL_RACK);
+      spec->mutable_sections(2)->mutable_topology()->set_required(level);
     }
     workers.set_section("cell");
     if (spec->task_groups_size() > 1) spec->mutable_task_groups(1)->set_section("all");
@@ -393,8 +402,11 @@ class RandomWorld {
   }
 
   void SetLabels(FakeExecutor* executor, int node, const std::string& order) {
+    const bool east = executor == executors_.front().get();
     std::map<std::string, std::string> labels = {
-        {"topology.kubernetes.io/zone", "z"}, {"capstan.dev/rack", node < 2 ? "first" : "second"}};
+        {"topology.kubernetes.io/zone", "z"},
+        {"capstan.dev/rail", east || node < 2 ? "a" : "b"},
+        {"capstan.dev/rack", node < 2 ? "first" : "second"}};
     if (!order.empty()) labels[kOrderLabel] = order;
     const auto more = more_labels_.find({executor, node});
     if (more != more_labels_.end()) labels.insert(more->second.begin(), more->second.end());
@@ -515,8 +527,55 @@ class RandomWorld {
     }
   }
 
+  int CountTold(const std::string& reason) const {
+    const auto& events = harness_.events();
+    return static_cast<int>(std::count_if(events.begin(), events.end(), [&](const auto& event) {
+      return event.reason() == reason && !event.has_task();
+    }));
+  }
+
+  // Somebody changes a Job, holds one, or releases it.
+  void Update() {
+    UpdateJob update;
+    update.call = harness_.next_call();
+    // One of the last, which may not have ended yet.
+    const int job = jobs_ - 1 - static_cast<int>(random_.Below(std::min(jobs_, 8)));
+    update.name = absl::StrCat("projects/p/jobs/j", job, random_.OneIn(8) ? "-0" : "");
+    const uint64_t what = random_.Below(4);
+    if (what == 0) update.change.set_priority(static_cast<int>(random_.Between(-2, 3)));
+    if (what == 1) {
+      *update.change.mutable_time_limit() = ToProto(
+          random_.OneIn(4) ? absl::ZeroDuration()
+                           : absl::Seconds(random_.Between(1, random_.OneIn(3) ? 10 : 300)));
+    }
+    if (what > 1) update.change.set_hold(random_.OneIn(2));
+    const std::vector<Effect> effects =
+        random_.OneIn(10) ? harness_.CrashIn(update, random_.Below(4)) : harness_.Apply(update);
+    Give(effects);
+    // It is no longer the same leader.
+    if (Of<ReplyJob>(effects).empty()) {
+      for (auto& executor : executors_) executor->Disconnect();
+    }
+  }
+
+  // All Jobs that are held.
+  void Release() {
+    std::vector<std::string> held;
+    for (const auto& [uid, job] : harness_.jobs()) {
+      if (job.state.hold() && !job.final()) held.push_back(job.spec.name());
+    }
+    for (const std::string& name : held) {
+      UpdateJob release;
+      release.call = harness_.next_call();
+      release.name = name;
+      release.change.set_hold(false);
+      Give(harness_.Apply(release));
+    }
+  }
+
   void Step() {
     if (selective_ && random_.OneIn(6)) return Retaint();
+    if (updates_ && jobs_ > 0 && random_.OneIn(8)) return Update();
     FakeExecutor& executor = AnyExecutor();
     switch (random_.Below(with_windows_ ? 15 : 14)) {
       case 0:
@@ -688,6 +747,7 @@ class RandomWorld {
   }
 
   void Heal() {
+    Release();
     for (auto& executor : executors_) {
       for (int node = 0; selective_ && node < kNodes; ++node) {
         more_labels_[{executor.get(), node}] = {{"pool", "a"}};
@@ -732,6 +792,8 @@ class RandomWorld {
   const bool with_mig_;
   // Labels and taints of Nodes come and go, and many Jobs ask for some.
   const bool selective_;
+  // People change, hold and release Jobs.
+  const bool updates_;
   CoreHarness harness_;
   std::vector<std::unique_ptr<FakeExecutor>> executors_;
   // In some worlds Jobs go to several, which change.

@@ -36,6 +36,7 @@ constexpr uint8_t kEstimate = 1;
 constexpr uint8_t kMakesRoom = 2;
 constexpr uint8_t kArray = 4;
 constexpr uint8_t kConfined = 8;
+constexpr uint8_t kIsHeld = 16;
 
 bool IsConfined(const rec::JobStateRecord& state) {
   return !state.data_cluster().empty() || state.avoided_nodes_size() > 0;
@@ -84,7 +85,7 @@ bool JobGlance::final() const {
 
 bool JobGlance::waits_for_room() const {
   return state == Job::STATE_QUEUED && reason != kAwaitsJobs && reason != kAwaitsTurn &&
-         reason != "AWAITING_DATA" && reason != "BACK_OFF";
+         reason != kHeld && reason != "AWAITING_DATA" && reason != "BACK_OFF";
 }
 
 bool JobGlance::has_room_kept() const {
@@ -112,6 +113,7 @@ JobGlance JobGlance::Of(const JobEntry& job) {
   glance.has_estimate = job.state.has_estimated_start_time();
   glance.makes_room = job.state.making_room_size() > 0;
   glance.is_confined = IsConfined(job.state);
+  glance.is_held = job.state.hold();
   glance.live = job.live();
   return glance;
 }
@@ -193,10 +195,10 @@ PackedState RecordPool::Pack(rec::JobStateRecord record) { return TakeApart(&rec
 PackedState RecordPool::TakeApart(rec::JobStateRecord* record) {
   StateHeader header;
   header.state = static_cast<uint8_t>(record->state());
-  header.flags = static_cast<uint8_t>((record->has_estimated_start_time() ? kEstimate : 0) |
-                                      (record->making_room_size() > 0 ? kMakesRoom : 0) |
-                                      (record->has_elements() ? kArray : 0) |
-                                      (IsConfined(*record) ? kConfined : 0));
+  header.flags = static_cast<uint8_t>(
+      (record->has_estimated_start_time() ? kEstimate : 0) |
+      (record->making_room_size() > 0 ? kMakesRoom : 0) | (record->has_elements() ? kArray : 0) |
+      (IsConfined(*record) ? kConfined : 0) | (record->hold() ? kIsHeld : 0));
   // A reason has no NUL in it.
   std::string words = record->reason();
   words.push_back('\0');
@@ -243,6 +245,7 @@ JobGlance RecordPool::Glance(const SharedBytes& identity, const PackedState& sta
   glance.has_estimate = (of_state.flags & kEstimate) != 0;
   glance.makes_room = (of_state.flags & kMakesRoom) != 0;
   glance.is_confined = (of_state.flags & kConfined) != 0;
+  glance.is_held = (of_state.flags & kIsHeld) != 0;
   return glance;
 }
 

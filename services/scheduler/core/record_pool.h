@@ -45,6 +45,8 @@ struct JobGlance {
   bool makes_room = false;
   // Its state says where it may not be placed.
   bool is_confined = false;
+  // It is to begin no generation, whatever it waits for now.
+  bool is_held = false;
   bool live = false;
 
   bool final() const;

@@ -86,6 +86,7 @@ Job RenderJob(const JobEntry& entry) {
     *job.mutable_estimated_start_time() = state.estimated_start_time();
     job.set_estimate_assumed(state.estimate_assumed());
   }
+  job.set_hold(state.hold());
   job.set_preemptions(state.preemptions());
   for (const v1::Disruption& disruption : state.disruptions()) {
     v1::Disruption& shown = *job.add_disruptions();

@@ -110,7 +110,7 @@ RetryDecision DecideRetry(const JobEntry& job) {
 }
 
 bool ReturnsAtOnce(const JobEntry& job) {
-  if (!job.live() || job.state.cancel_requested() ||
+  if (!job.live() || job.state.cancel_requested() || job.state.hold() ||
       job.gang->head.phase() != rec::GangHeadRecord::PHASE_STOPPING ||
       job.gang->head.stop_reason() != capstan::type::v1::Stop::REASON_GANG_FAILED) {
     return false;

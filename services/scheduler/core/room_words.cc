@@ -16,6 +16,7 @@
 #include "services/scheduler/core/domain_words.h"
 #include "services/scheduler/core/mig_amounts.h"
 #include "services/scheduler/core/placement.h"
+#include "services/scheduler/core/topology_levels.h"
 #include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
@@ -68,9 +69,9 @@ std::vector<Resource> ResourcesOf(const Amounts& each) {
 // The narrowest level that all of the group is in one domain of.
 Topology::Level WithinLevel(const GangRequest& gang, int group) {
   Topology::Level level =
-      std::max(gang.topology.required(), gang.groups[group].topology.required());
+      NarrowerOf(gang.topology.required(), gang.groups[group].topology.required());
   for (int s = gang.groups[group].section; s >= 0; s = gang.sections[s].parent) {
-    level = std::max(level, gang.sections[s].topology.required());
+    level = NarrowerOf(level, gang.sections[s].topology.required());
   }
   return level;
 }

@@ -157,15 +157,20 @@ bool SchedulerCore::SetState(JobEntry* job, Job::State state, const std::string&
     record.clear_estimated_start_time();
     record.clear_estimate_assumed();
   }
-  JobEvent& event = Touch(*job).events.emplace_back();
-  event.set_job(job->spec.name());
-  event.set_job_uid(job->uid());
-  event.set_generation(record.generation());
+  TellState(*job, reason, message);
+  return true;
+}
+
+void SchedulerCore::TellState(const JobEntry& job, const std::string& reason,
+                              const std::string& message) {
+  JobEvent& event = Touch(job).events.emplace_back();
+  event.set_job(job.spec.name());
+  event.set_job_uid(job.uid());
+  event.set_generation(job.state.generation());
   *event.mutable_event_time() = ToProto(now_.wall);
-  event.set_state(Job::State_Name(state).substr(sizeof("STATE_") - 1));
+  event.set_state(Job::State_Name(job.state.state()).substr(sizeof("STATE_") - 1));
   event.set_reason(reason);
   event.set_message(message);
-  return true;
 }
 
 void SchedulerCore::TellTask(const JobEntry& job, int rank) {
@@ -253,6 +258,7 @@ void SchedulerCore::Flush() {
   for (const std::string& uid : made_arrays_) {
     JobEntry* array = FindJob(uid);
     array->state.mutable_elements()->set_made(true);
+    array->state.mutable_elements()->clear_change();
     other_writes_.push_back(WriteOf(array, DirtyJob()));
   }
   made_arrays_.clear();

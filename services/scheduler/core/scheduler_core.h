@@ -136,6 +136,16 @@ class SchedulerCore {
   void On(const LeadershipGained& event);
   void On(const CreateJob& event);
   void On(const CancelJob& event);
+  // core_update.cc.
+  void On(const UpdateJob& event);
+  // Has it become so; false if it is already. Of an array, itself alone.
+  bool Change(JobEntry* job, const rec::JobChange& change);
+  // With all of its elements that have not ended.
+  void ChangeArray(JobEntry* array, const rec::JobChange& change);
+  void ChangeSpec(JobEntry* job, const rec::JobChange& change);
+  void SetHold(JobEntry* job, bool hold);
+  // It would stand in its Queue now, and is held. It must be in no order.
+  void Withhold(JobEntry* job);
   // Takes it into the model, to be stored.
   JobEntry* AddJob(JobEntry job);
   void Cancel(JobEntry* job);
@@ -191,7 +201,8 @@ class SchedulerCore {
   void On(const DataFailed& event);
   void On(const PinsReleased& event);
   void On(const Tick& event);
-  void Await(const JobEntry& job);
+  // It waits for room from now on, unless it is held.
+  void Await(JobEntry* job);
   void Enqueue(JobEntry* job);
   void Dequeue(const JobEntry& job);
   // Keeps it off the Node of the end that decided over its generation.
@@ -207,6 +218,8 @@ class SchedulerCore {
   // Carries the gang as far as its state allows.
   void Advance(JobEntry* job);
   void StartGang(JobEntry* job);
+  // Counts to its time limit, if it has one and runs; and no more.
+  void Limit(const JobEntry& job);
   void Unlimit(const JobEntry& job);
   // `beneficiary`, of a disruption: whom it is for, by name.
   void StopGang(JobEntry* job, capstan::type::v1::Stop::Reason reason,
@@ -427,6 +440,8 @@ class SchedulerCore {
   // False if the record said all that before.
   bool SetState(JobEntry* job, capstan::scheduler::v1::Job::State state, const std::string& reason,
                 const std::string& message);
+  // An event of the state that it is in.
+  void TellState(const JobEntry& job, const std::string& reason, const std::string& message);
   void TellTask(const JobEntry& job, int rank);
   JobEntry* FindJob(const std::string& uid);
   void Flush();
@@ -536,7 +551,8 @@ class SchedulerCore {
   std::map<std::string, DirtyJob> dirty_jobs_;
   // Of those, the ones to be written before the others.
   std::vector<std::string> decisions_;
-  // Arrays that are told once all else is written that their elements are.
+  // Arrays that are told once all else is written that their elements are, and are as they are to
+  // be.
   std::vector<std::string> made_arrays_;
   std::set<NodeId> dirty_nodes_;
   std::set<std::string> dirty_orders_;

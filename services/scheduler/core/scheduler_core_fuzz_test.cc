@@ -18,10 +18,12 @@
 #include "libs/store/store.h"
 #include "libs/time/clock.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
+#include "proto/capstan/scheduler/v1/job_service.pb.h"
 #include "proto/capstan/scheduler/v1/queue.pb.h"
 #include "proto/capstan/type/v1/session.pb.h"
 #include "services/scheduler/core/core_config.h"
 #include "services/scheduler/core/events.h"
+#include "services/scheduler/core/job_change.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/scheduler_core.h"
 #include "services/scheduler/core/validate.h"
@@ -32,6 +34,7 @@ namespace {
 using capstan::scheduler::v1::JobSpec;
 using capstan::scheduler::v1::Queue;
 using capstan::scheduler::v1::TaskGroup;
+using capstan::scheduler::v1::UpdateJobRequest;
 using capstan::type::v1::Hello;
 using capstan::type::v1::NodeObservation;
 using capstan::type::v1::Observations;
@@ -214,7 +217,7 @@ class Scheduler {
   void Tell(FuzzInput* input) {
     const std::string uid = absl::StrCat("job", 1 + input->Below(4));
     const auto dataset = static_cast<int>(input->Number());
-    switch (input->Below(8)) {
+    switch (input->Below(9)) {
       case 0:
         Apply(DataReady{uid, dataset, input->Word(Words())});
         break;
@@ -237,9 +240,30 @@ class Scheduler {
       case 6:
         Apply(ConfirmSilence{++last_call_});
         break;
+      case 7:
+        Update(absl::StrCat("projects/p/jobs/", uid, input->Flag() ? "-0" : ""), input);
+        break;
       default:
         NewLeader();
     }
+  }
+
+  void Update(const std::string& name, FuzzInput* input) {
+    auto request = fuzzing::MakeMessage<UpdateJobRequest>(Words(), input);
+    static constexpr const char* kPaths[] = {"spec.priority", "spec.time_limit", "hold"};
+    request.clear_update_mask();
+    for (const char* path : kPaths) {
+      if (input->Flag()) request.mutable_update_mask()->add_paths(path);
+    }
+    status::FieldErrors errors;
+    ValidateUpdateJob(request, &errors);
+    if (!errors.ToStatus().ok()) return;
+    UpdateJob update;
+    update.call = ++last_call_;
+    update.name = name;
+    update.validate_only = request.validate_only();
+    update.change = JobChangeOf(request);
+    Apply(update);
   }
 
   void StepQueue(FuzzInput* input) {
@@ -256,7 +280,15 @@ class Scheduler {
   }
 
   void Apply(const Event& event) {
+    std::map<std::string, int64_t> held;
+    for (const auto& [uid, job] : core_->model().jobs) {
+      if (job.state.hold()) held.emplace(uid, job.state.generation());
+    }
     scheduler::Step step = core_->Apply(event, now_);
+    for (const auto& [uid, generation] : held) {
+      const JobEntry* job = core_->model().FindJob(uid);
+      Require(job == nullptr || !job->state.hold() || job->state.generation() == generation);
+    }
     for (const Write& write : step.persist) {
       for (const store::Put& put : write.puts) store_[put.key] = put.value;
       for (const store::Delete& erase : write.deletes) {

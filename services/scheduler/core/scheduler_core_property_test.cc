@@ -21,6 +21,8 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   int sliced = 0;
   int sectioned = 0;
   int arrays = 0;
+  int updates = 0;
+  int held = 0;
   int elastic = 0;
   int beyond_least = 0;
   int short_of_most = 0;
@@ -49,6 +51,8 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
     dependent += world.dependent();
     singletons += world.singletons();
     arrays += world.arrays();
+    updates += world.updates();
+    held += world.held();
     elastic += world.elastic();
     beyond_least += world.beyond_least();
     short_of_most += world.short_of_most();
@@ -77,6 +81,8 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   EXPECT_GT(dependent, 100);
   EXPECT_GT(singletons, 50);
   EXPECT_GT(arrays, 50);
+  EXPECT_GT(updates, 100);
+  EXPECT_GT(held, 15);
   EXPECT_GT(selective, 50);
   EXPECT_GT(elastic, 50);
   EXPECT_GT(beyond_least, 20);

@@ -51,6 +51,10 @@ class SchedulerCoreTopologyTest : public ::testing::Test {
     executor_.RunAll();
   }
   Job::State StateOf(const std::string& uid) const { return harness_.job(uid).state.state(); }
+  std::set<std::string> NodesInUse(const std::string& uid) const {
+    const std::vector<std::string>& nodes = harness_.job(uid).gang->nodes;
+    return {nodes.begin(), nodes.end()};
+  }
   // Of the workers.
   std::set<std::string> NodesOf(const std::string& uid) const {
     const std::vector<std::string>& nodes = harness_.job(uid).gang->nodes;
@@ -123,6 +127,61 @@ TEST_F(SchedulerCoreTopologyTest, VictimsAreOfOneRack) {
   EXPECT_EQ(running, 4);
   EXPECT_EQ(left.size(), 2u);
   for (const std::string& node : NodesOf("high")) EXPECT_EQ(left.count(node), 0u);
+}
+
+// Two rails of two racks each, of a Node of 5 cores.
+class RailTest : public SchedulerCoreTopologyTest {
+ protected:
+  RailTest() {
+    for (int node = 0; node < 4; ++node) {
+      executor_.set_labels(node, {{"capstan.dev/rail", node < 2 ? "s1" : "s2"},
+                                  {"capstan.dev/rack", absl::StrCat("r", node)}});
+    }
+    executor_.Disconnect();
+    executor_.Connect();
+  }
+  static JobSpec InOneRail(int replicas) {
+    JobSpec spec = CoreHarness::Spec(replicas, 2000);
+    spec.mutable_topology()->set_required(Topology::LEVEL_RAIL);
+    return spec;
+  }
+};
+
+TEST_F(RailTest, AGangStandsInOneRailOverItsRacks) {
+  Submit("a", InOneRail(4));
+  Submit("b", InOneRail(4));
+  EXPECT_EQ(NodesOf("a"), (std::set<std::string>{"n0", "n1"}));
+  EXPECT_EQ(NodesOf("b"), (std::set<std::string>{"n2", "n3"}));
+  Submit("large", InOneRail(5));
+  EXPECT_EQ(StateOf("large"), Job::STATE_QUEUED);
+  const std::string& why = harness_.job("large").state.message();
+  EXPECT_EQ(why.find("all of it must be in one rail group: "), 0u) << why;
+}
+
+TEST_F(RailTest, ALostTaskComesBackWithinTheRail) {
+  Submit("a", InOneRail(3));
+  Work();
+  const std::string first = *NodesInUse("a").begin();
+  const std::set<std::string> rail =
+      first < "n2" ? std::set<std::string>{"n0", "n1"} : std::set<std::string>{"n2", "n3"};
+  ASSERT_EQ(NodesInUse("a"), rail);
+  executor_.End("a/1/worker-0", TaskEnd::CAUSE_LOST);
+  Run(absl::Seconds(3));
+  EXPECT_EQ(StateOf("a"), Job::STATE_RUNNING);
+  EXPECT_EQ(harness_.job("a").state.generation(), 2);
+  EXPECT_EQ(NodesInUse("a"), rail);
+}
+
+// Each two Tasks in a rack, all in one rail.
+TEST_F(RailTest, SlicesOfRacksLieInOneRail) {
+  Submit("in-the-way", CoreHarness::Spec(1, 4000));
+  ASSERT_EQ(NodesInUse("in-the-way"), (std::set<std::string>{"n0"}));
+  JobSpec spec = InOneRail(4);
+  auto& slice = *spec.mutable_task_groups(0)->add_slices();
+  slice.set_level(Topology::LEVEL_RACK);
+  slice.set_size(2);
+  Submit("a", spec);
+  EXPECT_EQ(NodesOf("a"), (std::set<std::string>{"n2", "n3"}));
 }
 
 }  // namespace

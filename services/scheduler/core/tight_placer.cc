@@ -22,6 +22,7 @@
 #include "services/scheduler/core/round/node_rows.h"
 #include "services/scheduler/core/round/preemption.h"
 #include "services/scheduler/core/round/workspace.h"
+#include "services/scheduler/core/topology_levels.h"
 #include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
@@ -493,10 +494,10 @@ class TightRound final : public PlacingRound {
     const Topology::Level all = gang.topology.preferred() == Topology::LEVEL_UNSPECIFIED
                                     ? Topology::LEVEL_NVLINK_DOMAIN
                                     : gang.topology.preferred();
-    const Topology::Level required = std::max(own.required(), gang.topology.required());
+    const int required = DepthOf(NarrowerOf(own.required(), gang.topology.required()));
     std::vector<Topology::Level> levels;
-    for (int level = std::max(own.preferred(), all); level > required; --level) {
-      levels.push_back(static_cast<Topology::Level>(level));
+    for (int depth = DepthOf(NarrowerOf(own.preferred(), all)); depth > required; --depth) {
+      levels.push_back(kLevelsByWidth[depth]);
     }
     levels.push_back(own.required());
     return levels;

@@ -16,6 +16,7 @@
 #include "proto/capstan/type/v1/task.pb.h"
 #include "services/scheduler/core/node_terms.h"
 #include "services/scheduler/core/placement.h"
+#include "services/scheduler/core/topology_levels.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -517,17 +518,17 @@ std::vector<NodeCapacity> TwoDomains(Topology::Level level) {
   for (const char* name : {"a", "b", "d", "e"}) {
     nodes.push_back(Node("c", name, 2000));
     NodeTopology& topology = nodes.back().topology;
-    std::string* const names[] = {&topology.region, &topology.zone, &topology.row, &topology.rack,
-                                  &topology.nvlink_domain};
-    for (int above = 0; above < std::min<int>(level, 5); ++above) *names[above] = "one";
-    if (level <= 5) *names[level - 1] = name[0] < 'd' ? "x" : "y";
+    std::string* const names[] = {&topology.region, &topology.zone, &topology.row,
+                                  &topology.rail,   &topology.rack, &topology.nvlink_domain};
+    for (int above = 0; above < std::min(DepthOf(level), 6); ++above) *names[above] = "one";
+    if (level != Topology::LEVEL_NODE) *names[DepthOf(level) - 1] = name[0] < 'd' ? "x" : "y";
   }
   return nodes;
 }
 
 TEST(TightPlacerTest, AGroupIsKeptInOneDomainOfEachLevel) {
-  for (int l = Topology::LEVEL_REGION; l <= Topology::LEVEL_NODE; ++l) {
-    const auto level = static_cast<Topology::Level>(l);
+  for (const Topology::Level level : kLevelsByWidth) {
+    if (level == Topology::LEVEL_UNSPECIFIED) continue;
     SCOPED_TRACE(Topology::Level_Name(level));
     const bool node = level == Topology::LEVEL_NODE;
     std::vector<NodeCapacity> nodes = TwoDomains(level);
@@ -555,6 +556,32 @@ TEST(TightPlacerTest, AGroupIsKeptInOneDomainOfEachLevel) {
     gang.groups[0].topology.set_preferred(level);
     EXPECT_TRUE(Place(gang, nodes).has_value());
   }
+}
+
+// Rails are wider than racks, though their number is higher.
+TEST(TightPlacerTest, RacksLieWithinRails) {
+  std::vector<NodeCapacity> nodes;
+  for (int i = 0; i < 8; ++i) {
+    nodes.push_back(Node("c", absl::StrCat("n", i), 1000));
+    nodes.back().topology.row = "w";
+    nodes.back().topology.rail = i < 4 ? "s1" : "s2";
+    nodes.back().topology.rack = absl::StrCat("r", i / 2);
+  }
+  GangRequest gang = Gang({{3, {1000, 1, {}}}});
+  gang.topology.set_required(Topology::LEVEL_RACK);
+  EXPECT_FALSE(Place(gang, nodes).has_value());
+  gang.topology.set_required(Topology::LEVEL_RAIL);
+  nodes[0].free.cpu_millis = nodes[1].free.cpu_millis = 0;
+  const auto placement = Place(gang, nodes);
+  ASSERT_TRUE(placement.has_value());
+  EXPECT_GE(placement->front(), 4);
+  // Slices of a rack each, wherever in one rail.
+  gang = Gang({{4, {1000, 1, {}}}});
+  gang.topology.set_required(Topology::LEVEL_RAIL);
+  gang.groups[0].slices = {{Topology::LEVEL_RACK, 2}};
+  EXPECT_EQ(Place(gang, nodes), (std::vector<int>{4, 5, 6, 7}));
+  nodes[5].free.cpu_millis = 0;
+  EXPECT_FALSE(Place(gang, nodes).has_value());
 }
 
 TEST(TightPlacerTest, GroupsLieEachInADomainWithinTheGangs) {

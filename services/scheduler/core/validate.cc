@@ -382,6 +382,16 @@ void ApplyDefaults(absl::string_view project, const CoreConfig& config, JobSpec*
   }
 }
 
+void ValidatePriority(const JobSpec& spec, absl::string_view path, status::FieldErrors* errors) {
+  CheckRange(absl::StrCat(path, ".priority"), spec.priority(), -kMaxPriority, kMaxPriority, errors);
+}
+
+void ValidateTimeLimit(const JobSpec& spec, absl::string_view path, status::FieldErrors* errors) {
+  if (!spec.has_time_limit()) return;
+  CheckDuration(absl::StrCat(path, ".time_limit"), ToDuration(spec.time_limit()), absl::Seconds(1),
+                kMaxTimeLimit, errors);
+}
+
 void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const JobSpec& spec,
                      absl::string_view path, status::FieldErrors* errors) {
   auto field = [path](absl::string_view name) { return absl::StrCat(path, ".", name); };
@@ -393,7 +403,7 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const 
   if (!absl::ConsumePrefix(&queue, "queues/") || !resource::IsValidId(queue)) {
     errors->Add(field("queue"), absl::StrCat("is `", spec.queue(), "`; expected queues/{queue}"));
   }
-  CheckRange(field("priority"), spec.priority(), -kMaxPriority, kMaxPriority, errors);
+  ValidatePriority(spec, path, errors);
   CheckGroups(spec, path, errors);
 
   CheckRange(field("retry.max_restarts"), spec.retry().max_restarts(), 0, kMaxRestarts, errors);
@@ -414,10 +424,7 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config, const 
   CheckDuration(field("stop_grace"), ToDuration(spec.stop_grace()),
                 std::min(kMinStopGrace, most_grace), most_grace, errors);
 
-  if (spec.has_time_limit()) {
-    CheckDuration(field("time_limit"), ToDuration(spec.time_limit()), absl::Seconds(1),
-                  kMaxTimeLimit, errors);
-  }
+  ValidateTimeLimit(spec, path, errors);
   if (spec.has_checkpoint_period()) {
     CheckDuration(field("checkpoint_period"), ToDuration(spec.checkpoint_period()),
                   absl::Seconds(1), kMaxCheckpointPeriod, errors);

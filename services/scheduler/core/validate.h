@@ -63,6 +63,12 @@ void ValidateJobSpec(absl::string_view project, const CoreConfig& config,
                      const capstan::scheduler::v1::JobSpec& spec, absl::string_view path,
                      status::FieldErrors* errors);
 
+// Of that, what UpdateJob may change.
+void ValidatePriority(const capstan::scheduler::v1::JobSpec& spec, absl::string_view path,
+                      status::FieldErrors* errors);
+void ValidateTimeLimit(const capstan::scheduler::v1::JobSpec& spec, absl::string_view path,
+                       status::FieldErrors* errors);
+
 // Of that, what concerns other Jobs: `after`, `array` and `singleton`.
 void ValidateOrder(absl::string_view project, const capstan::scheduler::v1::JobSpec& spec,
                    absl::string_view path, status::FieldErrors* errors);

@@ -11,6 +11,7 @@
 #include "libs/status/error.h"
 #include "libs/time/proto_time.h"
 #include "proto/capstan/scheduler/v1/queue.pb.h"
+#include "services/scheduler/core/topology_levels.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -61,13 +62,12 @@ struct Case {
 };
 
 TEST(ValidateTest, AGroupsLevelLiesWithinTheJobs) {
-  for (int outer = Topology::LEVEL_UNSPECIFIED; outer <= Topology::LEVEL_NODE; ++outer) {
-    for (int inner = Topology::LEVEL_UNSPECIFIED; inner <= Topology::LEVEL_NODE; ++inner) {
+  for (size_t outer = 0; outer < kLevelsByWidth.size(); ++outer) {
+    for (size_t inner = 0; inner < kLevelsByWidth.size(); ++inner) {
       JobSpec spec = Good();
-      spec.mutable_topology()->set_required(static_cast<Topology::Level>(outer));
-      spec.mutable_task_groups(0)->mutable_topology()->set_required(
-          static_cast<Topology::Level>(inner));
-      const bool good = inner == Topology::LEVEL_UNSPECIFIED || inner > outer;
+      spec.mutable_topology()->set_required(kLevelsByWidth[outer]);
+      spec.mutable_task_groups(0)->mutable_topology()->set_required(kLevelsByWidth[inner]);
+      const bool good = inner == 0 || inner > outer;
       EXPECT_EQ(Wrong(spec).empty(), good) << outer << " " << inner;
     }
   }
@@ -348,7 +348,7 @@ TEST(ValidateTest, NamesEachWrongFieldByItsPath) {
       {"job.spec.task_groups[0].topology.required",
        [](JobSpec* s) {
          s->mutable_task_groups(0)->mutable_topology()->set_required(
-             static_cast<capstan::scheduler::v1::Topology::Level>(7));
+             static_cast<capstan::scheduler::v1::Topology::Level>(8));
        }},
       {"job.spec.task_groups[0].topology.required",
        [](JobSpec* s) {
@@ -385,6 +385,11 @@ TEST(ValidateTest, NamesEachWrongFieldByItsPath) {
        [](JobSpec* s) {
          AddSlice(Topology::LEVEL_RACK, 4, s);
          AddSlice(Topology::LEVEL_ROW, 2, s);
+       }},
+      {"job.spec.task_groups[0].slices[1].level",
+       [](JobSpec* s) {
+         AddSlice(Topology::LEVEL_RACK, 4, s);
+         AddSlice(Topology::LEVEL_RAIL, 2, s);
        }},
       {"job.spec.task_groups[0].slices[0].size",
        [](JobSpec* s) { AddSlice(Topology::LEVEL_RACK, 0, s); }},

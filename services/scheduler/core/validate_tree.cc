@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/resource/id.h"
+#include "services/scheduler/core/topology_levels.h"
 #include "services/scheduler/core/validate.h"
 
 namespace capstan::scheduler {
@@ -23,7 +24,7 @@ void CheckTopology(const Topology& topology, Topology::Level outer, const std::s
     const std::string field = absl::StrCat(path, ".", name);
     if (!Topology::Level_IsValid(level)) {
       errors->Add(field, absl::StrCat("is ", level, "; expected a level, e.g. LEVEL_RACK"));
-    } else if (level != Topology::LEVEL_UNSPECIFIED && level <= given) {
+    } else if (level != Topology::LEVEL_UNSPECIFIED && !IsNarrower(level, given)) {
       errors->Add(field, absl::StrCat("is ", Topology::Level_Name(level), ", which ",
                                       Topology::Level_Name(given),
                                       " gives anyway; expected a level within that, or nothing"));
@@ -31,13 +32,8 @@ void CheckTopology(const Topology& topology, Topology::Level outer, const std::s
   };
   if (!Topology::Level_IsValid(outer)) outer = Topology::LEVEL_UNSPECIFIED;
   check("required", topology.required(), outer);
-  const bool narrower = Topology::Level_IsValid(topology.required()) && topology.required() > outer;
+  const bool narrower = IsNarrower(topology.required(), outer);
   check("preferred", topology.preferred(), narrower ? topology.required() : outer);
-}
-
-// The deeper of two; as if not set where it is none.
-Topology::Level Deeper(Topology::Level outer, Topology::Level level) {
-  return Topology::Level_IsValid(level) ? std::max(outer, level) : outer;
 }
 
 void CheckSlices(const TaskGroup& group, Topology::Level outer, const std::string& path,
@@ -55,14 +51,14 @@ void CheckSlices(const TaskGroup& group, Topology::Level outer, const std::strin
       errors->Add(absl::StrCat(field, ".level"),
                   absl::StrCat("is ", static_cast<int>(slice.level()),
                                "; expected a level, e.g. LEVEL_RACK"));
-    } else if (slice.level() <= outer) {
+    } else if (!IsNarrower(slice.level(), outer)) {
       errors->Add(absl::StrCat(field, ".level"),
                   absl::StrCat("is ", Topology::Level_Name(slice.level()), ", which ",
                                Topology::Level_Name(outer),
                                i == 0 ? " of `required`" : " of the slice before",
                                " gives anyway; expected a level within that"));
     }
-    outer = Deeper(outer, slice.level());
+    outer = NarrowerOf(outer, slice.level());
     const std::string size = absl::StrCat(field, ".size");
     if (slice.size() < 1 || slice.size() > kMaxTasks) {
       errors->Add(size, absl::StrCat("is ", slice.size(), "; expected 1 to ", kMaxTasks));
@@ -96,7 +92,7 @@ struct Known {
 void ValidateGroupTree(const JobSpec& spec, absl::string_view path, status::FieldErrors* errors) {
   CheckTopology(spec.topology(), Topology::LEVEL_UNSPECIFIED, absl::StrCat(path, ".topology"),
                 errors);
-  const Topology::Level whole = Deeper(Topology::LEVEL_UNSPECIFIED, spec.topology().required());
+  const Topology::Level whole = NarrowerOf(Topology::LEVEL_UNSPECIFIED, spec.topology().required());
   const std::string sections = absl::StrCat(path, ".sections");
   if (spec.sections_size() > kMaxSections) {
     errors->Add(sections, absl::StrCat("has ", spec.sections_size(), " entries; expected at most ",
@@ -135,7 +131,7 @@ void ValidateGroupTree(const JobSpec& spec, absl::string_view path, status::Fiel
                   absl::StrCat("`", section.name(), "` is the name of an earlier section"));
     }
     CheckTopology(section.topology(), outer, absl::StrCat(field, ".topology"), errors);
-    known[i].level = Deeper(outer, section.topology().required());
+    known[i].level = NarrowerOf(outer, section.topology().required());
   }
   for (int i = 0; i < spec.task_groups_size(); ++i) {
     const TaskGroup& group = spec.task_groups(i);
@@ -151,8 +147,8 @@ void ValidateGroupTree(const JobSpec& spec, absl::string_view path, status::Fiel
                                "`; expected the name of one of `sections`, or nothing"));
     }
     CheckTopology(group.topology(), outer, absl::StrCat(field, ".topology"), errors);
-    CheckSlices(group, Deeper(outer, group.topology().required()), absl::StrCat(field, ".slices"),
-                errors);
+    CheckSlices(group, NarrowerOf(outer, group.topology().required()),
+                absl::StrCat(field, ".slices"), errors);
   }
   for (int i = 0; i < spec.sections_size(); ++i) {
     if (known[i].has_tasks) continue;

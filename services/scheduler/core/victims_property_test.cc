@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "libs/random/random.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
+#include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/placer.h"
 #include "services/scheduler/core/tight_placer.h"
 
@@ -62,12 +63,15 @@ struct Scene {
 Scene RandomScene(Random* random) {
   Scene scene;
   const int nodes = static_cast<int>(random->Between(1, 6));
+  // A rail has several racks.
+  const bool has_rails = random->OneIn(2);
   for (int n = 0; n < nodes; ++n) {
     NodeCapacity& node = scene.nodes.emplace_back();
     node.id = {"c", absl::StrCat("n", n)};
     node.free = {1000 * static_cast<int64_t>(random->Between(2, 8)), 1 << 30, {}};
     node.eligible = !random->OneIn(10);
-    node.topology.rack = absl::StrCat("r", n % 2);
+    (has_rails ? node.topology.rail : node.topology.rack) = absl::StrCat("r", n % 2);
+    if (has_rails) node.topology.rack = absl::StrCat("rack", n);
   }
   const int gangs = static_cast<int>(random->Between(1, 10));
   for (int g = 0; g < gangs; ++g) {
@@ -92,7 +96,9 @@ Scene RandomScene(Random* random) {
   group.replicas = static_cast<int>(random->Between(1, 6));
   group.each = {1000 * static_cast<int64_t>(random->Between(1, 3)), 1, {}};
   scene.gang.groups = {group};
-  if (random->OneIn(3)) scene.gang.topology.set_required(Topology::LEVEL_RACK);
+  if (random->OneIn(3)) {
+    scene.gang.topology.set_required(has_rails ? Topology::LEVEL_RAIL : Topology::LEVEL_RACK);
+  }
   if (random->OneIn(3)) scene.least = 1000 * static_cast<int64_t>(random->Between(1, 4));
   return scene;
 }
@@ -112,12 +118,13 @@ bool Fits(const Scene& scene, const std::set<int>& gone) {
     for (const auto& [node, amounts] : scene.held[g].shares) free[node] += amounts.cpu_millis;
   }
   const GangRequest::Group& group = scene.gang.groups[0];
-  const bool by_rack = scene.gang.topology.required() == Topology::LEVEL_RACK;
-  for (const std::string rack : {"r0", "r1"}) {
+  const Topology::Level level = scene.gang.topology.required();
+  for (const std::string domain : {"r0", "r1"}) {
     int64_t fit = 0;
     for (size_t n = 0; n < scene.nodes.size(); ++n) {
       const NodeCapacity& node = scene.nodes[n];
-      if (!node.eligible || (by_rack && node.topology.rack != rack)) continue;
+      const bool is_in = level == Topology::LEVEL_UNSPECIFIED || NameOf(node, level) == domain;
+      if (!node.eligible || !is_in) continue;
       fit += free[n] / group.each.cpu_millis;
     }
     if (fit >= group.replicas) return true;

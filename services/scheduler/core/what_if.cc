@@ -20,6 +20,7 @@
 #include "services/scheduler/core/placer.h"
 #include "services/scheduler/core/queue_sight.h"
 #include "services/scheduler/core/scheduler_core.h"
+#include "services/scheduler/core/topology_levels.h"
 #include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
@@ -334,13 +335,13 @@ class Simulation::Course {
       auto& use = *outcome->mutable_nodes(known->second);
       use.set_tasks(use.tasks() + 1);
     }
-    for (int level = Topology::LEVEL_NODE; level > Topology::LEVEL_UNSPECIFIED; --level) {
+    for (size_t depth = kLevelsByWidth.size() - 1; depth > 0; --depth) {
       std::set<std::string> domains;
       for (const NodeCapacity& node : nodes) {
-        domains.insert(DomainOf(node, static_cast<Topology::Level>(level)));
+        domains.insert(DomainOf(node, kLevelsByWidth[depth]));
       }
       if (domains.size() != 1 || domains.begin()->empty()) continue;
-      outcome->set_level(static_cast<Topology::Level>(level));
+      outcome->set_level(kLevelsByWidth[depth]);
       break;
     }
     outcome->set_cluster(absl::StrCat("clusters/", job.gang->head.cluster()));

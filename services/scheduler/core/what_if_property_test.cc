@@ -48,6 +48,7 @@ class World {
       executors_.push_back(std::make_unique<FakeExecutor>(cluster, nodes, 4000, &harness_));
       for (int node = 0; node < nodes; ++node) {
         executors_.back()->set_labels(node, {{"topology.kubernetes.io/zone", "z"},
+                                             {"capstan.dev/rail", absl::StrCat("s", node / 4)},
                                              {"capstan.dev/rack", absl::StrCat("r", node / 2)}});
         if (with_mig_) executors_.back()->set_mig_gpus(node, {"H100-80GB"});
       }
@@ -248,7 +249,8 @@ class World {
     if (random->OneIn(3)) {
       spec.mutable_task_groups(0)->clear_min_replicas();
       spec.mutable_task_groups(0)->set_replicas(static_cast<int>(random->Between(1, 2)));
-      spec.mutable_topology()->set_required(Topology::LEVEL_RACK);
+      spec.mutable_topology()->set_required(random->OneIn(2) ? Topology::LEVEL_RAIL
+                                                             : Topology::LEVEL_RACK);
     }
     if (with_mig_ && random->OneIn(2)) {
       static constexpr const char* kProfiles[] = {"1g.10gb", "2g.20gb", "3g.40gb", "7g.80gb"};

@@ -170,6 +170,30 @@ TEST_F(WhatIfTest, SaysWhoOnlyGivesUpTasks) {
   EXPECT_EQ(outcome.shrinking(0).tasks(), 8);
 }
 
+TEST_F(WhatIfTest, WhoIsHeldDoesNotStartWhateverComes) {
+  RunJob("all", CoreHarness::Spec(8, 1000));
+  harness_.Deliver(harness_.Submit("held", CoreHarness::Spec(1, 1000)));
+  harness_.Deliver(harness_.Submit("waits", CoreHarness::Spec(1, 1000)));
+  for (const char* id : {"held", "all"}) {
+    UpdateJob hold;
+    hold.name = absl::StrCat("projects/p/jobs/", id);
+    hold.change.set_hold(true);
+    harness_.Deliver(harness_.Apply(hold));
+  }
+  auto& added = *request_.add_node_changes()->mutable_add();
+  added.set_count(4);
+  added.set_like(kNode0);
+  SimulatePlacementResponse response = Simulate();
+  EXPECT_EQ(response.others().waiting(), 1);
+  ASSERT_EQ(response.others().started_jobs_size(), 1);
+  EXPECT_EQ(response.others().started_jobs(0), "projects/p/jobs/waits");
+  // Who runs is lost with its Node, and is not placed again.
+  request_.add_node_changes()->set_remove(kNode1);
+  response = Simulate();
+  EXPECT_EQ(response.others().displaced(), 1);
+  EXPECT_EQ(response.others().displaced_started(), 0);
+}
+
 TEST_F(WhatIfTest, SaysWhatItsQueueDoesNotLetStart) {
   CreateQueueWith("held", [](v1::Queue* queue) { queue->set_hold(true); });
   CreateQueueWith("closed", [](v1::Queue* queue) { queue->set_cordon(true); });

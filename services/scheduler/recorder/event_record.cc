@@ -34,6 +34,15 @@ class Recorder {
     record.set_traceparent(event.traceparent);
     *record.mutable_spec() = event.spec;
     Redaction::Redact(record.mutable_spec());
+    record.set_hold(event.hold);
+  }
+  void operator()(const UpdateJob& event) {
+    auto& record = *out_.mutable_update_job();
+    record.set_call(event.call);
+    record.set_name(event.name);
+    record.set_etag(event.etag);
+    record.set_validate_only(event.validate_only);
+    *record.mutable_change() = event.change;
   }
   void operator()(const CancelJob& event) {
     auto& record = *out_.mutable_cancel_job();
@@ -186,7 +195,11 @@ absl::StatusOr<Event> RecordedEvent(const EventRecord& record) {
       return CreateJob{from.call(),      from.project(),       from.job_id(),
                        from.uid(),       from.submitter(),     from.request_id(),
                        from.body_hash(), from.validate_only(), from.traceparent(),
-                       from.spec()};
+                       from.spec(),      from.hold()};
+    }
+    case EventRecord::kUpdateJob: {
+      const auto& from = record.update_job();
+      return UpdateJob{from.call(), from.name(), from.etag(), from.validate_only(), from.change()};
     }
     case EventRecord::kCancelJob: {
       const auto& from = record.cancel_job();
@@ -289,6 +302,9 @@ std::string EventInWords(const EventRecord& record) {
       return absl::StrCat("CreateJob call ", from.call(), " ", from.project(), "/jobs/",
                           from.job_id(), " uid ", from.uid());
     }
+    case EventRecord::kUpdateJob:
+      return absl::StrCat("UpdateJob call ", record.update_job().call(), " ",
+                          record.update_job().name());
     case EventRecord::kCancelJob:
       return absl::StrCat("CancelJob call ", record.cancel_job().call(), " ",
                           record.cancel_job().name());

@@ -5,6 +5,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "libs/resource/quantity.h"
 #include "tools/capstan/cli/archived_jobs.h"
 #include "tools/capstan/cli/commands.h"
 #include "tools/capstan/cli/data_commands.h"
@@ -48,6 +49,7 @@ void AddSubmit(CLI::App& job, Act* act) {
       ->add_option("--singleton", options->singleton,
                    "wait until all Jobs submitted before with this key have ended")
       ->type_name("KEY");
+  submit->add_flag("--hold", options->hold, "do not start it until it is released");
   submit->add_flag("--dry-run", options->dry_run, "check everything, store nothing");
   submit->add_flag("--watch,-w", options->watch,
                    "show its states and how its data comes, until it has ended");
@@ -97,6 +99,57 @@ void AddSimulate(CLI::App& job, Act* act) {
       "  capstan job simulate train.yaml --cordon node-0\n");
   simulate->callback(
       [=] { *act = [=](Invocation& invocation) { return SimulateJobs(*options, invocation); }; });
+}
+
+void AddUpdate(CLI::App& job, Act* act) {
+  auto options = std::make_shared<UpdateJobOptions>();
+  CLI::App* update =
+      AddNamed(job, "update", "Change a Job's priority or time limit", &options->name);
+  update->add_option_function<int>(
+      "--priority", [options](int priority) { options->priority = priority; },
+      "higher goes first; -1000 to 1000");
+  update
+      ->add_option("--time-limit", options->time_limit,
+                   "longest that a generation may run, from its START, e.g. 4h; none: as long as "
+                   "it takes")
+      ->type_name("DURATION")
+      ->check([](const std::string& text) {
+        if (text == kNoTimeLimit) return std::string();
+        const auto limit = resource::ParseDuration(text);
+        return limit.ok() ? std::string()
+                          : absl::StrCat(limit.status().message(), "; or none for no limit");
+      });
+  update->add_flag("--dry-run", options->dry_run, "check everything, store nothing");
+  update->footer(
+      "Of one that runs the limit counts from its START: one that is over already ends it. All\n"
+      "elements of an array that have not ended follow; an element may be changed by itself. "
+      "Needs\n"
+      "the permission jobs.update.\n"
+      "Examples:\n"
+      "  capstan job update serve --priority 5\n"
+      "  capstan job update serve --time-limit none\n"
+      "  capstan job update serve --priority 0 --time-limit 48h --dry-run\n");
+  update->callback(
+      [=] { *act = [=](Invocation& invocation) { return UpdateJob(*options, invocation); }; });
+}
+
+void AddHolds(CLI::App& job, Act* act) {
+  const auto add = [&](const char* word, const char* help, const char* more, bool hold) {
+    auto names = std::make_shared<std::vector<std::string>>();
+    CLI::App* command = job.add_subcommand(word, help);
+    command->add_option("job", *names, "ids, or projects/{p}/jobs/{j}")
+        ->type_name("JOB")
+        ->required();
+    command->footer(absl::StrCat(more, "Examples:\n  capstan job ", word, " serve\n"));
+    command->callback(
+        [=] { *act = [=](Invocation& invocation) { return HoldJobs(*names, hold, invocation); }; });
+  };
+  add("hold", "Have Jobs begin nothing until they are released",
+      "What runs goes on, and does not start again. Its data is loaded meanwhile, and its place "
+      "in\n"
+      "the Queue is that of its submission. Needs the permission jobs.update.\n",
+      true);
+  add("release", "Let held Jobs start again", "Needs the permission jobs.update.\n", false);
 }
 
 void AddLogs(CLI::App& job, Act* act) {
@@ -184,7 +237,7 @@ void AddPortForward(CLI::App& job, Act* act) {
 }  // namespace
 
 void AddJobCommands(CLI::App& app, Act* act) {
-  CLI::App* job = app.add_subcommand("job", "Submit, watch and end Jobs");
+  CLI::App* job = app.add_subcommand("job", "Submit, watch, change and end Jobs");
   job->require_subcommand(1);
   job->alias("jobs");
   AddSubmit(*job, act);
@@ -247,6 +300,8 @@ void AddJobCommands(CLI::App& app, Act* act) {
       [=] { *act = [=](Invocation& invocation) { return ExplainJob(*name, invocation); }; });
 
   AddSimulate(*job, act);
+  AddUpdate(*job, act);
+  AddHolds(*job, act);
 
   auto cancel_options = std::make_shared<CancelOptions>();
   CLI::App* cancel =

@@ -2,7 +2,9 @@
 #ifndef CAPSTAN_TOOLS_CAPSTAN_CLI_JOB_COMMANDS_H_
 #define CAPSTAN_TOOLS_CAPSTAN_CLI_JOB_COMMANDS_H_
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
@@ -30,6 +32,22 @@ absl::Status GetJob(const std::string& name, Invocation& invocation);
 absl::Status WatchJob(const std::string& name, bool with_log, Invocation& invocation);
 
 absl::Status ExplainJob(const std::string& name, Invocation& invocation);
+
+// Of `--time-limit`: as long as it takes.
+inline constexpr char kNoTimeLimit[] = "none";
+
+struct UpdateJobOptions {
+  std::string name;
+  // What is not given stays.
+  absl::optional<int> priority;
+  // A duration, or kNoTimeLimit.
+  std::string time_limit;
+  bool dry_run = false;
+};
+absl::Status UpdateJob(const UpdateJobOptions& options, Invocation& invocation);
+
+// One after the other, up to the first that cannot be.
+absl::Status HoldJobs(const std::vector<std::string>& names, bool hold, Invocation& invocation);
 
 struct CancelOptions {
   std::string name;

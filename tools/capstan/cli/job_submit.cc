@@ -116,6 +116,7 @@ absl::StatusOr<Submission> ReadSubmission(const SubmitOptions& options, Invocati
     CAPSTAN_ASSIGN_OR_RETURN(*submission.request.mutable_job()->mutable_spec()->mutable_array(),
                              ParseArray(options.array));
   }
+  if (options.hold) submission.request.mutable_job()->set_hold(true);
   if (!options.singleton.empty()) {
     submission.request.mutable_job()->mutable_spec()->set_singleton(options.singleton);
   }

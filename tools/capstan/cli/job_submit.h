@@ -25,6 +25,8 @@ struct SubmitOptions {
   std::string array;
   // Instead of the file's; empty: as the file says.
   std::string singleton;
+  // It does not start before it is released.
+  bool hold = false;
   bool dry_run = false;
   // Watch until the Job has ended; its end decides the exit code.
   bool watch = false;

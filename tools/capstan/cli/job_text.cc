@@ -44,6 +44,12 @@ Colour ColourOf(Job::State state) {
 
 std::string StateName(Job::State state) { return ShortEnum(Job::State_Name(state), "STATE_"); }
 
+// `STARTED (held)`: that it does not start again, where the reason is another.
+std::string ReasonText(const Job& job) {
+  const bool says_so = !job.hold() || job.reason() == "HELD" || IsFinal(job.state());
+  return says_so ? job.reason() : absl::StrCat(job.reason(), " (held)");
+}
+
 std::string TaskStateName(const TaskStatus& task) {
   if (task.state() == TaskObservation::STATE_UNSPECIFIED) return "WAITING";
   return ShortEnum(TaskObservation::State_Name(task.state()), "STATE_");
@@ -213,7 +219,7 @@ std::vector<Column<Job>> JobColumns(absl::Time now) {
   return {
       {"NAME", [](const Job& job) { return LastSegment(job.name()); }},
       {"STATE", JobStateCell},
-      {"REASON", [](const Job& job) { return job.reason(); }},
+      {"REASON", ReasonText},
       {"QUEUE", [](const Job& job) { return LastSegment(job.spec().queue()); }},
       {"TASKS", TasksText},
       {"GEN", [](const Job& job) { return absl::StrCat(job.generation()); }},
@@ -256,6 +262,10 @@ std::string DescribeJob(const Job& job, absl::Time now, const Terminal& terminal
       &out, "State:        ", terminal.Paint(ColourOf(job.state()), StateName(job.state())), "\n");
   AddField(&out, "Reason", job.reason());
   AddField(&out, "Message", job.message());
+  if (job.hold() && !IsFinal(job.state())) {
+    AddField(&out, "Held",
+             absl::StrCat("until `capstan job release ", LastSegment(job.name()), "`"));
+  }
   AddField(&out, "Queue", job.spec().queue());
   AddField(&out, "Priority", absl::StrCat(job.spec().priority()));
   AddField(&out, "Submitter", job.submitter());
@@ -325,7 +335,7 @@ std::string DescribeJob(const Job& job, absl::Time now, const Terminal& terminal
 
 std::string JobLine(const Job& job, absl::Time now, const Terminal& terminal) {
   std::string line = terminal.Paint(ColourOf(job.state()), StateName(job.state()));
-  if (!job.reason().empty()) absl::StrAppend(&line, " ", WithoutControls(job.reason()));
+  if (!job.reason().empty()) absl::StrAppend(&line, " ", WithoutControls(ReasonText(job)));
   if (job.generation() > 1) absl::StrAppend(&line, ", generation ", job.generation());
   if (job.reason() == "AWAITING_DATA" && job.has_data_progress()) {
     absl::StrAppend(&line, ", ", DataLine(job.data_progress()));

@@ -48,6 +48,29 @@ TEST(JobTextTest, ShowsOfElasticJobsHowManyTasksAreThereAndMayBe) {
   EXPECT_TRUE(absl::StrContains(text, "server: 1 x ")) << text;
 }
 
+TEST(JobTextTest, SaysOfOneThatIsHeldWhatEndsIt) {
+  Job job = Elastic(Job::STATE_QUEUED, 0);
+  job.set_name("projects/p/jobs/train");
+  job.set_reason("HELD");
+  job.set_hold(true);
+  const auto reason = [&job] {
+    for (const auto& column : JobColumns(absl::UnixEpoch())) {
+      if (column.header == "REASON") return column.cell(job).text;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(reason(), "HELD");
+  EXPECT_TRUE(absl::StrContains(DescribeJob(job, absl::UnixEpoch(), Terminal()),
+                                "Held:         until `capstan job release train`"));
+  job.set_state(Job::STATE_RUNNING);
+  job.set_reason("STARTED");
+  EXPECT_EQ(reason(), "STARTED (held)");
+  EXPECT_TRUE(absl::StrContains(JobLine(job, absl::UnixEpoch(), Terminal()), "STARTED (held)"));
+  job.set_state(Job::STATE_SUCCEEDED);
+  job.set_reason("SUCCEEDED");
+  EXPECT_EQ(reason(), "SUCCEEDED") << "it is over";
+}
+
 TEST(JobTextTest, SaysOfOneThatMayGrowWhen) {
   Job job = Elastic(Job::STATE_RUNNING, 6);
   EXPECT_FALSE(absl::StrContains(DescribeJob(job, absl::UnixEpoch(), Terminal()), "Grows after"));

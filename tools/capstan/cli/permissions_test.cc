@@ -29,6 +29,7 @@ namespace {
 TEST(PermissionsTest, AVerbAndAResourceMakeOne) {
   EXPECT_EQ(PermissionOf("create", "jobs").value(), "jobs.create");
   EXPECT_EQ(PermissionOf("Cancel", "job").value(), "jobs.cancel");
+  EXPECT_EQ(PermissionOf("update", "jobs").value(), "jobs.update");
   EXPECT_EQ(PermissionOf("get", "jobs/digits").value(), "jobs.get");
   EXPECT_EQ(PermissionOf("create", "role-bindings").value(), "roleBindings.create");
   EXPECT_EQ(PermissionOf("deny", "identities").value(), "identities.deny");

@@ -50,6 +50,9 @@ expect 2 'expected a path in braces' job list -o jsonpath=.items
 expect 2 "'NAME', expected HEADER:path" job list -o custom-columns=NAME
 expect 2 'column B: jsonpath: at character 4' job list -o 'custom-columns=A:.a,B:.b['
 expect 2 "found '}'" job list --sort-by '.a}'
+expect 2 'job is required' job hold
+expect 2 'or none for no limit' job update x --time-limit 5q
+expect 3 '--priority 5' job update x
 expect 3 'absent-columns' job list -o custom-columns-file=absent-columns
 expect 2 '5q' --time-out 5q job list
 expect 3 'absent.yaml' job submit ./absent.yaml

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -192,17 +193,22 @@ void Compare(uint64_t seed, int max_leaves, bool inner_levels, Tally& tally) {
   Random random(seed);
   FleetFixture fixture;
   const int nodes = static_cast<int>(random.Between(1, 5));
+  const Level wide = seed % 2 == 0 ? Level::kRack : Level::kRail;
   for (int n = 0; n < nodes; ++n) {
     const std::string rack = random.OneIn(6) ? "" : absl::StrCat("r", random.Below(2));
     NodeTraits traits =
         fixture.Traits(absl::StrCat("c", random.Below(2)), rack, absl::StrCat("n", n),
                        random.Between(1, 8) * 1000, random.Between(0, 3));
+    if (wide == Level::kRail) {
+      traits.path[static_cast<int>(Level::kRail)] =
+          std::exchange(traits.path[static_cast<int>(Level::kRack)], "");
+    }
     if (random.OneIn(5)) traits.taints = {{"t", "1"}};
     const NodeIndex node = fixture.fleet().AddNode(traits);
     if (random.OneIn(8)) fixture.fleet().SetSchedulable(node, false);
   }
   std::vector<GangShape::Group> leaves(random.Between(1, max_leaves));
-  const absl::optional<Level> levels[] = {absl::nullopt, Level::kRack, Level::kHost};
+  const absl::optional<Level> levels[] = {absl::nullopt, wide, Level::kHost};
   for (GangShape::Group& leaf : leaves) {
     Constraints constraints;
     if (random.OneIn(3)) constraints.tolerations = {{"t", true, ""}};

@@ -206,12 +206,13 @@ struct Tally {
 class SlicedWorld {
  public:
   SlicedWorld(uint64_t seed, int leaves, int classes) : random_(seed) {
+    const Level wide = seed % 2 == 0 ? Level::kRow : Level::kRail;
     const auto nodes = static_cast<int>(random_.Between(2, 6));
     for (int n = 0; n < nodes; ++n) {
       const std::string rack = random_.OneIn(8) ? "" : absl::StrCat("r", random_.Below(2));
       NodeTraits traits =
           fixture_.Traits("c", rack, absl::StrCat("n", n), 16000, random_.Between(0, 4));
-      traits.path[static_cast<int>(Level::kRow)] = absl::StrCat("w", random_.Below(2));
+      traits.path[static_cast<int>(wide)] = absl::StrCat("w", random_.Below(2));
       if (random_.OneIn(2)) {
         traits.path[static_cast<int>(Level::kNvlinkDomain)] = absl::StrCat("d", random_.Below(2));
       }
@@ -219,7 +220,7 @@ class SlicedWorld {
     }
     GangShape shape;
     if (leaves > 1) shape.groups.emplace_back();
-    const absl::optional<Level> roots[] = {absl::nullopt, absl::nullopt, Level::kRow};
+    const absl::optional<Level> roots[] = {absl::nullopt, absl::nullopt, wide};
     const absl::optional<Level> root = roots[random_.Below(3)];
     const std::vector<Slice> slices = AnySlices();
     for (int l = 0; l < leaves; ++l) {
@@ -302,14 +303,16 @@ TEST(SlicesPropertyTest, MostTreesThatFitArePlacedAndNoneWrongly) {
     Random random(seed);
     FleetFixture fixture;
     const auto nodes = static_cast<int>(random.Between(3, 5));
+    const bool has_rails = seed % 2 == 1;
+    const Level levels[] = {has_rails ? Level::kRow : Level::kZone,
+                            has_rails ? Level::kRail : Level::kRow, Level::kRack};
     for (int n = 0; n < nodes; ++n) {
       NodeTraits traits = fixture.Traits("c", absl::StrCat("r", random.Below(2)),
                                          absl::StrCat("n", n), 16000, random.Between(0, 3));
-      traits.path[static_cast<int>(Level::kZone)] = random.OneIn(10) ? "" : "z";
-      traits.path[static_cast<int>(Level::kRow)] = absl::StrCat("w", random.Below(2));
+      traits.path[static_cast<int>(levels[0])] = random.OneIn(10) ? "" : "z";
+      traits.path[static_cast<int>(levels[1])] = absl::StrCat("w", random.Below(2));
       fixture.fleet().AddNode(std::move(traits));
     }
-    const Level levels[] = {Level::kZone, Level::kRow, Level::kRack};
     GangShape shape;
     shape.groups.emplace_back();
     for (int depth = 0; depth < 3; ++depth) {

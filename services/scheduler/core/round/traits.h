@@ -20,11 +20,12 @@ enum class Level : int8_t {
   kRegion = 1,
   kZone = 2,
   kRow = 3,
-  kRack = 4,
-  kNvlinkDomain = 5,
-  kHost = 6,
+  kRail = 4,
+  kRack = 5,
+  kNvlinkDomain = 6,
+  kHost = 7,
 };
-inline constexpr int kLevels = 7;
+inline constexpr int kLevels = 8;
 
 struct Taint {
   std::string key;

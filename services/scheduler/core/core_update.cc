@@ -1,14 +1,13 @@
 // Jobs that are changed after they were submitted: priority, time limit, hold.
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "libs/resource/etag.h"
 #include "libs/status/error.h"
-#include "libs/time/proto_time.h"
 #include "services/scheduler/core/arrays.h"
 #include "services/scheduler/core/dependencies.h"
+#include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/job_change.h"
 #include "services/scheduler/core/render.h"
 #include "services/scheduler/core/scheduler_core.h"
@@ -16,7 +15,6 @@
 namespace capstan::scheduler {
 
 using capstan::scheduler::v1::Job;
-using rec::GangHeadRecord;
 
 namespace {
 
@@ -128,6 +126,7 @@ void SchedulerCore::SetHold(JobEntry* job, bool hold) {
     // Only what starts again grows, or has a place kept for that.
     ForgetGrowth(*job);
     WatchGrowth(*job);
+    if (IsMoving(*job)) moving_.insert(job->uid());
     room_changed_ = true;
   } else if (!hold && job->state.reason() == kHeld) {
     BeginOrWait(job);

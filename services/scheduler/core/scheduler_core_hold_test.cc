@@ -379,6 +379,21 @@ TEST_F(HeldMoveTest, WhoIsHeldOnTheWayDoesNotArrive) {
   EXPECT_EQ(StateOf(mover), Job::STATE_RUNNING);
 }
 
+TEST_F(HeldMoveTest, WhoIsReleasedOnTheWayArrives) {
+  Scatter(Sliced(1, "1g.10gb"));
+  Submit("whole", Sliced(1, "7g.80gb"));
+  const std::string mover = Mover();
+  ASSERT_NE(mover, "");
+  Hold(mover, true);
+  Pass(absl::Seconds(5));
+  Hold(mover, false);
+  Pass(absl::Seconds(5));
+  EndStopped();
+  Work();
+  EXPECT_EQ(StateOf(mover), Job::STATE_RUNNING);
+  EXPECT_EQ(StateOf("whole"), Job::STATE_RUNNING);
+}
+
 TEST_F(HeldMoveTest, WhoIsHeldWhileItsPlaceIsKeptGivesThatUp) {
   Scatter(Sliced(1, "1g.10gb"));
   Submit("whole", Sliced(1, "7g.80gb"));

@@ -124,15 +124,15 @@ JobSpec LargeSpecOf(int shape, int queue, Random* random) {
   return spec;
 }
 
-void AddFull(int nodes, absl::Time started, Model* model) {
-  for (int q = 0; q < kQueues; ++q) {
+void AddFull(int nodes, absl::Time started, Model* model, int queues) {
+  for (int q = 0; q < queues; ++q) {
     auto& record = model->queues[QueueId(q)];
     record.set_schema_version(1);
     record.mutable_queue()->set_name(absl::StrCat("queues/", QueueId(q)));
     record.mutable_queue()->set_weight(100);
   }
   for (int n = 0; n < nodes; ++n) {
-    JobEntry& job = AddQueued(Gang(1, 8, n % kQueues), started, model);
+    JobEntry& job = AddQueued(Gang(1, 8, n % queues), started, model);
     BeginGeneration(kCluster, {NodeName(n)}, {1}, &job);
     job.gang->head.set_phase(rec::GangHeadRecord::PHASE_STARTED);
     job.gang->tasks[0].set_state(TaskObservation::STATE_RUNNING);

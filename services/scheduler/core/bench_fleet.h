@@ -22,10 +22,10 @@ std::string NodeName(int index);
 // What it says of itself.
 capstan::type::v1::NodeObservation NodeReport(int index);
 
-// So many Tasks of so many GPUs each; `queue` less than kQueues.
+// So many Tasks of so many GPUs each; `queue` by number.
 capstan::scheduler::v1::JobSpec Gang(int tasks, int gpus, int queue);
 
-// Of 1 to 16 Tasks with 1 to 8 GPUs each, by `shape`, less than kShapes; `queue` less than kQueues.
+// Of 1 to 16 Tasks with 1 to 8 GPUs each, by `shape`, less than kShapes; `queue` by number.
 capstan::scheduler::v1::JobSpec SpecOf(int shape, int queue);
 
 // Adds a Job that is QUEUED, `uid-N` for the Nth of the model.
@@ -41,9 +41,9 @@ JobEntry& AddTold(capstan::scheduler::v1::JobSpec spec, absl::Time submitted, Mo
 // Makes of SpecOf one as people write them, of about 1 KiB, which no other Job has.
 capstan::scheduler::v1::JobSpec LargeSpecOf(int shape, int queue, Random* random);
 
-// Adds the Queues, and to each Node a Job that has run since `started`, in the order of Nodes.
+// Adds so many Queues, and to each Node a Job that has run since `started`, in the order of Nodes.
 // Nodes are not added.
-void AddFull(int nodes, absl::Time started, Model* model);
+void AddFull(int nodes, absl::Time started, Model* model, int queues = kQueues);
 
 }  // namespace capstan::scheduler::bench_fleet
 

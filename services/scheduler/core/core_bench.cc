@@ -31,15 +31,16 @@ class Bench {
  public:
   // `told`: those that wait have been tried before.
   Bench(const Stopwatch* stopwatch, int nodes, int queued, BenchObserver observer = {},
-        bool told = false)
+        bool told = false, int queues = kQueues)
       : core_(stopwatch, [this](const Event& event, const Step& step, absl::Duration took,
                                 bool round) { Took(event, step, took, round); }),
         observer_(std::move(observer)),
         nodes_(nodes),
+        queues_(queues),
         random_(1) {
     Model model;
     // What a Node reports comes with the session.
-    bench_fleet::AddFull(nodes, now().wall, &model);
+    bench_fleet::AddFull(nodes, now().wall, &model, queues);
     for (int n = 0; n < nodes; ++n) running_.push_back(absl::StrCat("uid-", n + 1));
     for (int j = 0; j < queued; ++j) {
       if (told) {
@@ -60,6 +61,7 @@ class Bench {
     records_ = {};
     RunTo(now().boot + absl::Seconds(2));
     steps_.clear();
+    rounds_.clear();
     placed_ = 0;
     return absl::OkStatus();
   }
@@ -103,15 +105,18 @@ class Bench {
   Now now() const { return core_.now(); }
   int64_t placed() const { return placed_; }
   const std::vector<absl::Duration>& steps() const { return steps_; }
+  // Of those, the ones with a round.
+  const std::vector<absl::Duration>& rounds() const { return rounds_; }
 
  private:
   JobSpec NextSpec() {
     const int shape = static_cast<int>(random_.Below(kShapes));
-    return bench_fleet::SpecOf(shape, static_cast<int>(random_.Below(kQueues)));
+    return bench_fleet::SpecOf(shape, static_cast<int>(random_.Below(queues_)));
   }
 
   void Took(const Event& event, const Step& step, absl::Duration took, bool round) {
     steps_.push_back(took);
+    if (round) rounds_.push_back(took);
     if (observer_.step) observer_.step(event, now(), step, round);
     for (const Write& write : step.persist) {
       for (const auto& told : write.events) placed_ += told.reason() == "PLACED" ? 1 : 0;
@@ -121,11 +126,13 @@ class Bench {
   BenchCore core_;
   const BenchObserver observer_;
   const int nodes_;
+  const int queues_;
   Random random_;
   std::vector<store::KeyValue> records_;
   std::vector<std::string> running_;
   BootTime renew_at_ = core_.now().boot;
   std::vector<absl::Duration> steps_;
+  std::vector<absl::Duration> rounds_;
   int64_t renewals_ = 0;
   int64_t placed_ = 0;
 };
@@ -161,6 +168,21 @@ absl::StatusOr<Figure> BenchMemory(const Stopwatch& stopwatch, int queued) {
       absl::StrCat("scheduler.core_bytes_per_job.queued", queued), {bytes}, "bytes", "lower", 1024,
       absl::StrCat("heap of a core in which ", queued, " Jobs wait, in ", kShapes, " shapes and ",
                    kQueues, " queues; each with its spec and state as they are stored"));
+}
+
+absl::StatusOr<Figure> BenchRound(const Stopwatch& stopwatch, int nodes, int queued, int queues) {
+  constexpr int kSeconds = 2;
+  Bench bench(&stopwatch, nodes, queued, {}, /*told=*/true, queues);
+  CAPSTAN_RETURN_IF_ERROR(bench.Start());
+  Load(kSeconds, &bench);
+  if (bench.placed() == 0) return absl::FailedPreconditionError("no Job was placed");
+  return Summarise(
+      absl::StrCat("scheduler.core_round_ms.nodes", nodes, ".queued", queued, ".queues", queues),
+      InMilliseconds(bench.rounds()), "ms", "lower", 0,
+      absl::StrCat("steps with a round; each second ", kRate, " Jobs end and ", kRate,
+                   " are submitted; full nodes of 8 GPUs, Jobs of 1 to 128 GPUs in ", kShapes,
+                   " shapes; records made, not stored; ", bench.placed(), " Jobs placed in ",
+                   kSeconds, " s"));
 }
 
 absl::StatusOr<std::vector<Figure>> BenchSteps(const Stopwatch& stopwatch, int nodes, int queued,

@@ -28,6 +28,9 @@ struct BenchObserver {
 absl::StatusOr<std::vector<Figure>> BenchSteps(const Stopwatch& stopwatch, int nodes, int queued,
                                                const BenchObserver& observer = {});
 
+// The same load: what a step with a round in it takes, median, least and most, at these sizes.
+absl::StatusOr<Figure> BenchRound(const Stopwatch& stopwatch, int nodes, int queued, int queues);
+
 // What a core holds for each Job that waits.
 absl::StatusOr<Figure> BenchMemory(const Stopwatch& stopwatch, int queued);
 

@@ -1,5 +1,6 @@
 // Measures the scheduler's core as the service runs it: ./dev bench scheduler.
 #include <cstdlib>
+#include <string>
 
 #include "services/scheduler/core/bench_figure.h"
 #include "services/scheduler/core/core_bench.h"
@@ -10,11 +11,31 @@ namespace {
 
 constexpr int kRuns = 5;
 
+// One size at a time is another than these.
+int ReportGrowth(const capstan::scheduler::Stopwatch& stopwatch) {
+  using namespace capstan::scheduler;  // NOLINT(google-build-using-namespace)
+  constexpr int kNodes = 4000;
+  constexpr int kQueued = 10'000;
+  constexpr int kQueues = 50;
+  int failed = 0;
+  for (int nodes : {1000, 2000, 4000, 8000}) {
+    failed |= ReportFigure(BenchRound(stopwatch, nodes, kQueued, kQueues));
+  }
+  for (int queued : {1000, 10'000, 100'000, 400'000}) {
+    failed |= ReportFigure(BenchRound(stopwatch, kNodes, queued, kQueues));
+  }
+  for (int queues : {50, 500, 2000, 5000}) {
+    failed |= ReportFigure(BenchRound(stopwatch, kNodes, kQueued, queues));
+  }
+  return failed;
+}
+
 }  // namespace
 
 // `core_bench NODES QUEUED`: that case alone, e.g. to be profiled; with `what-if`, simulations;
 // with 0 Nodes, what a Job takes. `core_bench placing`: what is placed in a second, and what it
-// takes to make room.
+// takes to make room. `core_bench growth`: what rounds take, against the number of Nodes, of Jobs
+// that wait and of Queues.
 int main(int argc, char** argv) {
   using namespace capstan::scheduler;  // NOLINT(google-build-using-namespace)
   PinToOneCore();
@@ -29,6 +50,7 @@ int main(int argc, char** argv) {
     return ReportFigures(BenchSimulation(stopwatch, std::atoi(argv[1]), std::atoi(argv[2])));
   }
   int failed = 0;
+  if (argc == 2 && std::string(argv[1]) == "growth") return ReportGrowth(stopwatch);
   for (int nodes : {5000, 7500}) {
     for (int classes : {1, 20, 1000}) {
       failed |= ReportFigure(BenchCorePlacements(stopwatch, nodes, classes, kRuns));

@@ -186,8 +186,8 @@ ConfigRecord RecordConfig(const CoreConfig& config) {
   const auto& [suspect_after, default_fence_after, min_fence_after, max_fence_after, replace_margin,
                prepare_timeout, freeze_window, freeze_percent, freeze_min_executors,
                freeze_min_nodes, min_runtime, spare_for, min_grow_after, return_within,
-               repartition_max_cost, repartition_act_cost, repartition_pause, visit_all, max_jobs,
-               keep_finished_for, max_finished_jobs, archive_retry, request_id_ttl,
+               repartition_max_cost, repartition_act_cost, repartition_pause, visit_all, begin_anew,
+               max_jobs, keep_finished_for, max_finished_jobs, archive_retry, request_id_ttl,
                streak_reset_after] = config;
   ConfigRecord record;
   record.set_suspect_after(ToNanoseconds(suspect_after));
@@ -208,6 +208,7 @@ ConfigRecord RecordConfig(const CoreConfig& config) {
   record.set_repartition_act_cost(ToNanoseconds(repartition_act_cost));
   record.set_repartition_pause(ToNanoseconds(repartition_pause));
   record.set_visit_all(visit_all);
+  record.set_begin_anew(begin_anew);
   record.set_max_jobs(max_jobs);
   record.set_keep_finished_for(ToNanoseconds(keep_finished_for));
   record.set_max_finished_jobs(max_finished_jobs);
@@ -237,6 +238,7 @@ CoreConfig RecordedConfig(const ConfigRecord& record) {
   config.repartition_act_cost = FromNanoseconds(record.repartition_act_cost());
   config.repartition_pause = FromNanoseconds(record.repartition_pause());
   config.visit_all = record.visit_all();
+  config.begin_anew = record.begin_anew();
   config.max_jobs = record.max_jobs();
   config.keep_finished_for = FromNanoseconds(record.keep_finished_for());
   config.max_finished_jobs = record.max_finished_jobs();

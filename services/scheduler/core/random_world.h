@@ -45,10 +45,13 @@ class RandomWorld {
         with_mig_(seed % 4 == 3 || seed % 16 == 6),
         selective_(seed % 8 == 0 || seed % 8 == 5 || seed % 16 == 7),
         updates_(seed % 3 == 1),
-        harness_(Config(seed), [this, observer = std::move(observer)](const auto&... said) {
-          SawStep(said...);
-          if (observer) observer(said...);
-        }) {
+        harness_(
+            Config(seed),
+            [this, observer = std::move(observer)](const auto&... said) {
+              SawStep(said...);
+              if (observer) observer(said...);
+            },
+            /*beside_anew=*/seed % 5 < 2) {
     for (const char* cluster : {"east", "west"}) {
       executors_.push_back(std::make_unique<FakeExecutor>(cluster, kNodes, 4000, &harness_));
       // Two Nodes of the first rack, one of the second.

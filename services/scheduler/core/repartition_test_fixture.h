@@ -18,7 +18,9 @@ namespace capstan::scheduler {
 // n0 and n1 with an H100 in MIG mode each, n2 without any.
 class SchedulerCoreRepartitionTest : public ::testing::Test {
  protected:
-  explicit SchedulerCoreRepartitionTest(const CoreConfig& config = Config()) : harness_(config) {
+  explicit SchedulerCoreRepartitionTest(const CoreConfig& config = Config(),
+                                        bool beside_anew = true)
+      : harness_(config, nullptr, beside_anew) {
     executor_.set_mig_gpus(0, {"H100-80GB"});
     executor_.set_mig_gpus(1, {"H100-80GB"});
     executor_.Connect();

@@ -19,7 +19,8 @@ using capstan::type::v1::TaskEnd;
 // Nobody is protected, and there is no pause.
 class World final : public SchedulerCoreRepartitionTest {
  public:
-  explicit World(uint64_t seed) : SchedulerCoreRepartitionTest(Free()), random_(seed) {
+  explicit World(uint64_t seed)
+      : SchedulerCoreRepartitionTest(Free(), /*beside_anew=*/seed % 5 < 2), random_(seed) {
     executor_.set_mig_gpus(2, {"H100-80GB", "H100-80GB"});
     executor_.ReportNode(2, false);
   }

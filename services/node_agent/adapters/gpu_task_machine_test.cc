@@ -1,5 +1,6 @@
 // Isolated Tasks on the GPUs of this very machine: run by hand, as root, where there are some; changes
-// nothing on them. Python with PyTorch is used if the Task finds it.
+// nothing on them. Python with PyTorch is used if the Task finds it: TEST_TASK_PATH is its PATH, and
+// TEST_TASK_LIBRARIES its LD_LIBRARY_PATH.
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -92,10 +93,10 @@ class GpuTaskMachineTest : public testing::Test {
     spec.set_log_limit_bytes(1 << 20);
     bench_->Script(kLook, &spec);
     spec.clear_env();
-    for (const char* name : {"PATH", "LD_LIBRARY_PATH"}) {
-      const char* value = getenv(name);
-      if (value != nullptr) spec.add_env(absl::StrCat(name, "=", value));
-    }
+    const char* path = getenv("TEST_TASK_PATH");
+    spec.add_env(absl::StrCat("PATH=", path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path));
+    const char* libraries = getenv("TEST_TASK_LIBRARIES");
+    if (libraries != nullptr) spec.add_env(absl::StrCat("LD_LIBRARY_PATH=", libraries));
     spec.add_env("HOME=/tmp");
     std::string visible;
     for (const WholeGpu& gpu : gpus) {

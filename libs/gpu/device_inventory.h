@@ -89,6 +89,8 @@ struct Gpu {
   std::string uuid = {};
   // E.g. `NVIDIA H100 80GB HBM3`.
   std::string product = {};
+  // N of its device file, `/dev/nvidiaN`: not its index, where devices were removed or moved.
+  absl::optional<int> minor = {};
   // All it has, whoever holds it.
   int64_t memory_bytes = 0;
   absl::optional<Fault> fault = {};

@@ -49,6 +49,7 @@ std::string GpuJson(const Gpu& gpu) {
   Json json = {{"index", gpu.index}};
   if (!gpu.uuid.empty()) json["uuid"] = gpu.uuid;
   if (!gpu.product.empty()) json["product"] = gpu.product;
+  if (gpu.minor.has_value()) json["minor"] = *gpu.minor;
   if (gpu.memory_bytes > 0) json["memory_bytes"] = gpu.memory_bytes;
   const std::string model = ModelName(gpu.product, gpu.memory_bytes);
   if (!model.empty()) json["model"] = model;

@@ -174,6 +174,7 @@ using Shutdown = Return (*)();
 using DeviceGetCount = Return (*)(unsigned int* count);
 using DeviceGetHandleByIndex = Return (*)(unsigned int index, Device* device);
 using DeviceGetUuid = Return (*)(Device device, char* uuid, unsigned int bytes);
+using DeviceGetMinorNumber = Return (*)(Device device, unsigned int* minor);
 using DeviceGetUtilizationRates = Return (*)(Device device, Utilization* utilization);
 // `count` says how many fit, and is told how many there are.
 using DeviceGetComputeRunningProcesses = Return (*)(Device device, unsigned int* count,

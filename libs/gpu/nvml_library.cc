@@ -56,6 +56,7 @@ absl::Status NvmlLibrary::Load(const std::string& library) {
     Find("nvmlDeviceGetComputeRunningProcesses_v2", &f.processes);
   }
   Find("nvmlDeviceGetName", &f.name);
+  Find("nvmlDeviceGetMinorNumber", &f.minor);
   Find("nvmlDeviceGetMemoryInfo", &f.memory);
   Find("nvmlDeviceGetRemappedRows", &f.remapped_rows);
   Find("nvmlDeviceGetMigMode", &f.mig_mode);

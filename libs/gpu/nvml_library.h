@@ -25,6 +25,7 @@ struct NvmlFunctions {
   nvml::DeviceGetUtilizationRates utilization = nullptr;
   nvml::DeviceGetComputeRunningProcesses processes = nullptr;
   nvml::DeviceGetName name = nullptr;
+  nvml::DeviceGetMinorNumber minor = nullptr;
   nvml::DeviceGetMemoryInfo memory = nullptr;
   nvml::DeviceGetRemappedRows remapped_rows = nullptr;
   nvml::DeviceGetMigMode mig_mode = nullptr;

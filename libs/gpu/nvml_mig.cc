@@ -97,6 +97,19 @@ class NvmlMig::Act {
     return Check("remove a GPU instance", nvml_.destroy(instance));
   }
 
+  absl::StatusOr<MigDeviceIds> IdsOf(const std::string& name) {
+    absl::StatusOr<MigDeviceIds> found =
+        Later("NVML_FAILED", absl::StrCat("GPU ", index_, " has no MIG device ", name));
+    CAPSTAN_RETURN_IF_ERROR(EachMigDevice([&](nvml::Device mig, const MigDeviceIds& ids) {
+      char uuid[nvml::kUuidBytes] = {};
+      const nvml::Return got = nvml_.uuid(mig, uuid, sizeof uuid);
+      if (got == nvml::kSuccess && std::string(uuid, strnlen(uuid, sizeof uuid)) == name) {
+        found = ids;
+      }
+    }));
+    return found;
+  }
+
  private:
   struct Compute {
     nvml::ComputeInstance handle = nullptr;
@@ -196,6 +209,24 @@ class NvmlMig::Act {
     nvml::GpuInstanceInfo parent = {};
     CAPSTAN_RETURN_IF_ERROR(
         Check("tell its GPU instance", nvml_.instance(info.gpu_instance, &parent)));
+    nvml::Device device = nullptr;
+    CAPSTAN_RETURN_IF_ERROR(EachMigDevice([&](nvml::Device mig, const MigDeviceIds& ids) {
+      if (ids.gpu_instance == static_cast<int>(parent.id) &&
+          ids.compute_instance == static_cast<int>(info.id)) {
+        device = mig;
+      }
+    }));
+    if (device == nullptr) {
+      return Later("NVML_FAILED", absl::StrCat("GPU ", index_,
+                                               " has no MIG device for the instance that it made"));
+    }
+    char uuid[nvml::kUuidBytes] = {};
+    CAPSTAN_RETURN_IF_ERROR(Check("name its MIG device", nvml_.uuid(device, uuid, sizeof uuid)));
+    return std::string(uuid, strnlen(uuid, sizeof uuid));
+  }
+
+  template <typename Look>
+  absl::Status EachMigDevice(Look look) {
     unsigned int count = 0;
     CAPSTAN_RETURN_IF_ERROR(
         Check("count its MIG devices", nvml_.most_mig_devices(device_, &count)));
@@ -206,16 +237,12 @@ class NvmlMig::Act {
       // Numbers have gaps.
       if (nvml_.mig_device(device_, number, &mig) != nvml::kSuccess) continue;
       if (nvml_.gpu_instance_id(mig, &gpu_instance) != nvml::kSuccess ||
-          nvml_.compute_instance_id(mig, &compute_instance) != nvml::kSuccess ||
-          gpu_instance != parent.id || compute_instance != info.id) {
+          nvml_.compute_instance_id(mig, &compute_instance) != nvml::kSuccess) {
         continue;
       }
-      char uuid[nvml::kUuidBytes] = {};
-      CAPSTAN_RETURN_IF_ERROR(Check("name its MIG device", nvml_.uuid(mig, uuid, sizeof uuid)));
-      return std::string(uuid, strnlen(uuid, sizeof uuid));
+      look(mig, MigDeviceIds{static_cast<int>(gpu_instance), static_cast<int>(compute_instance)});
     }
-    return Later("NVML_FAILED",
-                 absl::StrCat("GPU ", index_, " has no MIG device for the instance that it made"));
+    return absl::OkStatus();
   }
 
   const NvmlLibrary& library_;
@@ -287,6 +314,12 @@ absl::StatusOr<std::string> NvmlMig::Complete(int index, int instance) const {
                                              " any more; someone else has removed it"));
   }
   return act.Complete(handle, static_cast<unsigned int>(profile->compute_slices));
+}
+
+absl::StatusOr<MigDeviceIds> NvmlMig::IdsOf(int index, const std::string& name) const {
+  Act act(*library_, index);
+  CAPSTAN_RETURN_IF_ERROR(act.Begin());
+  return act.IdsOf(name);
 }
 
 absl::Status NvmlMig::Destroy(int index, int instance) const {

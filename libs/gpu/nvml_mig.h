@@ -11,6 +11,12 @@
 
 namespace capstan::gpu {
 
+// A MIG device's place, by the driver's numbers.
+struct MigDeviceIds {
+  int gpu_instance = 0;
+  int compute_instance = 0;
+};
+
 // Makes and destroys MIG instances of this machine's GPUs through NVML: single acts; what is to stand
 // where is the caller's to know. Never changes a GPU's MIG mode. What it makes is gone when the GPU
 // is reset or the machine restarts. Blocks in the driver, on a broken device perhaps for ever. One
@@ -33,6 +39,9 @@ class NvmlMig {
   // Sees to it that the GPU instance has one compute instance, which takes all of it, and returns
   // the name of that as CUDA knows it, `MIG-<uuid>`. Idempotent.
   absl::StatusOr<std::string> Complete(int index, int instance) const;
+  // Which instances the MIG device of this name, `MIG-<uuid>`, is. NVML_FAILED if the GPU has none of
+  // that name.
+  absl::StatusOr<MigDeviceIds> IdsOf(int index, const std::string& name) const;
   // Destroys the GPU instance with its compute instances. OK if there is none. MIG_IN_USE while a
   // process is on it.
   absl::Status Destroy(int index, int instance) const;

@@ -67,6 +67,12 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char* uuid, unsigned int len
   return Copy(device->uuid, uuid, length);
 }
 
+nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int* minorNumber) {
+  if (const nvmlReturn_t wanted = Wanted("nvmlDeviceGetMinorNumber")) return wanted;
+  *minorNumber = device->minor;
+  return NVML_SUCCESS;
+}
+
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char* name, unsigned int length) {
   return Copy(device->product, name, length);
 }

@@ -62,6 +62,8 @@ struct SceneDevice {
   int growth = 0;
 
   std::string product = {};
+  // Of its device file.
+  unsigned int minor = 0;
   uint64_t memory_bytes = 0;
   bool rows_pending = false;
   bool rows_failed = false;

@@ -18,6 +18,8 @@ namespace {
 constexpr unsigned int kMostProfiles = 64;
 // Placements and instances of one profile: there are at most 8 memory slices.
 constexpr unsigned int kMostPlacements = 64;
+// Of a GPU's device file; those above are the driver's own.
+constexpr unsigned int kMostMinor = 253;
 constexpr int64_t kMegabyte = int64_t{1} << 20;
 
 template <size_t kSize>
@@ -65,6 +67,10 @@ class Reading {
     char name[nvml::kNameBytes] = {};
     if (nvml_.name != nullptr && Good(nvml_.name(device_, name, sizeof name))) {
       gpu_.product = Text(name);
+    }
+    unsigned int minor = 0;
+    if (nvml_.minor != nullptr && Good(nvml_.minor(device_, &minor)) && minor <= kMostMinor) {
+      gpu_.minor = static_cast<int>(minor);
     }
     nvml::Memory memory = {};
     if (nvml_.memory != nullptr && Good(nvml_.memory(device_, &memory))) {

@@ -26,6 +26,7 @@
 #include "services/node_agent/identity_keeper.h"
 #include "services/node_agent/log_shipper.h"
 #include "services/node_agent/ports/data_access.h"
+#include "services/node_agent/ports/gpu_devices.h"
 #include "services/node_agent/ports/log_sink.h"
 #include "services/node_agent/ports/mig_devices.h"
 #include "services/node_agent/ports/node_probe.h"
@@ -63,6 +64,8 @@ class Engine {
     TaskIdentity* identity = nullptr;
     // May be null: then no Task that has a MIG instance is prepared.
     MigDevices* mig = nullptr;
+    // May be null: then no Task that is to get whole GPUs is prepared.
+    GpuDevices* gpus = nullptr;
     PortProbe* ports = nullptr;
     TaskSockets* sockets = nullptr;
     // May be null: then Tasks have no Workload API.

@@ -104,6 +104,28 @@ void Engine::CarryOut(Effect effect) {
   } else if (auto* unmake = std::get_if<RemoveMigInstance>(&effect)) {
     if (deps_.mig == nullptr) return Answer(unmake->id, unmake->ticket, absl::OkStatus());
     deps_.mig->Remove(unmake->instance, Answering(unmake->id, unmake->ticket));
+  } else if (auto* list = std::get_if<ListGpus>(&effect)) {
+    if (deps_.gpus == nullptr) {
+      return Answer(list->id, list->ticket, absl::UnimplementedError("the Node finds no GPUs"));
+    }
+    deps_.gpus->List([this, alive, id = list->id,
+                      ticket = list->ticket](absl::StatusOr<std::vector<WholeGpu>> gpus) {
+      if (alive.expired()) return;
+      if (!gpus.ok()) return Answer(id, ticket, gpus.status());
+      Answer(id, ticket, absl::OkStatus(), ListedGpus{*std::move(gpus)});
+    });
+  } else if (auto* find = std::get_if<FindMigFiles>(&effect)) {
+    if (deps_.gpus == nullptr) {
+      return Answer(find->id, find->ticket, absl::UnimplementedError("the Node finds no GPUs"));
+    }
+    deps_.gpus->FindMigFiles(
+        find->gpu, find->name,
+        [this, alive, id = find->id,
+         ticket = find->ticket](absl::StatusOr<capstan::nodeagent::v1::ShimSpec::Gpus> files) {
+          if (alive.expired()) return;
+          if (!files.ok()) return Answer(id, ticket, files.status());
+          Answer(id, ticket, absl::OkStatus(), GpuFileNumbers{*std::move(files)});
+        });
   } else if (auto* check = std::get_if<CheckPorts>(&effect)) {
     absl::StatusOr<std::vector<int32_t>> taken = deps_.ports->Taken(check->ports);
     if (!taken.ok()) return Answer(check->id, check->ticket, taken.status());

@@ -12,6 +12,7 @@
 #include "libs/store/memory_store.h"
 #include "libs/strand/simulated_strand.h"
 #include "libs/time/simulated_clock.h"
+#include "services/node_agent/ports/fake_gpu_devices.h"
 #include "services/node_agent/ports/fake_ports.h"
 #include "services/node_agent/ports/fake_task_runtime.h"
 
@@ -134,6 +135,7 @@ class EngineTest : public testing::Test {
         workspace_(&strand_),
         identity_(&strand_),
         mig_(&strand_),
+        gpus_(&strand_),
         logs_(&strand_),
         probe_(&strand_, Node()),
         logger_("test", &clock_, &sink_) {
@@ -156,6 +158,8 @@ class EngineTest : public testing::Test {
     options.core.node = "n1";
     options.core.host = "10.0.0.1";
     options.core.boot_id = "boot-1";
+    options.core.chooses_gpus = true;
+    options.core.isolation.namespaces = true;
     engine_ = std::make_unique<Engine>(options,
                                        Engine::Deps{.strand = &strand_,
                                                     .files = &strand_,
@@ -166,6 +170,7 @@ class EngineTest : public testing::Test {
                                                     .workspace = &workspace_,
                                                     .identity = &identity_,
                                                     .mig = &mig_,
+                                                    .gpus = &gpus_,
                                                     .ports = &ports_,
                                                     .sockets = sockets_.get(),
                                                     .logs = &logs_,
@@ -205,6 +210,7 @@ class EngineTest : public testing::Test {
   FakeWorkspace workspace_;
   FakeTaskIdentity identity_;
   FakeMigDevices mig_;
+  FakeGpuDevices gpus_;
   FakePortProbe ports_;
   FakeLogSink logs_;
   FakeNodeProbe probe_;
@@ -243,6 +249,7 @@ TEST_F(EngineTest, MakesTheMigInstanceOfATaskAndRemovesItBeforeItTellsOfTheEnd) 
   strand_.RunReady();
   ASSERT_EQ(executor_.Last(kA).state(), TaskObservation::STATE_PREPARED);
   EXPECT_EQ(mig_.made["1/4"], "MIG-1/4/3g.40gb");
+  EXPECT_EQ(gpus_.asked_for, std::vector<std::string>{"MIG-1/4/3g.40gb"});
   // An agent that comes back makes it no second time.
   CrashAgent();
   StartAgent();
@@ -258,6 +265,28 @@ TEST_F(EngineTest, MakesTheMigInstanceOfATaskAndRemovesItBeforeItTellsOfTheEnd) 
   strand_.Advance(absl::Minutes(2));
   EXPECT_EQ(executor_.Last(kA).state(), TaskObservation::STATE_ENDED);
   EXPECT_TRUE(mig_.made.empty());
+}
+
+TEST_F(EngineTest, GivesATaskWholeGpusAndKeepsThemOverACrash) {
+  gpus_.gpus = {{"GPU-0", "nvidia.com/l4-23gb", 0}, {"GPU-1", "nvidia.com/h100-80gb", 1}};
+  DesiredTask order = Want(DesiredTask::PHASE_PREPARE);
+  (*order.mutable_launch()->mutable_resources()->mutable_accelerators())["nvidia.com/h100-80gb"] =
+      1;
+  gpus_.failure = absl::UnavailableError("the driver does not answer");
+  executor_.Order(order);
+  strand_.RunReady();
+  EXPECT_EQ(executor_.Last(kA).state(), TaskObservation::STATE_PREPARING);
+  gpus_.failure = absl::OkStatus();
+  strand_.Advance(absl::Seconds(5));
+  ASSERT_EQ(executor_.Last(kA).state(), TaskObservation::STATE_PREPARED);
+  CrashAgent();
+  gpus_.gpus.clear();
+  StartAgent();
+  strand_.Advance(absl::Seconds(1));
+  const auto& record = engine_->core()->tasks().at(kA).record;
+  EXPECT_EQ(record.gpus_size(), 1);
+  EXPECT_EQ(record.gpus(0), "GPU-1");
+  EXPECT_EQ(record.gpu_files().minors(0), 1);
 }
 
 TEST_F(EngineTest, CrashedAgentAdoptsWhatRunsAndStartsNothingAgain) {

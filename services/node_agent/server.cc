@@ -28,6 +28,7 @@
 #include "services/node_agent/adapters/loader_data_access.h"
 #include "services/node_agent/adapters/local_workspace.h"
 #include "services/node_agent/adapters/machine_probe.h"
+#include "services/node_agent/adapters/nvml_gpu_devices.h"
 #include "services/node_agent/adapters/nvml_mig_devices.h"
 #include "services/node_agent/adapters/process_task_runtime.h"
 #include "services/node_agent/adapters/svid_task_identity.h"
@@ -76,6 +77,8 @@ struct Server::Parts {
   std::unique_ptr<TaskTokens> tokens;
   std::unique_ptr<WorkloadServer> workloads;
   std::unique_ptr<MigDevices> mig;
+  // Absent unless GPUs are looked for.
+  std::unique_ptr<GpuDevices> gpu_devices;
   BindPortProbe ports;
   std::unique_ptr<TaskSockets> sockets;
   std::unique_ptr<LogSink> logs;
@@ -184,6 +187,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
         GpuWatch::Options(), [] { return gpu::OpenNvmlInventory(); }, deps.strand,
         parts.driver.get(), deps.logger);
     parts.mig = MakeNvmlMigDevices(deps.strand, parts.driver.get());
+    parts.gpu_devices = MakeNvmlGpuDevices({}, deps.strand, parts.driver.get());
   } else {
     parts.mig = MakeDeclaredMigDevices(config.mig_gpus, deps.strand);
   }
@@ -208,6 +212,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   options.core.first_port = config.first_port;
   options.core.last_port = config.last_port;
   std::tie(options.core.local_port_low, options.core.local_port_high) = LocalPortRange();
+  options.core.chooses_gpus = config.discover_gpus;
   options.core.isolation = probed.isolation;
   options.core.isolation.hidden_paths = config.hidden_paths;
   options.core.isolation.hidden_paths.push_back(config.data_folder);
@@ -231,6 +236,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
             .workspace = parts.workspace.get(),
             .identity = parts.identity.get(),
             .mig = parts.mig.get(),
+            .gpus = parts.gpu_devices.get(),
             .ports = &parts.ports,
             .sockets = parts.sockets.get(),
             .workloads = parts.workloads.get(),

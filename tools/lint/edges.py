@@ -17,6 +17,8 @@ import xml.etree.ElementTree as ElementTree
 # decision.
 CORE_LIBS = {
     "address", "auth:spiffe_id", "content:eviction", "content:manifest", "crc32c", "digest",
+    # What a GPU is called, in words.
+    "gpu:gpu_model",
     # What Kubernetes takes for a label or a taint: rules of words.
     "label", "mig", "random", "resource", "safe_path", "session", "status",
     # Points in time, not the system's clocks; requests and results, not a store that is open.

@@ -46,7 +46,9 @@ FoundGpus OfferGpus(const std::vector<gpu::Gpu>& gpus) {
       continue;
     }
     if (!gpu.mig.has_value() || !gpu.mig->now) {
-      ++found.accelerators[gpu::WholeGpuResource(model)];
+      const std::string resource = gpu::WholeGpuResource(model);
+      ++found.accelerators[resource];
+      found.whole_gpus.push_back({gpu.uuid, resource, gpu.minor});
       continue;
     }
     if (const absl::optional<std::string> why = WhyNoSlices(gpu, model)) {

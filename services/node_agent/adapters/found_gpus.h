@@ -9,12 +9,15 @@
 
 #include "libs/gpu/device_inventory.h"
 #include "proto/capstan/type/v1/task.pb.h"
+#include "services/node_agent/core/whole_gpu.h"
 
 namespace capstan::node_agent {
 
 struct FoundGpus {
   // Whole GPUs by name, `nvidia.com/h100-80gb` (libs/gpu/gpu_model.h).
   std::map<std::string, int64_t> accelerators = {};
+  // The same ones by themselves, in the driver's order.
+  std::vector<WholeGpu> whole_gpus = {};
   // Those in MIG mode, in the driver's order.
   std::vector<capstan::type::v1::MigGpu> mig_gpus = {};
   // A sentence for each GPU that is not offered: which, and why.

@@ -66,6 +66,8 @@ class AgentBench {
     config.node = "n1";
     config.host = "10.0.0.1";
     config.boot_id = boot_id;
+    config.chooses_gpus = chooses_gpus;
+    config.isolation.namespaces = namespaces;
     return config;
   }
 
@@ -192,6 +194,14 @@ class AgentBench {
         machine.try_emplace(call.id);
       } else if (call.name == "MakeMigInstance") {
         answered.answer = MigDevice{"MIG-x"};
+      } else if (call.name == "ListGpus") {
+        answered.answer = ListedGpus{gpus};
+      } else if (call.name == "FindMigFiles") {
+        GpuFileNumbers numbers;
+        numbers.files.add_minors(0);
+        numbers.files.add_capabilities(30);
+        numbers.files.add_capabilities(31);
+        answered.answer = std::move(numbers);
       } else if (call.name == "CheckPorts") {
         TakenPorts taken;
         for (const int32_t port : call.ports) {
@@ -239,6 +249,12 @@ class AgentBench {
   std::set<int32_t> taken_ports;
   // As the last MakeMigInstance had them.
   std::vector<capstan::type::v1::MigInstance> mig_others;
+  // What a Node that chooses GPUs has of them.
+  std::vector<WholeGpu> gpus;
+  bool chooses_gpus = false;
+  bool namespaces = false;
+  // With which Tasks were started.
+  std::map<TaskId, capstan::nodeagent::v1::ShimSpec> specs;
   int64_t epoch = 1;
   int64_t revision = 0;
   SessionId session = 0;
@@ -314,6 +330,10 @@ class AgentBench {
     } else if (const auto* make = std::get_if<MakeMigInstance>(&effect)) {
       mig_others = make->others;
       Wait("MakeMigInstance", *make);
+    } else if (const auto* list = std::get_if<ListGpus>(&effect)) {
+      Wait("ListGpus", *list);
+    } else if (const auto* find = std::get_if<FindMigFiles>(&effect)) {
+      Wait("FindMigFiles", *find);
     } else if (const auto* unmake = std::get_if<RemoveMigInstance>(&effect)) {
       Wait("RemoveMigInstance", *unmake);
     } else if (const auto* check = std::get_if<CheckPorts>(&effect)) {
@@ -321,6 +341,7 @@ class AgentBench {
     } else if (const auto* start = std::get_if<StartTask>(&effect)) {
       EXPECT_EQ(++starts[start->id], 1) << "started twice: " << start->id.Path();
       GiveDeadline(start->id, BootTime::FromNanoseconds(start->spec.deadline_boottime_ns()));
+      specs[start->id] = start->spec;
       Wait("StartTask", *start);
     } else if (const auto* control = std::get_if<ControlTask>(&effect)) {
       // 0 leaves the shim's own deadline as it is.

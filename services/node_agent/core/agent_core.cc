@@ -77,6 +77,7 @@ absl::StatusOr<AgentCore> AgentCore::Load(CoreConfig config,
     if (entry.record.has_stage_time()) entry.stage_time = ToTime(entry.record.stage_time());
     if (entry.record.stage() != TaskRecord::STAGE_ENDED) {
       for (const auto& [name, port] : entry.record.ports()) core.ports_.Take(it->first, port);
+      for (const std::string& uuid : entry.record.gpus()) core.gpus_.Take(it->first, uuid);
     }
     core.journal_[entry.record.sequence()] = JournalEntry{JournalEntry::Kind::kTask, it->first};
     ++it;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
@@ -15,10 +16,12 @@
 #include "libs/session/task_id.h"
 #include "libs/store/store.h"
 #include "libs/time/clock.h"
+#include "services/node_agent/core/gpu_book.h"
 #include "services/node_agent/core/ports_book.h"
 #include "services/node_agent/core/records.pb.h"
 #include "services/node_agent/core/shim_spec.h"
 #include "services/node_agent/core/step.h"
+#include "services/node_agent/core/whole_gpu.h"
 
 namespace capstan::node_agent {
 
@@ -35,6 +38,8 @@ struct CoreConfig {
   int32_t local_port_low = 32768;
   int32_t local_port_high = 60999;
   Isolation isolation;
+  // The agent finds whole GPUs itself, and chooses which a Task has; else Tasks are only counted.
+  bool chooses_gpus = false;
   // Bound of a Task's log spill.
   int64_t log_limit_bytes = int64_t{1} << 30;
 };
@@ -172,6 +177,10 @@ class AgentCore {
   bool PickPorts(const session::TaskId& id, const capstan::type::v1::TaskLaunch& launch,
                  TaskRecord& record);
 
+  // Gives the Task its whole GPUs out of those that there are.
+  absl::Status PickGpus(const session::TaskId& id, Entry& entry,
+                        const std::vector<WholeGpu>& found);
+
   // agent_core_run.cc
   void Start(const session::TaskId& id, Entry& entry, Now now);
   void OnStartAnswer(const session::TaskId& id, Entry& entry, const Answered& answered, Now now);
@@ -214,6 +223,7 @@ class AgentCore {
   absl::optional<Up> up_;
   std::map<session::TaskId, Entry> tasks_;
   PortsBook ports_;
+  GpuBook gpus_;
   absl::optional<capstan::type::v1::NodeObservation> node_;
   int64_t node_sequence_ = 0;
   // Not yet acknowledged by the executor, by sequence.

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -46,6 +47,7 @@ const std::vector<std::string>& Words() {
                                                            "projects/p/datasets/d",
                                                            "v1",
                                                            "/site/job/1",
+                                                           "nvidia.com/h100-80gb",
                                                            "..",
                                                            "boot-1",
                                                            ""};
@@ -62,6 +64,10 @@ Answer AnswerTo() {
   }
   if constexpr (std::is_same_v<T, MakePlace>) return Place{"/tasks/t", {}};
   if constexpr (std::is_same_v<T, MakeMigInstance>) return MigDevice{"MIG-x"};
+  if constexpr (std::is_same_v<T, ListGpus>) {
+    return ListedGpus{{{"GPU-0", "nvidia.com/h100-80gb", 0}, {"GPU-1", "nvidia.com/h100-80gb", 1}}};
+  }
+  if constexpr (std::is_same_v<T, FindMigFiles>) return GpuFileNumbers{};
   if constexpr (std::is_same_v<T, CheckPorts>) return TakenPorts{};
   return std::monostate();
 }
@@ -118,6 +124,11 @@ class Agent {
     Require(core_->Snapshot() == store_);
     const absl::StatusOr<AgentCore> again = AgentCore::Load(Config(), Records(), now_);
     Require(again.ok() && again->Snapshot() == store_);
+    std::set<std::string> gpus;
+    for (const auto& [id, entry] : core_->tasks()) {
+      if (entry.record.stage() == AgentCore::TaskRecord::STAGE_ENDED) continue;
+      for (const std::string& uuid : entry.record.gpus()) Require(gpus.insert(uuid).second);
+    }
   }
 
   // A record of the store is not what was written: it is refused, or read as something else.
@@ -143,6 +154,8 @@ class Agent {
     config.host = "10.0.0.1";
     config.boot_id = "boot-1";
     config.last_port = config.first_port + 2;
+    config.chooses_gpus = true;
+    config.isolation.namespaces = true;
     return config;
   }
 

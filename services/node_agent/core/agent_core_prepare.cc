@@ -5,8 +5,10 @@
 //   part 2+n          make folder and cgroup
 //   part 3+n          fill the folder
 //   part 4+n          get the Task's identity
-//   part 5+n          make the Task's MIG instance
-//   part 6+n          test the reserved ports
+//   part 5+n          choose the Task's whole GPUs
+//   part 6+n          make the Task's MIG instance
+//   part 7+n          find its device files
+//   part 8+n          test the reserved ports
 // Each part can be done again, so nothing in between is stored.
 #include <algorithm>
 #include <set>
@@ -14,9 +16,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "libs/gpu/gpu_model.h"
 #include "libs/session/placement.h"
 #include "libs/status/error.h"
 #include "services/node_agent/core/agent_core.h"
+#include "services/node_agent/core/gpu_book.h"
 
 namespace capstan::node_agent {
 
@@ -30,6 +34,17 @@ constexpr int kOpenOutput = 0;
 constexpr int kPinBundle = 1;
 constexpr int kPinFirstDataset = 2;
 
+// Of the parts on this machine, by their number less 2+n.
+enum Local {
+  kMakePlace = 0,
+  kFurnish = 1,
+  kIssueIdentity = 2,
+  kChooseGpus = 3,
+  kMakeInstance = 4,
+  kFindFiles = 5,
+  kTestPorts = 6,
+};
+
 // Attempts at a part on this machine before PREPARE fails; what others must answer is tried until
 // the scheduler gives up.
 constexpr int kLocalAttempts = 4;
@@ -40,6 +55,15 @@ constexpr absl::Duration kIdentityPatience = absl::Seconds(30);
 constexpr int kPortAttempts = 20;
 
 std::string HolderOf(const TaskId& id) { return absl::StrCat(id.job_uid, "/", id.generation); }
+
+// The whole GPUs that the Task asks for, by name.
+GpuBook::Wanted WantedGpus(const capstan::type::v1::TaskLaunch& launch) {
+  GpuBook::Wanted wanted;
+  for (const auto& [name, count] : launch.resources().accelerators()) {
+    if (count > 0 && gpu::IsWholeGpuResource(name)) wanted[name] = count;
+  }
+  return wanted;
+}
 
 // Whether asking again may help.
 bool Transient(const absl::Status& status) {
@@ -70,6 +94,36 @@ bool AgentCore::PickPorts(const TaskId& id, const capstan::type::v1::TaskLaunch&
   auto port = ports.begin();
   for (const std::string& name : names) (*record.mutable_ports())[name] = *port++;
   return true;
+}
+
+absl::Status AgentCore::PickGpus(const TaskId& id, Entry& entry,
+                                 const std::vector<WholeGpu>& found) {
+  for (const auto& [other, theirs] : tasks_) {
+    if (!theirs.record.orphan() || theirs.record.stage() == TaskRecord::STAGE_ENDED) continue;
+    // What it was given was in the record that is gone.
+    return status::Error(absl::StatusCode::kUnavailable, "GPU_TAKEN",
+                         absl::StrCat("the Task ", other.Path(),
+                                      ", of which the Node has no record, may have any GPU; its "
+                                      "end is waited for"));
+  }
+  absl::StatusOr<std::vector<WholeGpu>> picked =
+      gpus_.Pick(id, WantedGpus(entry.order.launch()), found);
+  if (!picked.ok()) return picked.status();
+  TaskRecord& draft = entry.draft;
+  draft.clear_gpus();
+  draft.clear_gpu_files();
+  for (const WholeGpu& gpu : *picked) {
+    draft.add_gpus(gpu.uuid);
+    // Without isolation it finds the machine's own.
+    if (!config_.isolation.namespaces) continue;
+    if (!gpu.minor.has_value()) {
+      return status::Error(
+          absl::StatusCode::kFailedPrecondition, "NO_DEVICE_FILE",
+          absl::StrCat("the driver does not say which device file ", gpu.uuid, " has"));
+    }
+    draft.mutable_gpu_files()->add_minors(*gpu.minor);
+  }
+  return absl::OkStatus();
 }
 
 void AgentCore::PrepareFailed(const TaskId& id, Entry& entry, const std::string& message) {
@@ -106,19 +160,23 @@ void AgentCore::Prepare(const TaskId& id, Entry& entry) {
       return;
     }
     switch (entry.part - kPinFirstDataset - datasets) {
-      case 0:
+      case kMakePlace:
         after_.push_back(MakePlace{id, NewTicket(entry), launch.resources(), draft.unix_uid()});
         return;
-      case 1:
+      case kFurnish:
         after_.push_back(Furnish{id, NewTicket(entry), draft.folder(), draft.unix_uid(),
                                  entry.bundle_directory, draft.output_directory()});
         return;
-      case 2:
+      case kIssueIdentity:
         if (launch.service_account().empty()) continue;
         after_.push_back(IssueIdentity{id, NewTicket(entry), draft.folder(), draft.unix_uid(),
                                        launch.job(), launch.service_account()});
         return;
-      case 3: {
+      case kChooseGpus:
+        if (!config_.chooses_gpus || WantedGpus(launch).empty()) continue;
+        after_.push_back(ListGpus{id, NewTicket(entry)});
+        return;
+      case kMakeInstance: {
         if (!launch.has_mig_instance()) continue;
         MakeMigInstance make{id, NewTicket(entry), launch.mig_instance(), {}};
         for (const auto& [other, of] : tasks_) {
@@ -129,7 +187,14 @@ void AgentCore::Prepare(const TaskId& id, Entry& entry) {
         after_.push_back(std::move(make));
         return;
       }
-      case 4: {
+      case kFindFiles:
+        if (!config_.chooses_gpus || !config_.isolation.namespaces || draft.mig_device().empty()) {
+          continue;
+        }
+        after_.push_back(
+            FindMigFiles{id, NewTicket(entry), launch.mig_instance().gpu(), draft.mig_device()});
+        return;
+      case kTestPorts: {
         if (draft.ports().empty()) continue;
         CheckPorts check{id, NewTicket(entry), {}};
         for (const auto& [name, port] : draft.ports()) check.ports.push_back(port);
@@ -158,27 +223,30 @@ void AgentCore::OnPrepareAnswer(const TaskId& id, Entry& entry, const Answered& 
   TaskRecord& draft = entry.draft;
   // Nobody waits for what a stopped Task still asked for.
   if (StopOf(entry).has_value()) return;
-  if (!answered.status.ok()) {
-    const std::string message(answered.status.message());
-    const bool identity = local == 2;
+  absl::Status outcome = answered.status;
+  if (const auto* listed = std::get_if<ListedGpus>(&answered.answer); listed != nullptr) {
+    outcome = PickGpus(id, entry, listed->gpus);
+  }
+  if (!outcome.ok()) {
+    const std::string message(outcome.message());
+    const bool identity = local == kIssueIdentity;
     // What had its place before may still be ending.
-    const bool instance = local == 3;
+    const bool device = local == kChooseGpus || local == kMakeInstance || local == kFindFiles;
     if (identity && !entry.identity_until.has_value()) {
       entry.identity_until = now.boot + kIdentityPatience;
     }
-    if (identity && (now.boot >= *entry.identity_until || !Transient(answered.status))) {
+    if (identity && (now.boot >= *entry.identity_until || !Transient(outcome))) {
       // No outage of credentials stops a Job: what needs the identity will say so itself.
       ++entry.part;
       entry.attempts = 0;
       return;
     }
-    if ((remote && !Transient(answered.status)) ||
-        ((local == 0 || instance) && !Transient(answered.status)) ||
-        (!remote && !identity && !instance && entry.attempts + 1 >= kLocalAttempts)) {
+    if (((remote || local == kMakePlace || device) && !Transient(outcome)) ||
+        (!remote && !identity && !device && entry.attempts + 1 >= kLocalAttempts)) {
       return PrepareFailed(id, entry, message);
     }
     // What is being brought comes nearer: whoever waits for it must not wait longer and longer.
-    if (status::Reason(answered.status) == "DATA_ON_ITS_WAY") entry.attempts = 0;
+    if (status::Reason(outcome) == "DATA_ON_ITS_WAY") entry.attempts = 0;
     BackOff(entry, now);
     if (entry.record.progress() != message) {
       entry.record.set_progress(message);
@@ -207,6 +275,8 @@ void AgentCore::OnPrepareAnswer(const TaskId& id, Entry& entry, const Answered& 
     }
   } else if (const auto* device = std::get_if<MigDevice>(&answered.answer)) {
     draft.set_mig_device(device->name);
+  } else if (const auto* numbers = std::get_if<GpuFileNumbers>(&answered.answer)) {
+    *draft.mutable_gpu_files() = numbers->files;
   } else if (const auto* taken = std::get_if<TakenPorts>(&answered.answer)) {
     if (!taken->ports.empty()) {
       ports_.Release(id);

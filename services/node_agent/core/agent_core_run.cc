@@ -216,6 +216,7 @@ void AgentCore::SetEnded(const TaskId& id, Entry& entry) {
   entry.attempts = 0;
   entry.waiting = false;
   ports_.Release(id);
+  gpus_.Release(id);
   Persist(id, entry, true);
   if (!entry.record.folder().empty()) after_.push_back(CloseSocket{id});
   Ship(id, entry);

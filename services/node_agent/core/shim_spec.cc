@@ -104,6 +104,9 @@ std::map<std::string, std::string> TaskEnvironment(const session::TaskId& id,
     // CUDA finds this instance and no other; so does NVIDIA's container runtime.
     env["CUDA_VISIBLE_DEVICES"] = task.mig_device();
     env["NVIDIA_VISIBLE_DEVICES"] = task.mig_device();
+  } else if (!task.gpus().empty()) {
+    env["CUDA_VISIBLE_DEVICES"] = absl::StrJoin(task.gpus(), ",");
+    env["NVIDIA_VISIBLE_DEVICES"] = env["CUDA_VISIBLE_DEVICES"];
   } else if (launch.resources().accelerators_size() == 0) {
     // A Task that asked for no accelerator must not find one by accident.
     env["CUDA_VISIBLE_DEVICES"] = "";
@@ -206,6 +209,7 @@ ShimSpec BuildShimSpec(const session::TaskId& id, const DesiredTask& order, cons
   spec.set_log_limit_bytes(log_limit_bytes);
   spec.set_namespaces(isolation.namespaces);
   spec.set_user_namespace(isolation.user_namespace);
+  if (isolation.namespaces && task.has_gpu_files()) *spec.mutable_gpus() = task.gpu_files();
   for (const std::string& path : isolation.hidden_paths) spec.add_hidden_paths(path);
   return spec;
 }

@@ -45,6 +45,17 @@ TEST(ShimSpecTest, CudaFindsTheMigInstanceOfTheTaskAndNothingElse) {
   EXPECT_EQ(TaskEnvironment({"j", 1, "w", 0}, order, task).at("NVIDIA_VISIBLE_DEVICES"), "void");
 }
 
+TEST(ShimSpecTest, CudaFindsTheGpusOfTheTaskWhateverTheJobSays) {
+  capstan::type::v1::DesiredTask order;
+  (*order.mutable_launch()->mutable_env())["CUDA_VISIBLE_DEVICES"] = "0,1";
+  capstan::nodeagent::record::v1::Task task;
+  task.add_gpus("GPU-b");
+  task.add_gpus("GPU-a");
+  const auto environment = TaskEnvironment({"j", 1, "w", 0}, order, task);
+  EXPECT_EQ(environment.at("CUDA_VISIBLE_DEVICES"), "GPU-b,GPU-a");
+  EXPECT_EQ(environment.at("NVIDIA_VISIBLE_DEVICES"), "GPU-b,GPU-a");
+}
+
 TEST(ShimSpecTest, EveryTaskFindsTheWorkloadApi) {
   Isolation isolation;
   isolation.namespaces = true;

@@ -15,6 +15,7 @@
 #include "proto/capstan/nodeagent/v1/shim.pb.h"
 #include "proto/capstan/type/v1/session.pb.h"
 #include "proto/capstan/type/v1/task.pb.h"
+#include "services/node_agent/core/whole_gpu.h"
 
 namespace capstan::node_agent {
 
@@ -46,11 +47,20 @@ struct Directory {
 struct MigDevice {
   std::string name;
 };
+// Answer to ListGpus: those that a Task may have as a whole, in the driver's order.
+struct ListedGpus {
+  std::vector<WholeGpu> gpus;
+};
+// Answer to FindMigFiles.
+struct GpuFileNumbers {
+  capstan::nodeagent::v1::ShimSpec::Gpus files;
+};
 // Answer to CheckPorts: those that are in use by someone.
 struct TakenPorts {
   std::vector<int32_t> ports;
 };
-using Answer = std::variant<std::monostate, OpenedOutput, Place, Directory, MigDevice, TakenPorts>;
+using Answer = std::variant<std::monostate, OpenedOutput, Place, Directory, ListedGpus, MigDevice,
+                            GpuFileNumbers, TakenPorts>;
 
 // Remains of a Task, or a running one, as found when the agent started.
 struct Remains {
@@ -198,6 +208,11 @@ struct HoldGrant {
   // Serialised PlacementGrant.
   std::string grant;
 };
+// Looks at which whole GPUs there are, for a Task that is to get some.
+struct ListGpus {
+  session::TaskId id;
+  Ticket ticket = 0;
+};
 // Makes the Task's MIG instance where the scheduler wants it, or finds that it is made. What stands
 // in its way and is none of `others`, which other Tasks of the Node have, is removed first.
 struct MakeMigInstance {
@@ -211,6 +226,15 @@ struct RemoveMigInstance {
   session::TaskId id;
   Ticket ticket = 0;
   capstan::type::v1::MigInstance instance;
+};
+// Finds which device files the Task's MIG instance takes, which is made.
+struct FindMigFiles {
+  session::TaskId id;
+  Ticket ticket = 0;
+  // As the driver counts.
+  int32_t gpu = 0;
+  // As CUDA names it.
+  std::string name;
 };
 struct CheckPorts {
   session::TaskId id;
@@ -290,11 +314,12 @@ struct TellSpan {
   trace::Span span;
 };
 
-using Effect = std::variant<SendUp, CloseUp, Alarm, OpenOutput, PinBundle, PinVersion, MakePlace,
-                            Furnish, IssueIdentity, MakeMigInstance, RemoveMigInstance, CheckPorts,
-                            StartTask, ControlTask, KillTask, CommitFinal, CommitCheckpoint,
-                            RefuseCheckpoint, RemovePlace, ReleasePins, ServeSocket, CloseSocket,
-                            ShipLogs, KeepIdentity, DropIdentity, HoldGrant, TellSpan>;
+using Effect =
+    std::variant<SendUp, CloseUp, Alarm, OpenOutput, PinBundle, PinVersion, MakePlace, Furnish,
+                 IssueIdentity, ListGpus, MakeMigInstance, RemoveMigInstance, FindMigFiles,
+                 CheckPorts, StartTask, ControlTask, KillTask, CommitFinal, CommitCheckpoint,
+                 RefuseCheckpoint, RemovePlace, ReleasePins, ServeSocket, CloseSocket, ShipLogs,
+                 KeepIdentity, DropIdentity, HoldGrant, TellSpan>;
 
 // The folder in that of a Task's identity that holds its files: a link, which is replaced as a
 // whole.

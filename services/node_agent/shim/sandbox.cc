@@ -16,6 +16,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,8 +25,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/status_macros.h"
+#include "services/node_agent/shim/gpu_files.h"
 
 namespace capstan::node_agent {
 namespace {
@@ -45,6 +49,32 @@ absl::StatusOr<UniqueFd> CloneTree(const std::string& path, bool read_only, bool
     return ErrnoStatus(errno, "mount_setattr", path);
   }
   return tree;
+}
+
+// A copy of the mount of one device file, if it is the one that is meant; invalid if it is not there
+// and need not be. What was copied is what is looked at: the path may lead elsewhere by then.
+absl::StatusOr<UniqueFd> CloneGpuFile(const GpuFile& file, int64_t uid) {
+  UniqueFd node(open_tree(AT_FDCWD, file.path.c_str(),
+                          OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW));
+  if (!node.valid() && errno == ENOENT) {
+    if (file.optional) return node;
+    return GpuFileIsMissing(file.path);
+  }
+  if (!node.valid()) return ErrnoStatus(errno, "open_tree", file.path);
+  struct stat found;
+  if (fstat(node.get(), &found) != 0) return ErrnoStatus(errno, "stat", file.path);
+  CAPSTAN_RETURN_IF_ERROR(CheckGpuFile(file, found, uid));
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+  if (mount_setattr(node.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0) {
+    return ErrnoStatus(errno, "mount_setattr", file.path);
+  }
+  return node;
+}
+
+std::string ReadProcDevices() {
+  std::ifstream file("/proc/devices");
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 absl::Status Attach(const UniqueFd& tree, const UniqueFd& target, absl::string_view name) {
@@ -195,6 +225,7 @@ class RootBuilder {
       CAPSTAN_ASSIGN_OR_RETURN(UniqueFd tree, CloneTree(absl::StrCat("/dev/", name), false, true));
       devices_.emplace_back(name, std::move(tree));
     }
+    CAPSTAN_RETURN_IF_ERROR(CloneGpuFiles());
     // Names are resolved by way of /run on many machines.
     char* resolved = realpath("/etc/resolv.conf", nullptr);
     if (resolved != nullptr && absl::StartsWith(resolved, "/run/")) {
@@ -203,6 +234,20 @@ class RootBuilder {
     }
     free(resolved);
     return CloneMachine();
+  }
+
+  // Those of other Tasks' GPUs are not copied, and can't be made in here: the Task has no right to
+  // make device files, and no mount that lets them be opened.
+  absl::Status CloneGpuFiles() {
+    if (!spec_.has_gpus()) return absl::OkStatus();
+    CAPSTAN_ASSIGN_OR_RETURN(const std::vector<GpuFile> files,
+                             GpuFilesOf(spec_.gpus(), ReadProcDevices()));
+    for (const GpuFile& file : files) {
+      CAPSTAN_ASSIGN_OR_RETURN(UniqueFd node, CloneGpuFile(file, spec_.unix_uid()));
+      if (!node.valid()) continue;
+      devices_.emplace_back(std::string(absl::StripPrefix(file.path, "/dev/")), std::move(node));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status CloneMachine() {

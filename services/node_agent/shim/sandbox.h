@@ -12,8 +12,8 @@ namespace capstan::node_agent {
 
 // Gives the mount namespace a root of its own, made on the empty folder `root`: the machine's
 // folders read-only, fresh /proc and /dev, private /tmp, /var/tmp, /dev/shm and /run, without what
-// the spec hides, with what it mounts. Needs CAP_SYS_ADMIN over the namespace. After an error the
-// process must exit.
+// the spec hides, with what it mounts. /dev has the device files of the spec's GPUs and of no other.
+// Needs CAP_SYS_ADMIN over the namespace. After an error the process must exit.
 absl::Status EnterPrivateRoot(const capstan::nodeagent::v1::ShimSpec& spec,
                               const std::string& root);
 

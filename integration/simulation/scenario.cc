@@ -39,8 +39,8 @@ using capstan::scheduler::v1::Job;
 using capstan::scheduler::v1::JobDependency;
 using capstan::scheduler::v1::RetryRule;
 
-// Owners of Jobs act in one seed of so many. All draw on the same random numbers, and what is planted
-// (mutants_test) has to be seen soon: most histories go on without them.
+// Owners of Jobs act in one seed of so many, and not in the first. All draw on the same random
+// numbers, and what is planted (mutants_test) has to be seen soon: most histories go on without them.
 constexpr uint64_t kSeedsOfJobOwners = 3;
 
 FleetConfig FleetOf(const ScenarioConfig& config) {
@@ -515,7 +515,7 @@ Outcome Scenario::Run() {
     fleet_.maintainers().Act(config_.trouble);
     fleet_.buyers().Act(config_.trouble);
     fleet_.queue_owners().Act(config_.trouble);
-    if (config_.seed % kSeedsOfJobOwners == 0) fleet_.job_owners().Act(config_.trouble);
+    if (config_.seed % kSeedsOfJobOwners == 2) fleet_.job_owners().Act(config_.trouble);
     for (const auto& subscriber : fleet_.subscribers()) subscriber->GoBackUntil(config_.trouble);
   }
   PlanJobs();

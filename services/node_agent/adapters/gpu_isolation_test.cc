@@ -21,7 +21,6 @@
 #include "proto/capstan/type/v1/task.pb.h"
 #include "services/node_agent/adapters/intrusion.h"
 #include "services/node_agent/adapters/process_bench.h"
-#include "services/node_agent/ports/task_runtime.h"
 
 namespace capstan::node_agent {
 namespace {
@@ -115,18 +114,7 @@ class GpuIsolationTest : public testing::Test {
     bench_->Script(script, &spec);
     for (const int minor : minors) spec.mutable_gpus()->add_minors(minor);
     for (const int capability : capabilities) spec.mutable_gpus()->add_capabilities(capability);
-    absl::Status started = absl::UnknownError("not answered");
-    bool answered = false;
-    bench_->strand().Post([&] {
-      bench_->runtime().MakePlace(key_, {}, spec.unix_uid(), [&](absl::StatusOr<TaskPlace> place) {
-        *spec.mutable_cgroup() = place.value().cgroup;
-        bench_->runtime().Start(spec, [&](absl::Status status) {
-          started = status;
-          answered = true;
-        });
-      });
-    });
-    EXPECT_TRUE(bench_->RunUntil([&] { return answered; }));
+    const absl::Status started = bench_->Start(spec);
     EXPECT_TRUE(started.ok()) << started;
     EXPECT_TRUE(bench_->RunUntil([&] { return bench_->Status(key_).has_end(); }));
     return bench_->Status(key_).end();

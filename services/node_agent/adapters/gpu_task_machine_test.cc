@@ -21,7 +21,6 @@
 #include "services/node_agent/core/gpu_book.h"
 #include "services/node_agent/core/whole_gpu.h"
 #include "services/node_agent/ports/gpu_devices.h"
-#include "services/node_agent/ports/task_runtime.h"
 
 namespace capstan::node_agent {
 namespace {
@@ -104,18 +103,7 @@ class GpuTaskMachineTest : public testing::Test {
       spec.mutable_gpus()->add_minors(gpu.minor.value());
     }
     spec.add_env(absl::StrCat("CUDA_VISIBLE_DEVICES=", visible));
-    absl::Status started = absl::UnknownError("not answered");
-    bool answered = false;
-    bench_->strand().Post([&] {
-      bench_->runtime().MakePlace(key_, {}, spec.unix_uid(), [&](absl::StatusOr<TaskPlace> place) {
-        *spec.mutable_cgroup() = place.value().cgroup;
-        bench_->runtime().Start(spec, [&](absl::Status status) {
-          started = status;
-          answered = true;
-        });
-      });
-    });
-    EXPECT_TRUE(bench_->RunUntil([&] { return answered; }));
+    const absl::Status started = bench_->Start(spec);
     EXPECT_TRUE(started.ok()) << started;
     // Importing PyTorch takes its time.
     for (int i = 0; i < 3 && !bench_->Status(key_).has_end(); ++i) {

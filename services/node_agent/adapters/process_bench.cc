@@ -8,6 +8,7 @@
 #include <fstream>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
@@ -76,6 +77,24 @@ void ProcessBench::MakeRuntime() {
 void ProcessBench::RestartAgent() {
   runtime_.reset();
   MakeRuntime();
+}
+
+absl::Status ProcessBench::Start(ShimSpec spec, const capstan::type::v1::Resources& limits) {
+  absl::Status started = absl::DeadlineExceededError("not answered");
+  bool answered = false;
+  const auto answer = [&](const absl::Status& status) {
+    started = status;
+    answered = true;
+  };
+  strand_->Post([&] {
+    runtime_->MakePlace(spec.key(), limits, spec.unix_uid(), [&](absl::StatusOr<TaskPlace> place) {
+      if (!place.ok()) return answer(place.status());
+      *spec.mutable_cgroup() = place->cgroup;
+      runtime_->Start(spec, answer);
+    });
+  });
+  EXPECT_TRUE(RunUntil([&] { return answered; }));
+  return started;
 }
 
 bool ProcessBench::RunUntil(std::function<bool()> condition) {

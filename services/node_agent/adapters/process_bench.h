@@ -6,9 +6,12 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "libs/cgroup/cgroup.h"
 #include "libs/strand/thread_strand.h"
 #include "libs/time/system_clock.h"
+#include "proto/capstan/nodeagent/v1/shim.pb.h"
+#include "proto/capstan/type/v1/task.pb.h"
 #include "services/node_agent/adapters/process_task_runtime.h"
 #include "services/node_agent/ports/task_runtime_bench.h"
 
@@ -37,6 +40,9 @@ class ProcessBench final : public TaskRuntimeBench {
   std::string Folder(const capstan::type::v1::TaskKey& key) const;
   // All that Complete sets, for a shell script.
   void Script(const std::string& script, capstan::nodeagent::v1::ShimSpec* spec);
+  // Gives the Task its place and starts it, as the agent does; says how that went.
+  absl::Status Start(capstan::nodeagent::v1::ShimSpec spec,
+                     const capstan::type::v1::Resources& limits = {});
   capstan::nodeagent::v1::ShimStatus Status(const capstan::type::v1::TaskKey& key) const;
   // The program's pid on the host: the child of the Task's init.
   pid_t ProgramPid(const capstan::type::v1::TaskKey& key) const;

@@ -81,28 +81,11 @@ class TaskIsolationTest : public ::testing::Test {
   }
 
   void Start(ShimSpec spec) {
-    absl::Status started = absl::UnknownError("not answered");
-    bool answered = false;
     capstan::type::v1::Resources limits;
     limits.set_cpu_millis(250);
     limits.set_memory_bytes(128 << 20);
     made_.push_back(spec.key());
-    bench_->strand().Post([&] {
-      bench_->runtime().MakePlace(spec.key(), limits, spec.unix_uid(),
-                                  [&](absl::StatusOr<TaskPlace> place) {
-                                    if (!place.ok()) {
-                                      started = place.status();
-                                      answered = true;
-                                      return;
-                                    }
-                                    *spec.mutable_cgroup() = place->cgroup;
-                                    bench_->runtime().Start(spec, [&](absl::Status status) {
-                                      started = status;
-                                      answered = true;
-                                    });
-                                  });
-    });
-    ASSERT_TRUE(bench_->RunUntil([&] { return answered; }));
+    const absl::Status started = bench_->Start(spec, limits);
     ASSERT_TRUE(started.ok()) << started;
   }
 

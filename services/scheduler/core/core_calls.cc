@@ -363,17 +363,23 @@ JobEntry* SchedulerCore::AddJob(JobEntry job) {
   return &stored;
 }
 
-void SchedulerCore::On(const CancelJob& event) {
-  JobEntry* job = model_.jobs.FindByName(event.name);
+JobEntry* SchedulerCore::FindNamed(CallId call, const std::string& name, const std::string& etag) {
+  JobEntry* job = model_.jobs.FindByName(name);
   if (job == nullptr) {
-    replies_.push_back(ReplyJob{event.call, status::NotFound(event.name)});
-    return;
+    replies_.push_back(ReplyJob{call, status::NotFound(name)});
+    return nullptr;
   }
-  if (const absl::Status fresh = resource::CheckEtag(event.etag, EtagOf(job->state.version()));
+  if (const absl::Status fresh = resource::CheckEtag(etag, EtagOf(job->state.version()));
       !fresh.ok()) {
-    replies_.push_back(ReplyJob{event.call, fresh});
-    return;
+    replies_.push_back(ReplyJob{call, fresh});
+    return nullptr;
   }
+  return job;
+}
+
+void SchedulerCore::On(const CancelJob& event) {
+  JobEntry* job = FindNamed(event.call, event.name, event.etag);
+  if (job == nullptr) return;
   job_replies_[event.call] = job->uid();
   Cancel(job);
 }

@@ -2,7 +2,6 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_CORE_ROUND_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_CORE_ROUND_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -76,14 +75,7 @@ struct SchedulerCore::RoundWork {
   int revisions_put_off = 0;
 
   // Of the Node among `standings`; -1 if it is not there.
-  int PositionOf(const NodeId& id) const {
-    const auto found = std::lower_bound(standings.begin(), standings.end(), id,
-                                        [](const NodeStanding& standing, const NodeId& wanted) {
-                                          return standing.capacity.id < wanted;
-                                        });
-    if (found == standings.end() || found->capacity.id != id) return -1;
-    return static_cast<int>(found - standings.begin());
-  }
+  int PositionOf(const NodeId& id) const { return scheduler::PositionOf(standings, id); }
 };
 
 }  // namespace capstan::scheduler

@@ -3,7 +3,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "libs/resource/etag.h"
 #include "libs/status/error.h"
 #include "services/scheduler/core/arrays.h"
 #include "services/scheduler/core/dependencies.h"
@@ -27,16 +26,8 @@ bool WaitsBeforeItsQueue(const JobEntry& job) {
 }  // namespace
 
 void SchedulerCore::On(const UpdateJob& event) {
-  JobEntry* job = model_.jobs.FindByName(event.name);
-  if (job == nullptr) {
-    replies_.push_back(ReplyJob{event.call, status::NotFound(event.name)});
-    return;
-  }
-  if (const absl::Status fresh = resource::CheckEtag(event.etag, EtagOf(job->state.version()));
-      !fresh.ok()) {
-    replies_.push_back(ReplyJob{event.call, fresh});
-    return;
-  }
+  JobEntry* job = FindNamed(event.call, event.name, event.etag);
+  if (job == nullptr) return;
   if (job->final()) {
     replies_.push_back(ReplyJob{
         event.call,

@@ -311,6 +311,15 @@ std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
   return standings;
 }
 
+int PositionOf(const std::vector<NodeStanding>& standings, const NodeId& id) {
+  const auto found = std::lower_bound(standings.begin(), standings.end(), id,
+                                      [](const NodeStanding& standing, const NodeId& wanted) {
+                                        return standing.capacity.id < wanted;
+                                      });
+  if (found == standings.end() || found->capacity.id != id) return -1;
+  return static_cast<int>(found - standings.begin());
+}
+
 RoomSearch LookForRoom(const JobEntry& job, const std::vector<NodeStanding>& nodes) {
   ExplainJobResponse response;
   RoomSearch search;

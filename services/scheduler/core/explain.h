@@ -37,6 +37,9 @@ std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
                                     const std::set<NodeId>& draining,
                                     const std::set<NodeId>& unreported, absl::Time now);
 
+// Of the Node among these, which are sorted by id; -1 if it is not there.
+int PositionOf(const std::vector<NodeStanding>& standings, const NodeId& id);
+
 // What was looked at for a Job that waits for room; good as long as the standings are.
 struct RoomSearch {
   // With the orders of capacity on whose Nodes it may be.

@@ -10,15 +10,6 @@
 
 namespace capstan::scheduler {
 
-int HeldBook::Scene::PositionOf(const NodeId& id) const {
-  const auto found = std::lower_bound(standings.begin(), standings.end(), id,
-                                      [](const NodeStanding& standing, const NodeId& wanted) {
-                                        return standing.capacity.id < wanted;
-                                      });
-  if (found == standings.end() || found->capacity.id != id) return -1;
-  return static_cast<int>(found - standings.begin());
-}
-
 HeldBook::NodesSeen::NodesSeen(const std::vector<NodeStanding>& all) : standings(all) {
   any = std::any_of(all.begin(), all.end(), [](const NodeStanding& node) {
     return node.silent || node.evicts_in != absl::InfiniteDuration();
@@ -104,7 +95,7 @@ std::vector<HeldBook::Part> HeldBook::LookAt(const Scene& scene, const NodesSeen
   gang.uid = uid;
   if (used != nullptr) {
     for (const auto& [id, share] : *used) {
-      const int at = scene.PositionOf(id);
+      const int at = PositionOf(scene.standings, id);
       if (at >= 0) gang.shares.emplace_back(at, share.amounts);
     }
   }
@@ -121,7 +112,8 @@ std::vector<HeldBook::Part> HeldBook::LookAt(const Scene& scene, const NodesSeen
   SetPreemptible(scene, entry, facts.ran, &gang);
   std::vector<HeldGang> gangs;
   SplitHeld(
-      job, std::move(gang), [&scene](const NodeId& id) { return scene.PositionOf(id); }, &gangs);
+      job, std::move(gang), [&scene](const NodeId& id) { return PositionOf(scene.standings, id); },
+      &gangs);
   const std::vector<QueueVictims::Gang> victims = scene.queues.GangsOf(gangs);
   std::vector<Part> parts;
   for (size_t i = 0; i < gangs.size(); ++i) {

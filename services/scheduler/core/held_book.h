@@ -40,9 +40,6 @@ class HeldBook {
     Now now;
     // Where no Queue says how long a Job has to run before it may be ended for another.
     absl::Duration min_runtime;
-
-    // Of the Node; -1 if it is not there.
-    int PositionOf(const NodeId& id) const;
   };
 
   // Looks at the Job, which has changed in any way or is new.

@@ -135,6 +135,8 @@ class SchedulerCore {
   // Calls: core_calls.cc.
   void On(const LeadershipGained& event);
   void On(const CreateJob& event);
+  // The Job that a call names; null if there is none or it has another etag: then it is answered.
+  JobEntry* FindNamed(CallId call, const std::string& name, const std::string& etag);
   void On(const CancelJob& event);
   // core_update.cc.
   void On(const UpdateJob& event);

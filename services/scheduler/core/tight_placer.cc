@@ -511,7 +511,6 @@ class TightRound final : public PlacingRound {
     }
     HeldGang held;
     held.shares.assign(shares.begin(), shares.end());
-    held.left = gang.duration;
     is_loaded_ = false;
     const absl::optional<GangIndex> index = kept_->Hold(held);
     if (!index.has_value()) return false;

@@ -21,6 +21,7 @@
 #include "proto/capstan/type/v1/task.pb.h"
 #include "services/node_agent/adapters/intrusion.h"
 #include "services/node_agent/adapters/process_bench.h"
+#include "services/node_agent/ports/task_runtime.h"
 
 namespace capstan::node_agent {
 namespace {

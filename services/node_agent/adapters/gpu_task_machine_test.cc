@@ -21,6 +21,7 @@
 #include "services/node_agent/core/gpu_book.h"
 #include "services/node_agent/core/whole_gpu.h"
 #include "services/node_agent/ports/gpu_devices.h"
+#include "services/node_agent/ports/task_runtime.h"
 
 namespace capstan::node_agent {
 namespace {

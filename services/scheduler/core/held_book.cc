@@ -155,7 +155,7 @@ void HeldBook::Append(std::vector<Part> parts, std::vector<Entry>* entries,
                       std::vector<HeldGang>* held, std::vector<QueueVictims::Gang>* victims) {
   for (Part& part : parts) {
     if (part.victim.spare >= 0) part.victim.spare = static_cast<int>(victims->size()) + 1;
-    entries->push_back(std::move(part.entry));
+    entries->push_back(part.entry);
     held->push_back(std::move(part.gang));
     victims->push_back(part.victim);
   }

@@ -13,7 +13,6 @@
 namespace capstan::node_agent {
 namespace {
 
-using capstan::nodeagent::v1::ShimSpec;
 using capstan::type::v1::DesiredTask;
 using capstan::type::v1::TaskEnd;
 using session::TaskId;

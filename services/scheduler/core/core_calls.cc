@@ -165,7 +165,7 @@ void SchedulerCore::On(const LeadershipGained& event) {
           std::clamp(config_.return_within - waited, absl::ZeroDuration(), config_.return_within);
       queue_book_.SetLive(job);
     } else if (job.state.reason() == "BACK_OFF") {
-      retry_at_[uid] = now_.boot + ToDuration(job.state.back_off());
+      retries_.Set(uid, now_.boot + ToDuration(job.state.back_off()));
     } else if (job.state.hold() && job.state.reason() != kAwaitsTurn) {
       // A version that knows no holds has led.
       held.push_back(uid);
@@ -420,7 +420,7 @@ void SchedulerCore::On(const CordonNode& event) {
     if (cordon.owner() != event.owner) continue;
     if (cordon.reason() != event.reason) {
       cordon.set_reason(event.reason);
-      dirty_nodes_.insert(id);
+      TouchNode(id);
     }
     return;
   }
@@ -428,7 +428,7 @@ void SchedulerCore::On(const CordonNode& event) {
   cordon.set_owner(event.owner);
   cordon.set_reason(event.reason);
   *cordon.mutable_create_time() = ToProto(now_.wall);
-  dirty_nodes_.insert(id);
+  TouchNode(id);
 }
 
 void SchedulerCore::On(const UncordonNode& event) {
@@ -440,7 +440,7 @@ void SchedulerCore::On(const UncordonNode& event) {
   for (int i = 0; i < cordons->size(); ++i) {
     if (cordons->Get(i).owner() != event.owner) continue;
     cordons->DeleteSubrange(i, 1);
-    dirty_nodes_.insert(id);
+    TouchNode(id);
     room_changed_ = true;
     return;
   }

@@ -66,12 +66,12 @@ void SchedulerCore::Dequeue(const JobEntry& job) {
   // What it wanted may be spare now.
   if (queue_book_.IsWaiting(job)) ArmGrowth();
   queue_book_.RemoveWaiting(job);
-  retry_at_.erase(job.uid());
+  retries_.Erase(job.uid());
 }
 
 void SchedulerCore::WatchGang(const JobEntry& job) {
   if (job.gang->head.phase() == GangHeadRecord::PHASE_PREPARING) {
-    prepare_deadline_[job.uid()] = now_.boot + config_.prepare_timeout;
+    preparing_.Set(job.uid(), now_.boot + config_.prepare_timeout);
   } else if (job.gang->head.phase() == GangHeadRecord::PHASE_STARTED) {
     // What a leader before has counted, by the clock on the wall.
     const absl::Duration ran =
@@ -106,7 +106,7 @@ void SchedulerCore::Advance(JobEntry* job) {
 void SchedulerCore::StartGang(JobEntry* job) {
   job->gang->head.set_phase(GangHeadRecord::PHASE_STARTED);
   Touch(*job).gang = true;
-  prepare_deadline_.erase(job->uid());
+  preparing_.Erase(job->uid());
   *job->state.mutable_start_time() = ToProto(now_.wall);
   WatchGang(*job);
   // Whoever waits may have reason to look again once it is protected no more.
@@ -128,7 +128,7 @@ void SchedulerCore::StopGang(JobEntry* job, Stop::Reason reason, const std::stri
   job->gang->head.set_phase(GangHeadRecord::PHASE_STOPPING);
   job->gang->head.set_stop_reason(reason);
   Touch(*job).gang = true;
-  prepare_deadline_.erase(job->uid());
+  preparing_.Erase(job->uid());
   Unlimit(*job);
   ForgetGrowth(*job);
   switch (reason) {
@@ -201,7 +201,7 @@ void SchedulerCore::EndGeneration(JobEntry* job, bool success) {
   job->gang->head.set_phase(GangHeadRecord::PHASE_ENDED);
   DirtyJob& dirty = Touch(*job);
   dirty.gang = true;
-  prepare_deadline_.erase(uid);
+  preparing_.Erase(uid);
   Unlimit(*job);
   ForgetGrowth(*job);
   live_.erase(uid);
@@ -373,7 +373,7 @@ void SchedulerCore::BackOff(JobEntry* job, absl::Duration wait, const std::strin
   }
   *job->state.mutable_back_off() = ToProto(wait);
   *job->state.mutable_retry_time() = ToProto(now_.wall + wait);
-  retry_at_[job->uid()] = now_.boot + wait;
+  retries_.Set(job->uid(), now_.boot + wait);
 }
 
 void SchedulerCore::Finish(JobEntry* job, Job::State state, const std::string& reason,
@@ -395,11 +395,9 @@ void SchedulerCore::Finish(JobEntry* job, Job::State state, const std::string& r
 
 void SchedulerCore::On(const Tick&) {
   for (const std::string& cluster : leases_.Expire(now_.boot)) RefreshNodeStates(cluster);
-  const std::map<std::string, BootTime> prepare = prepare_deadline_;
-  for (const auto& [uid, at] : prepare) {
-    if (at > now_.boot) continue;
+  while (preparing_.next() <= now_.boot) {
     if (StepFull()) return;
-    JobEntry* job = FindJob(uid);
+    JobEntry* job = FindJob(preparing_.next_name());
     StopGang(job, Stop::REASON_PREPARE_FAILED);
     Advance(job);
   }
@@ -419,12 +417,10 @@ void SchedulerCore::On(const Tick&) {
     room_changed_ = true;
   }
   for (const auto& [key, until] : returning_) room_changed_ = room_changed_ || until <= now_.boot;
-  const std::map<std::string, BootTime> retry = retry_at_;
-  for (const auto& [uid, at] : retry) {
-    if (at > now_.boot) continue;
+  while (retries_.next() <= now_.boot) {
     if (StepFull()) return;
-    JobEntry* job = FindJob(uid);
-    retry_at_.erase(uid);
+    JobEntry* job = FindJob(retries_.next_name());
+    retries_.Erase(job->uid());
     Begin(job);
   }
   GiveUpSilent();
@@ -471,7 +467,7 @@ void SchedulerCore::GiveUpSilent() {
         now_.boot >= bound + config_.ReplaceAfter(config_.default_fence_after)) {
       record.set_state(Node::STATE_GIVEN_UP);
       given_up_.insert(id);
-      dirty_nodes_.insert(id);
+      TouchNode(id);
     }
   }
 }

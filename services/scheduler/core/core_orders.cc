@@ -176,11 +176,11 @@ void SchedulerCore::ConcludeSeeking() {
 
 void SchedulerCore::KeepOrdered(RoundWork* work) const {
   if (seeking_orders_.empty()) return;
-  auto standing = work->standings.begin();
+  int at = 0;
   for (const auto& [id, node] : model_.nodes) {
     const std::string order = OrderOfNode(model_, id, node);
-    if (seeking_orders_.count(order) > 0) standing->capacity.order = order;
-    ++standing;
+    if (seeking_orders_.count(order) > 0) work->Standing(at).capacity.order = order;
+    ++at;
   }
 }
 

@@ -133,7 +133,7 @@ void SchedulerCore::KeepForReturned(RoundWork* work) {
       continue;
     }
     for (const auto& [at, amounts] : kept) {
-      NodeStanding& standing = work->standings[at];
+      NodeStanding& standing = work->Standing(at);
       standing.capacity.free.Subtract(amounts);
       if (standing.unisolated) standing.capacity.only_submitter = request.submitter;
     }
@@ -263,7 +263,7 @@ void SchedulerCore::PlaceReturned(bool may_have_more, RoundWork* work) {
     JobEntry* job = FindJob(returned.uid);
     GangPlacement& placement = *returned.placement;
     for (const auto& [at, amounts] : work->kept[returned.uid]) {
-      work->nodes[at].free.Add(amounts);
+      work->Capacity(at).free.Add(amounts);
       work->standings[at].capacity = work->nodes[at];
     }
     GangRequest request = RequestOf(*job);

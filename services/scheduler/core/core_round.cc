@@ -71,10 +71,9 @@ std::map<std::string, std::map<int, Amounts>> SchedulerCore::KeepForReturning(
       const int at = work->PositionOf(node);
       if (at < 0) return;
       // One that had done its work long before: others may be there by now.
-      Amounts& free = work->standings[at].capacity.free;
-      const int64_t fits = free.Fits(each, count);
+      const int64_t fits = work->standings[at].capacity.free.Fits(each, count);
       if (fits < 1) return;
-      free.Subtract(each, fits);
+      work->Standing(at).capacity.free.Subtract(each, fits);
       all[uid][at].Add(each, fits);
     };
     for (int rank = 0; rank < static_cast<int>(job.gang->tasks.size()); ++rank) {
@@ -109,7 +108,7 @@ void SchedulerCore::Round() {
     if (!std::includes(known.begin(), known.end(), keys.begin(), keys.end())) work.reset();
   }
   if (work == nullptr) {
-    work = std::make_shared<RoundWork>(&held_book_);
+    work = std::make_shared<RoundWork>(&held_book_, &standing_book_);
     BeginRound(work.get());
   }
   KeepMoves(work.get());
@@ -127,38 +126,49 @@ void SchedulerCore::Round() {
       RoundDue() ? BootTime::InfinitePast() : now_.boot + PauseAfterRound(model_.nodes.size());
 }
 
-void SchedulerCore::BeginRound(RoundWork* work) {
+std::set<NodeId> SchedulerCore::UnreportedNodes() const {
   std::set<NodeId> unreported;
-  std::set<std::string> accelerators;
+  size_t heard = 0;
+  for (const auto& [cluster, session] : sessions_) {
+    if (session.synced) heard += session.nodes_heard.size();
+  }
+  if (heard == model_.nodes.size()) return unreported;
   const std::set<NodeId> none;
   const std::string* cluster = nullptr;
-  const std::set<NodeId>* all_heard = nullptr;
-  std::set<NodeId>::const_iterator heard;
+  const std::set<NodeId>* of_cluster = nullptr;
   for (const auto& [id, node] : model_.nodes) {
     if (cluster == nullptr || *cluster != id.cluster) {
       cluster = &id.cluster;
       const auto session = sessions_.find(id.cluster);
       const bool synced = session != sessions_.end() && session->second.synced;
-      all_heard = synced ? &session->second.nodes_heard : &none;
-      heard = all_heard->begin();
-      work->awaits_any_report = work->awaits_any_report || !IsHeard(id.cluster);
+      of_cluster = synced ? &session->second.nodes_heard : &none;
     }
-    while (heard != all_heard->end() && *heard < id) ++heard;
-    if (heard == all_heard->end() || *heard != id) unreported.insert(unreported.end(), id);
-    AddAccelerators(node.observation(), &accelerators);
+    if (of_cluster->count(id) == 0) unreported.insert(unreported.end(), id);
   }
-  if (queues_changed_ || accelerators != queue_book_.accelerators()) {
-    SetTree(accelerators);
+  return unreported;
+}
+
+void SchedulerCore::BeginRound(RoundWork* work) {
+  const std::set<NodeId> unreported = UnreportedNodes();
+  // Of a Cluster without Nodes nothing is awaited.
+  for (auto node = model_.nodes.begin(); node != model_.nodes.end();) {
+    const std::string& cluster = node->first.cluster;
+    work->awaits_any_report = work->awaits_any_report || !IsHeard(cluster);
+    node = model_.nodes.lower_bound({absl::StrCat(cluster, absl::string_view("\0", 1)), ""});
   }
-  work->standings = Standings(model_, usage_, draining_, unreported, now_.wall);
+  if (config_.begin_anew) standing_book_.SetAllChanged();
+  standing_book_.SetChanged(usage_.TakeChanged());
+  standing_book_.Take({model_, usage_, draining_, unreported, now_.wall}, &work->standings,
+                      &work->nodes);
+  if (queues_changed_ || standing_book_.accelerators() != queue_book_.accelerators()) {
+    SetTree(standing_book_.accelerators());
+  }
   KeepOrdered(work);
   work->kept = KeepForReturning(work);
   KeepForReturned(work);
+  for (int at : work->disturbed) work->nodes[at] = work->standings[at].capacity;
   std::vector<Amounts> free;
   for (const NodeStanding& standing : work->standings) {
-    work->nodes.push_back(standing.capacity);
-    const auto revision = node_revisions_.find(standing.capacity.id);
-    work->nodes.back().revision = 1 + (revision == node_revisions_.end() ? 0 : revision->second);
     if (standing.capacity.eligible && !standing.maintained) free.push_back(standing.capacity.free);
   }
   for (const auto& [until, uid] : avoidances_) {
@@ -166,7 +176,7 @@ void SchedulerCore::BeginRound(RoundWork* work) {
     if (job == nullptr || job->final()) continue;
     for (const auto& avoided : job->state.avoided_nodes()) {
       const int at = work->PositionOf({avoided.cluster(), avoided.node()});
-      if (at >= 0) work->nodes[at].avoided = true;
+      if (at >= 0) work->Capacity(at).avoided = true;
     }
   }
   if (const absl::optional<Amounts> taken = TakenByMoves()) free.push_back(*taken);
@@ -181,7 +191,7 @@ void SchedulerCore::BeginRound(RoundWork* work) {
   work->placing = config_.begin_anew
                       ? placer_->Begin(work->nodes, work->held, &work->label_keys)
                       : placer_->BeginNext(work->nodes, work->held, &work->label_keys);
-  ReviseHopeless(*work);
+  ReviseHopeless();
 }
 
 std::set<std::string> SchedulerCore::LabelKeys() const {
@@ -198,16 +208,10 @@ std::set<std::string> SchedulerCore::LabelKeys() const {
   return keys;
 }
 
-void SchedulerCore::ReviseHopeless(const RoundWork& work) {
-  Amounts fleet;
-  auto node = model_.nodes.begin();
-  for (const NodeStanding& standing : work.standings) {
-    const rec::NodeRecord& record = (node++)->second;
-    if (standing.capacity.eligible) fleet.Add(AllocatableOf(record.observation()));
-  }
-  if (fleet == hopeless_fleet_) return;
+void SchedulerCore::ReviseHopeless() {
+  if (standing_book_.usable() == hopeless_fleet_) return;
   hopeless_.clear();
-  hopeless_fleet_ = std::move(fleet);
+  hopeless_fleet_ = standing_book_.usable();
 }
 
 void SchedulerCore::PlaceMadeRoomFor(RoundWork* work) {
@@ -313,10 +317,10 @@ void SchedulerCore::PlaceIn(JobEntry* job, const GangRequest& request,
     const int at = placement.nodes[rank];
     const int group = GroupOf(*job, static_cast<int>(rank)).first;
     const Amounts& each = request.groups[group].each;
-    work->nodes[at].free.Subtract(each.mig.empty() ? each
-                                                   : WithInstance(each, placement.mig[rank]));
-    if (work->standings[at].unisolated) work->nodes[at].only_submitter = request.submitter;
-    work->standings[at].capacity = work->nodes[at];
+    NodeCapacity& node = work->Capacity(at);
+    node.free.Subtract(each.mig.empty() ? each : WithInstance(each, placement.mig[rank]));
+    if (work->standings[at].unisolated) node.only_submitter = request.submitter;
+    work->standings[at].capacity = node;
   }
   UseOrders(*job);
 }

@@ -17,20 +17,28 @@
 #include "services/scheduler/core/queue_victims.h"
 #include "services/scheduler/core/quota/resources.h"
 #include "services/scheduler/core/scheduler_core.h"
+#include "services/scheduler/core/standing_book.h"
 #include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
 
 struct SchedulerCore::RoundWork {
-  explicit RoundWork(HeldBook* book) : held_book(book) {}
-  ~RoundWork() { held_book->GiveBack(std::move(held), std::move(victims)); }
+  RoundWork(HeldBook* held_book, StandingBook* standing_book)
+      : held_book(held_book), standing_book(standing_book) {}
+  ~RoundWork() {
+    held_book->GiveBack(std::move(held), std::move(victims));
+    standing_book->GiveBack(std::move(standings), std::move(nodes), disturbed);
+  }
   RoundWork(const RoundWork&) = delete;
   RoundWork& operator=(const RoundWork&) = delete;
 
-  // What is held comes from there.
+  // What is held comes from there, and where Nodes stand from here.
   HeldBook* const held_book;
+  StandingBook* const standing_book;
   std::vector<NodeStanding> standings;
   std::vector<NodeCapacity> nodes;
+  // Positions of those that the round has changed; there may be some twice.
+  std::vector<int> disturbed;
   // By uid and position of the Node: see KeepForReturning.
   std::map<std::string, std::map<int, Amounts>> kept;
   std::vector<Returned> returned;
@@ -74,6 +82,15 @@ struct SchedulerCore::RoundWork {
   int revisions = 0;
   int revisions_put_off = 0;
 
+  // The Node's, to be changed.
+  NodeStanding& Standing(int at) {
+    disturbed.push_back(at);
+    return standings[at];
+  }
+  NodeCapacity& Capacity(int at) {
+    disturbed.push_back(at);
+    return nodes[at];
+  }
   // Of the Node among `standings`; -1 if it is not there.
   int PositionOf(const NodeId& id) const { return scheduler::PositionOf(standings, id); }
 };

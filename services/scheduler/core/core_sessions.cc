@@ -159,8 +159,8 @@ void SchedulerCore::ObserveNode(const std::string& cluster, const NodeObservatio
   if (!same && !model_.maintenance_windows.empty()) maintenance_at_ = absl::InfinitePast();
   if (session::SerializeDeterministic(record.observation()) !=
       session::SerializeDeterministic(observation)) {
-    dirty_nodes_.insert(id);
-    ++node_revisions_[id];
+    TouchNode(id);
+    standing_book_.SetReported(id);
   }
   record.set_schema_version(1);
   *record.mutable_observation() = observation;
@@ -177,7 +177,7 @@ void SchedulerCore::ObserveNode(const std::string& cluster, const NodeObservatio
   if (session->nodes_heard.insert(id).second) room_changed_ = true;
   if (record.state() != Node::STATE_ACTIVE) {
     record.set_state(Node::STATE_ACTIVE);
-    dirty_nodes_.insert(id);
+    TouchNode(id);
   }
   given_up_.erase(id);
   session->returned.insert(id.node);
@@ -190,7 +190,7 @@ void SchedulerCore::SilenceNode(const NodeId& id, Session* session) {
   record.mutable_observation()->set_silent(true);
   leases_.ReportNode(id, /*silent=*/true, now_.boot);
   if (record.state() != Node::STATE_GIVEN_UP) record.set_state(Node::STATE_SILENT);
-  dirty_nodes_.insert(id);
+  TouchNode(id);
 }
 
 void SchedulerCore::ObserveTask(const std::string& cluster, const TaskObservation& observation,
@@ -219,9 +219,8 @@ void SchedulerCore::ObserveTask(const std::string& cluster, const TaskObservatio
           draining_.insert(job->gang->node(rank));
         }
       }
-      auto deadline = prepare_deadline_.find(job->uid());
-      if (deadline != prepare_deadline_.end()) {
-        deadline->second = now_.boot + config_.prepare_timeout;
+      if (preparing_.Has(job->uid())) {
+        preparing_.Set(job->uid(), now_.boot + config_.prepare_timeout);
       }
       Advance(job);
     }
@@ -282,7 +281,7 @@ void SchedulerCore::RefreshNodeStates(const std::string& cluster) {
     }
     if (it->second.state() == state) continue;
     it->second.set_state(state);
-    dirty_nodes_.insert(id);
+    TouchNode(id);
     room_changed_ = true;
   }
 }

@@ -61,8 +61,13 @@ void SchedulerCore::ForeseeRound(const Now& now) {
   foreseen_.reset();
   // A Job that comes may be nominated to an order, or outrank one that returns to its place.
   if (now.boot < round_at_ || !model_.capacity_orders.empty() || !returning_.empty()) return;
-  foreseen_ = std::make_shared<RoundWork>(&held_book_);
+  foreseen_ = std::make_shared<RoundWork>(&held_book_, &standing_book_);
   BeginRound(foreseen_.get());
+}
+
+std::vector<NodeStanding> SchedulerCore::SeeNodes(absl::Time now) {
+  standing_book_.SetChanged(usage_.TakeChanged());
+  return standing_book_.Look({model_, usage_, draining_, UnreportedNodes(), now});
 }
 
 void SchedulerCore::SupposeNodes(const SupposedNodes& nodes, const Now& now) {

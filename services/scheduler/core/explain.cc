@@ -274,41 +274,48 @@ std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
   std::vector<NodeStanding> standings;
   standings.reserve(model.nodes.size());
   for (const auto& [id, node] : model.nodes) {
-    NodeStanding standing;
-    const NodeUsage::Entry& used = usage.Get(id);
-    standing.capacity.id = id;
-    standing.capacity.free = AllocatableOf(node.observation());
-    standing.capacity.free.Subtract(used.allocated);
-    standing.silent = node.state() != Node::STATE_ACTIVE || unreported.count(id) > 0;
-    standing.cordoned = node.cordons_size() > 0;
-    standing.draining = draining.count(id) > 0;
-    if (const std::string order = OrderOfNode(model, id, node); !order.empty()) {
-      const rec::CapacityOrderRecord& record = model.capacity_orders.at(order);
-      if (!record.used() && !record.nominee_uid().empty()) {
-        standing.capacity.order = order;
-        standing.nominee = record.nominee_uid();
-      }
-    }
-    for (int limitation : node.observation().limitations()) {
-      if (limitation == NodeObservation::LIMITATION_DRAINING) standing.draining = true;
-      if (limitation == NodeObservation::LIMITATION_UNISOLATED) standing.unisolated = true;
-    }
-    if (standing.unisolated && !used.jobs.empty()) {
-      standing.capacity.only_submitter = model.FindJob(*used.jobs.begin())->spec.submitter();
-    }
-    standing.capacity.unisolated = standing.unisolated;
-    standing.capacity.topology = NodeTopology::From(node.observation().labels());
-    standing.capacity.reported = &node.observation();
-    if (!model.maintenance_windows.empty()) {
-      const auto windows = WindowsOf(model, id, node, now);
-      standing.capacity.closures = ClosuresOf(windows, now);
-      standing.maintained = !standing.capacity.IsOpen(absl::ZeroDuration(), absl::Nanoseconds(1));
-      standing.evicts_in = EvictsIn(windows, now);
-    }
-    standing.capacity.eligible = !standing.silent && !standing.cordoned && !standing.draining;
-    standings.push_back(std::move(standing));
+    standings.push_back(
+        StandingOf(model, usage, id, node, draining.count(id) > 0, unreported.count(id) > 0, now));
   }
   return standings;
+}
+
+NodeStanding StandingOf(const Model& model, const NodeUsage& usage, const NodeId& id,
+                        const rec::NodeRecord& node, bool is_draining, bool is_unreported,
+                        absl::Time now) {
+  NodeStanding standing;
+  const NodeUsage::Entry& used = usage.Get(id);
+  standing.capacity.id = id;
+  standing.capacity.free = AllocatableOf(node.observation());
+  standing.capacity.free.Subtract(used.allocated);
+  standing.silent = node.state() != Node::STATE_ACTIVE || is_unreported;
+  standing.cordoned = node.cordons_size() > 0;
+  standing.draining = is_draining;
+  if (const std::string order = OrderOfNode(model, id, node); !order.empty()) {
+    const rec::CapacityOrderRecord& record = model.capacity_orders.at(order);
+    if (!record.used() && !record.nominee_uid().empty()) {
+      standing.capacity.order = order;
+      standing.nominee = record.nominee_uid();
+    }
+  }
+  for (int limitation : node.observation().limitations()) {
+    if (limitation == NodeObservation::LIMITATION_DRAINING) standing.draining = true;
+    if (limitation == NodeObservation::LIMITATION_UNISOLATED) standing.unisolated = true;
+  }
+  if (standing.unisolated && !used.jobs.empty()) {
+    standing.capacity.only_submitter = model.FindJob(*used.jobs.begin())->spec.submitter();
+  }
+  standing.capacity.unisolated = standing.unisolated;
+  standing.capacity.topology = NodeTopology::From(node.observation().labels());
+  standing.capacity.reported = &node.observation();
+  if (!model.maintenance_windows.empty()) {
+    const auto windows = WindowsOf(model, id, node, now);
+    standing.capacity.closures = ClosuresOf(windows, now);
+    standing.maintained = !standing.capacity.IsOpen(absl::ZeroDuration(), absl::Nanoseconds(1));
+    standing.evicts_in = EvictsIn(windows, now);
+  }
+  standing.capacity.eligible = !standing.silent && !standing.cordoned && !standing.draining;
+  return standing;
 }
 
 int PositionOf(const std::vector<NodeStanding>& standings, const NodeId& id) {

@@ -37,6 +37,11 @@ std::vector<NodeStanding> Standings(const Model& model, const NodeUsage& usage,
                                     const std::set<NodeId>& draining,
                                     const std::set<NodeId>& unreported, absl::Time now);
 
+// The same of one Node.
+NodeStanding StandingOf(const Model& model, const NodeUsage& usage, const NodeId& id,
+                        const rec::NodeRecord& node, bool is_draining, bool is_unreported,
+                        absl::Time now);
+
 // Of the Node among these, which are sorted by id; -1 if it is not there.
 int PositionOf(const std::vector<NodeStanding>& standings, const NodeId& id);
 

@@ -101,8 +101,6 @@ absl::optional<BootTime> SchedulerCore::NextDeadline() const {
     return BootTime::InfinitePast();
   BootTime next = leases_.NextExpiry();
   if (RoundDue()) next = std::min(next, round_at_);
-  for (const auto& [uid, at] : retry_at_) next = std::min(next, at);
-  for (const auto& [uid, at] : prepare_deadline_) next = std::min(next, at);
   if (!time_limits_.empty()) next = std::min(next, time_limits_.begin()->first);
   if (!avoidances_.empty()) next = std::min(next, avoidances_.begin()->first);
   if (!order_expiries_.empty()) next = std::min(next, order_expiries_.begin()->first);
@@ -110,7 +108,8 @@ absl::optional<BootTime> SchedulerCore::NextDeadline() const {
   for (const auto& [key, until] : returning_) {
     next = std::min(next, std::max(until, round_at_));
   }
-  next = std::min({next, NextGiveUp(), retire_at_, protected_until_, start_rate_at_, usage_due_});
+  next = std::min({next, retries_.next(), preparing_.next(), NextGiveUp(), retire_at_,
+                   protected_until_, start_rate_at_, usage_due_});
   if (maintenance_at_ != absl::InfiniteFuture()) {
     next = std::min(next, now_.boot + (maintenance_at_ - now_.wall));
   }

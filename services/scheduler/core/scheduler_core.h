@@ -13,10 +13,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "libs/store/store.h"
 #include "libs/time/clock.h"
 #include "services/scheduler/core/core_config.h"
+#include "services/scheduler/core/deadlines.h"
 #include "services/scheduler/core/events.h"
 #include "services/scheduler/core/explain.h"
 #include "services/scheduler/core/held_book.h"
@@ -27,6 +29,7 @@
 #include "services/scheduler/core/quota/queue_order.h"
 #include "services/scheduler/core/quota/resources.h"
 #include "services/scheduler/core/retry.h"
+#include "services/scheduler/core/standing_book.h"
 #include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
@@ -99,6 +102,8 @@ class SchedulerCore {
   // Finds out what a round at `now` begins with, if it is one because a Job is submitted then: that
   // is the same whatever the Job is. Of no use if anything else is the next event.
   void ForeseeRound(const Now& now);
+  // Where all Nodes stand, sorted by id. Not while a round is foreseen.
+  std::vector<NodeStanding> SeeNodes(absl::Time now);
 
  private:
   struct Session {
@@ -281,6 +286,8 @@ class SchedulerCore {
   enum class Tried { kLeft, kKindLeft, kKindLeftUntilStart, kPlaced, kMakesRoom };
   void Round();
   void BeginRound(RoundWork* work);
+  // Those not heard of in their executor's present session.
+  std::set<NodeId> UnreportedNodes() const;
   // What ended Tasks had of those gangs that return at once, taken out of what is free; not if one
   // of their Tasks is on a silent Node. By uid.
   std::map<std::string, std::map<int, Amounts>> KeepForReturning(RoundWork* work) const;
@@ -375,7 +382,7 @@ class SchedulerCore {
   void EndFor(JobEntry* job, const std::vector<int>& victims, RoundWork* work);
   void TryReserve(JobEntry* job, const GangRequest& request, RoundWork* work);
   // Drops what was learned of Shapes that no room can be kept for, if the fleet is another.
-  void ReviseHopeless(const RoundWork& work);
+  void ReviseHopeless();
   void ForgetReservation();
   void PlaceIn(JobEntry* job, const GangRequest& request, const GangPlacement& placement,
                RoundWork* work);
@@ -437,6 +444,11 @@ class SchedulerCore {
   bool RoundDue() const { return (room_changed_ && waiting_jobs() > 0) || !fresh_.empty(); }
   OrderKey OrderOf(const JobEntry& job) const;
   DirtyJob& Touch(const JobEntry& job) { return dirty_jobs_[job.uid()]; }
+  // Its record is another.
+  void TouchNode(const NodeId& id) {
+    dirty_nodes_.insert(id);
+    standing_book_.SetChanged(id);
+  }
   void TouchTask(const JobEntry& job, int rank);
   void UpdateUsage();
   // False if the record said all that before.
@@ -461,12 +473,11 @@ class SchedulerCore {
   bool leading_ = false;
   capstan::type::v1::FencingToken token_;
   LeaseTable leases_;
-  NodeUsage usage_;
+  NodeUsage usage_{/*keeps_changed=*/true};
   QueueBook queue_book_;
   bool queues_changed_ = true;  // since queue_book_ was told
   HeldBook held_book_;
-  // How often what a Node reports was another than before.
-  std::map<NodeId, uint64_t> node_revisions_;
+  StandingBook standing_book_;
   int64_t next_submit_sequence_ = 1;
   std::multimap<absl::Time, std::string> requests_by_time_;  // keys
   std::map<std::string, Session> sessions_;                  // by cluster, after Hello
@@ -484,10 +495,10 @@ class SchedulerCore {
   bool drain_due_ = true;  // somebody may run whose Queue is drained
   // When the next maintenance window begins or is over; past: to be found out.
   absl::Time maintenance_at_ = absl::InfinitePast();
-  bool eviction_due_ = false;                         // somebody may run where a window evicts
-  std::map<std::string, BootTime> retry_at_;          // by uid: BACK_OFF
-  std::map<std::string, BootTime> prepare_deadline_;  // by uid
-  std::map<std::string, BootTime> started_at_;        // by uid
+  bool eviction_due_ = false;                   // somebody may run where a window evicts
+  Deadlines retries_;                           // uids: BACK_OFF
+  Deadlines preparing_;                         // uids of gangs that are to be prepared by then
+  std::map<std::string, BootTime> started_at_;  // by uid
   std::set<std::pair<BootTime, std::string>> time_limits_;  // uids of what runs and has one
   // When which Job may be placed again on a Node that it stays off; uids, perhaps of Jobs that are
   // over.

@@ -151,6 +151,7 @@ void NodeUsage::Update(const std::string& uid, const JobEntry* job) {
     entry.task_count -= share.task_count;
     entry.jobs.erase(uid);
     if (entry.task_count == 0) nodes_.erase(node);
+    if (keeps_changed_) changed_.insert(node);
   }
   shares.clear();
   if (has_any) {
@@ -176,6 +177,7 @@ void NodeUsage::Update(const std::string& uid, const JobEntry* job) {
     entry.allocated.Add(share.amounts);
     entry.task_count += share.task_count;
     entry.jobs.insert(uid);
+    if (keeps_changed_) changed_.insert(node);
   }
   if (shares.empty()) shares_.erase(uid);
 }

@@ -69,6 +69,9 @@ class NodeUsage {
     std::set<std::string> jobs;
   };
 
+  // `keeps_changed`: TakeChanged will be asked.
+  explicit NodeUsage(bool keeps_changed = false) : keeps_changed_(keeps_changed) {}
+
   // Replaces what `job` (or the Job of this uid that is gone, if null) contributes.
   void Update(const std::string& uid, const JobEntry* job);
   // Of a Node without live Tasks: an empty entry.
@@ -83,8 +86,12 @@ class NodeUsage {
   const std::map<std::string, std::map<NodeId, Share>>& shares() const { return shares_; }
   // Nodes on which the Job has live Tasks.
   std::set<NodeId> NodesOf(const std::string& uid) const;
+  // Nodes of which the entry may be another than when this was asked last.
+  std::set<NodeId> TakeChanged() { return std::exchange(changed_, {}); }
 
  private:
+  const bool keeps_changed_;
+  std::set<NodeId> changed_;
   std::map<NodeId, Entry> nodes_;
   std::map<std::string, std::map<NodeId, Share>> shares_;
 };

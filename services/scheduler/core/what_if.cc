@@ -64,8 +64,8 @@ class Simulation::Course {
     Follow();
     // The first Job comes to a fleet at rest.
     MoveTo(std::max(core_->round_at(), now_.boot));
-    core_->ForeseeRound(now_);
     Look();
+    core_->ForeseeRound(now_);
   }
 
   absl::StatusOr<SimulatePlacementResponse> Run(const SimulatePlacementRequest& request,
@@ -379,7 +379,7 @@ class Simulation::Course {
 
   // What explanations are of.
   void Look() {
-    standings_ = Standings(model(), core_->usage(), /*draining=*/{}, /*unreported=*/{}, now_.wall);
+    standings_ = core_->SeeNodes(now_.wall);
     std::erase_if(*standings_, [this](const NodeStanding& standing) {
       return removed_.count(standing.capacity.id) > 0;
     });

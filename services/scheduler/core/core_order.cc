@@ -62,9 +62,13 @@ void SchedulerCore::TryInOrder(RoundWork* work) {
   {
     QueueOrder order = queue_book_.Order(/*fresh_only=*/!room_changed_, work->capacity);
     while (order.has_next() && !StepFull()) {
+      if (IsLeftUnseen(order, *work)) {
+        order.SkipKind();
+        continue;
+      }
       const QueuedGang gang = order.next_gang();
-      const JobEntry* job = FindJob(queue_book_.UidOf(gang));
-      const Tried tried = TryNext(order, work);
+      JobEntry* const job = FindJob(queue_book_.UidOf(gang));
+      const Tried tried = TryNext(order, job, work);
       if (tried == Tried::kPlaced || tried == Tried::kMakesRoom) {
         (tried == Tried::kPlaced ? placed : nominated).push_back(job);
         queue_book_.TakeStart(*job);
@@ -98,10 +102,21 @@ void SchedulerCore::TryInOrder(RoundWork* work) {
   if (!room_changed_) SettleHeld();
 }
 
+bool SchedulerCore::IsLeftUnseen(const QueueOrder& order, const RoundWork& work) const {
+  const QueuedGang gang = order.next_gang();
+  if (gang.kind.fresh || config_.visit_all || !model_.capacity_orders.empty()) return false;
+  const QueueBook::KindTerms& terms = queue_book_.TermsOf(gang);
+  const bool is_room_kept = !reserved_.empty() || work.reserve_attempts >= kMaxReserveAttempts;
+  return terms.lacks_room && !terms.asks_for_mig && is_room_kept &&
+         work.unfit_shapes.contains(terms.shape) && !MayAskForVictims(order, work) &&
+         queue_book_.UidOf(gang) != reserved_ && queue_book_.MayStartByRate(order) &&
+         !queue_book_.Refusal(order, work.capacity).has_value();
+}
+
 // What is said of a whole kind holds until the round ends because room only shrinks, use of Queues
 // and of rates only grows, and who may end for whom, once asked in vain, is not asked again.
-SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* work) {
-  JobEntry* job = FindJob(queue_book_.UidOf(order.next_gang()));
+SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, JobEntry* job,
+                                            RoundWork* work) {
   bool told = false;
   if (WaitsForRate(job, &told)) return told ? Tried::kLeft : Tried::kKindLeft;
   if (const auto limit = queue_book_.Refusal(order, work->capacity)) {
@@ -112,7 +127,8 @@ SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* 
     return limit->lasts ? Tried::kKindLeft : Tried::kKindLeftUntilStart;
   }
   const GangRequest request = RequestOf(*job);
-  const std::string shape = absl::StrCat(request.Shape(), work->placing->Openings(request));
+  const std::string openings = work->placing->Openings(request);
+  const std::string shape = absl::StrCat(request.Shape(), openings);
   const bool is_reserved = reserved_ == job->uid();
   const bool bound = !is_reserved && work->placing->IsBound(request);
   if (!is_reserved && work->unfit.count(shape) == 0 &&
@@ -126,6 +142,9 @@ SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* 
     }
     const bool only_bound = bound && work->placing->FitsUnbound(request);
     (only_bound ? work->unfit_bound : work->unfit).insert(shape);
+    if (!only_bound && openings.empty()) {
+      work->unfit_shapes.insert(queue_book_.TermsOf(order.next_gang()).shape);
+    }
   }
   // Who is moved loses no more than work; who is ended loses its place too.
   if (AsksForMig(job->spec.spec()) && (is_reserved || work->unfit.count(shape) > 0) &&
@@ -144,11 +163,7 @@ SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, RoundWork* 
   // Whose place is kept says nothing of others.
   const Tried left = is_reserved ? Tried::kLeft : Tried::kKindLeft;
   const std::string& reason = job->state.reason();
-  if (only_bound ? reason == "RESERVED"
-                 : reason == "INSUFFICIENT_RESOURCES" || reason == "PREEMPTED" ||
-                       reason == "MAINTENANCE") {
-    return left;
-  }
+  if (only_bound ? reason == "RESERVED" : SaysNoRoom(reason)) return left;
   if (!MayRevise(*job, work)) return work->revisions < kMaxRevisions ? Tried::kLeft : left;
   if (only_bound) {
     SetState(job, Job::STATE_QUEUED, "RESERVED", kReserved);

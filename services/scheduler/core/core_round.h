@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "services/scheduler/core/explain.h"
 #include "services/scheduler/core/held_book.h"
 #include "services/scheduler/core/placer.h"
@@ -59,6 +60,8 @@ struct SchedulerCore::RoundWork {
   // round room only shrinks: what did not fit once does not fit again.
   std::set<std::string> unfit;
   std::set<std::string> unfit_bound;
+  // The former, by QueueBook::KindTerms::shape, where all Nodes are open to all.
+  absl::flat_hash_set<uint64_t> unfit_shapes;
   // Shapes that no room could be kept for, whatever is open to them: every Node will be at last.
   std::set<std::string> unreservable;
   // Queue, amounts and priority of those that nobody may end for, wherever they would stand.

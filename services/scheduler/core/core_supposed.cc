@@ -63,6 +63,7 @@ void SchedulerCore::ForeseeRound(const Now& now) {
   if (now.boot < round_at_ || !model_.capacity_orders.empty() || !returning_.empty()) return;
   foreseen_ = std::make_shared<RoundWork>(&held_book_, &standing_book_);
   BeginRound(foreseen_.get());
+  foreseen_->placing->Prepare();
 }
 
 std::vector<NodeStanding> SchedulerCore::SeeNodes(absl::Time now) {

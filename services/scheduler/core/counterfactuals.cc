@@ -212,21 +212,31 @@ bool IsTried(const JobEntry& job) {
 ExplainJobResponse ExplainWhole(const Model& model, const NodeUsage& usage, const JobEntry& job,
                                 const std::vector<NodeStanding>& nodes, const CoreConfig& config,
                                 absl::Time now) {
-  const bool needs_sight = job.state.state() == Job::STATE_QUEUED && IsTried(job);
-  const std::unique_ptr<QueueSight> sight =
-      needs_sight ? SeeQueues(model, usage, nodes, now) : nullptr;
-  return ExplainWhole(model, usage, job, nodes, sight.get(), config, now);
+  CommonSight common;
+  if (job.state.state() == Job::STATE_QUEUED && IsTried(job)) {
+    common = SeeCommon(model, usage, nodes, now);
+  } else {
+    common.waiting_with_gang = model.jobs.WaitingWithGang();
+  }
+  return ExplainWhole(model, usage, job, nodes, common, config, now);
+}
+
+CommonSight SeeCommon(const Model& model, const NodeUsage& usage,
+                      const std::vector<NodeStanding>& nodes, absl::Time now) {
+  return {SeeQueues(model, usage, nodes, now), WholeNodes(nodes, usage),
+          model.jobs.WaitingWithGang()};
 }
 
 ExplainJobResponse ExplainWhole(const Model& model, const NodeUsage& usage, const JobEntry& job,
-                                const std::vector<NodeStanding>& nodes, const QueueSight* queues,
+                                const std::vector<NodeStanding>& nodes, const CommonSight& common,
                                 const CoreConfig& config, absl::Time now) {
   RoomSearch search;
-  ExplainJobResponse response = ExplainJob(model, job, nodes, now, &search);
+  ExplainJobResponse response =
+      ExplainJob(model, job, nodes, now, &search, &common.waiting_with_gang);
   ExplainMoves(model, usage, job, nodes, config, now, &response);
   if (job.state.state() != Job::STATE_QUEUED) return response;
   const bool is_tried = IsTried(job);
-  const QueueSight* const sight = is_tried ? queues : nullptr;
+  const QueueSight* const sight = is_tried ? common.queues.get() : nullptr;
   ExplainQueueWaits(model, job, sight, &response);
   const bool has_start = job.state.has_estimated_start_time();
   if (has_start) {
@@ -239,7 +249,7 @@ ExplainJobResponse ExplainWhole(const Model& model, const NodeUsage& usage, cons
   if (!search.fits) {
     freeing = FindFreeing(
         search.gang, search.domains,
-        [&usage](const NodeId& id) -> const Amounts& { return usage.Get(id).allocated; });
+        [&common](const NodeCapacity& node) -> const Amounts& { return common.whole.Of(node); });
   }
   if (freeing.least.has_value()) AddFrees(*freeing.least, &response);
   if (sight == nullptr) return response;

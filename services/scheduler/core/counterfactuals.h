@@ -2,6 +2,7 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_COUNTERFACTUALS_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_COUNTERFACTUALS_H_
 
+#include <memory>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -10,7 +11,9 @@
 #include "services/scheduler/core/explain.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/queue_sight.h"
+#include "services/scheduler/core/record_pool.h"
 #include "services/scheduler/core/usage.h"
+#include "services/scheduler/core/whole_nodes.h"
 
 namespace capstan::scheduler {
 
@@ -28,11 +31,22 @@ capstan::scheduler::v1::ExplainJobResponse ExplainWhole(const Model& model, cons
                                                         const JobEntry& job,
                                                         const std::vector<NodeStanding>& nodes,
                                                         const CoreConfig& config, absl::Time now);
-// For several Jobs of one state: `queues` is SeeQueues of the same model, usage and Nodes.
+
+// What the explanations of several Jobs have in common, of one model, usage and Nodes, for as long
+// as these stay where and as they are.
+struct CommonSight {
+  // Null where SeeQueues says so.
+  std::unique_ptr<QueueSight> queues;
+  WholeNodes whole;
+  std::vector<JobGlance> waiting_with_gang;
+};
+CommonSight SeeCommon(const Model& model, const NodeUsage& usage,
+                      const std::vector<NodeStanding>& nodes, absl::Time now);
+// As above.
 capstan::scheduler::v1::ExplainJobResponse ExplainWhole(const Model& model, const NodeUsage& usage,
                                                         const JobEntry& job,
                                                         const std::vector<NodeStanding>& nodes,
-                                                        const QueueSight* queues,
+                                                        const CommonSight& common,
                                                         const CoreConfig& config, absl::Time now);
 
 }  // namespace capstan::scheduler

@@ -308,6 +308,7 @@ NodeStanding StandingOf(const Model& model, const NodeUsage& usage, const NodeId
   standing.capacity.unisolated = standing.unisolated;
   standing.capacity.topology = NodeTopology::From(node.observation().labels());
   standing.capacity.reported = &node.observation();
+  standing.capacity.may_have_taints = !node.observation().taints().empty();
   if (!model.maintenance_windows.empty()) {
     const auto windows = WindowsOf(model, id, node, now);
     standing.capacity.closures = ClosuresOf(windows, now);
@@ -344,9 +345,11 @@ std::string RoomInWords(const JobEntry& job, const std::vector<NodeStanding>& no
 namespace {
 
 // Who goes before one that waits, and for whom room is kept.
-void ExplainOthers(const Model& model, const JobEntry& job, ExplainJobResponse* response) {
+void ExplainOthers(const Model& model, const JobEntry& job,
+                   const std::vector<JobGlance>* waiting_with_gang, ExplainJobResponse* response) {
   const JobGlance own = JobGlance::Of(job);
-  response->set_jobs_ahead(static_cast<int>(model.jobs.CountAhead(own)));
+  response->set_jobs_ahead(static_cast<int>(model.jobs.CountAhead(
+      own, waiting_with_gang == nullptr ? model.jobs.WaitingWithGang() : *waiting_with_gang)));
   if (own.reason != "RESERVED") return;
   std::vector<std::string> kept_for;
   model.jobs.ForEachWaiting([&](absl::string_view uid) {
@@ -399,7 +402,7 @@ void ExplainBudgets(const Model& model, const JobEntry& job, absl::Time now,
 
 ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
                               const std::vector<NodeStanding>& nodes, absl::Time now,
-                              RoomSearch* search) {
+                              RoomSearch* search, const std::vector<JobGlance>* waiting_with_gang) {
   ExplainJobResponse response;
   RoomSearch unseen;
   if (search == nullptr) search = &unseen;
@@ -415,7 +418,7 @@ ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
       if (job.state.reason() == kOrdered) {
         response.set_summary(absl::StrCat(response.summary(), OrdersInWords(model, job.uid())));
       }
-      ExplainOthers(model, job, &response);
+      ExplainOthers(model, job, waiting_with_gang, &response);
       if (JobGlance::Of(job).waits_for_room()) ExplainBudgets(model, job, now, &response);
       break;
     case Job::STATE_PREPARING: {

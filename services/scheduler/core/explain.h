@@ -10,6 +10,7 @@
 #include "proto/capstan/scheduler/v1/job_service.pb.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/placer.h"
+#include "services/scheduler/core/record_pool.h"
 #include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
@@ -59,9 +60,10 @@ struct RoomSearch {
 // Nodes and by how much, after as many of its Tasks as fit have been put down.
 // Of those in its Queue that might be ended for it, how many are protected by a disruption budget.
 // `search`, if given: what was looked at; no domains if it does not wait for room.
-capstan::scheduler::v1::ExplainJobResponse ExplainJob(const Model& model, const JobEntry& job,
-                                                      const std::vector<NodeStanding>& nodes,
-                                                      absl::Time now, RoomSearch* search = nullptr);
+// `waiting_with_gang`, if given: what JobTable::WaitingWithGang says.
+capstan::scheduler::v1::ExplainJobResponse ExplainJob(
+    const Model& model, const JobEntry& job, const std::vector<NodeStanding>& nodes, absl::Time now,
+    RoomSearch* search = nullptr, const std::vector<JobGlance>* waiting_with_gang = nullptr);
 
 // The same look for room of a Job that waits for something else.
 RoomSearch LookForRoom(const JobEntry& job, const std::vector<NodeStanding>& nodes);

@@ -42,24 +42,45 @@ int64_t Thousandths(int64_t lacking, int64_t of) {
 }
 
 // A Node that Tasks are put on, of what is free and beyond that of what would come free.
-struct Slot {
-  const NodeCapacity* node = nullptr;
-  // What is not taken, of what is free, and of what would be if nothing ran there. The former may
-  // be less than nothing: that is what has to come free.
-  Amounts free;
-  Amounts left;
+class Slot {
+ public:
+  // `whole`: what would be free if nothing ran there.
+  Slot(const NodeCapacity* node, const Amounts* whole) : node_(node), whole_(whole) {}
+
+  const NodeCapacity& node() const { return *node_; }
+  const Amounts& taken() const { return taken_; }
+  // How many more Tasks fit into what is free, and into what would be; at most `limit`.
+  int64_t FitsFree(const Amounts& each, int64_t limit) const {
+    return IsUntouched() ? node_->free.Fits(each, limit) : Left(node_->free).Fits(each, limit);
+  }
+  int64_t FitsWhole(const Amounts& each, int64_t limit) const {
+    return IsUntouched() ? whole_->Fits(each, limit) : Left(*whole_).Fits(each, limit);
+  }
+  // What a Task would lack.
+  int64_t LackOf(const Amounts& each) const {
+    return IsUntouched() ? scheduler::LackOf(each, node_->free)
+                         : scheduler::LackOf(each, Left(node_->free));
+  }
+  void Take(const Amounts& each, int64_t count) { taken_.Add(each, count); }
+
+ private:
+  // Of most Nodes nothing is ever taken, and there are many of them.
+  bool IsUntouched() const { return taken_ == Amounts(); }
+  Amounts Left(Amounts of) const {
+    of.Subtract(taken_);
+    return of;
+  }
+
+  const NodeCapacity* node_;
+  const Amounts* whole_;
+  Amounts taken_;
 };
 using Slots = std::vector<Slot*>;
-
-void Take(const Amounts& each, int64_t count, Slot* slot) {
-  slot->free.Subtract(each, count);
-  slot->left.Subtract(each, count);
-}
 
 std::map<std::string, Slots> ByDomain(const Slots& slots, Topology::Level level) {
   std::map<std::string, Slots> domains;
   for (Slot* slot : slots) {
-    std::string domain = DomainOf(*slot->node, level);
+    std::string domain = DomainOf(slot->node(), level);
     if (!domain.empty()) domains[std::move(domain)].push_back(slot);
   }
   return domains;
@@ -70,16 +91,17 @@ std::map<std::string, Slots> ByDomain(const Slots& slots, Topology::Level level)
 absl::optional<int64_t> PutTasks(const Amounts& each, const Slots& slots, int64_t count) {
   for (Slot* slot : slots) {
     if (count == 0) break;
-    const int64_t fit = std::min(slot->free.Fits(each, count), slot->left.Fits(each, count));
+    int64_t fit = slot->FitsFree(each, count);
+    if (fit > 0) fit = slot->FitsWhole(each, fit);
     if (fit == 0) continue;
-    Take(each, fit, slot);
+    slot->Take(each, fit);
     count -= fit;
   }
   if (count == 0) return 0;
   using Entry = std::pair<int64_t, size_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> next;
   const auto offer = [&](size_t at) {
-    if (slots[at]->left.Fits(each, 1) > 0) next.emplace(LackOf(each, slots[at]->free), at);
+    if (slots[at]->FitsWhole(each, 1) > 0) next.emplace(slots[at]->LackOf(each), at);
   };
   for (size_t at = 0; at < slots.size(); ++at) offer(at);
   int64_t cost = 0;
@@ -88,7 +110,7 @@ absl::optional<int64_t> PutTasks(const Amounts& each, const Slots& slots, int64_
     const auto [more, at] = next.top();
     next.pop();
     cost += more;
-    Take(each, 1, slots[at]);
+    slots[at]->Take(each, 1);
     offer(at);
   }
   return cost;
@@ -102,7 +124,7 @@ absl::optional<int64_t> Try(const GangRequest::Group& group, size_t slice, const
                             int64_t count) {
   int64_t room = 0;
   for (const Slot* slot : slots) {
-    room += slot->left.Fits(group.each, count - room);
+    room += slot->FitsWhole(group.each, count - room);
     if (room >= count) break;
   }
   if (room < count) return absl::nullopt;
@@ -148,13 +170,10 @@ absl::optional<int64_t> Put(const GangRequest::Group& group, size_t slice, const
 class Filling {
  public:
   Filling(const GangRequest& gang, const std::vector<const NodeCapacity*>& nodes,
-          absl::FunctionRef<const Amounts&(const NodeId& id)> used)
+          absl::FunctionRef<const Amounts&(const NodeCapacity& node)> whole)
       : gang_(gang), sections_(gang.sections.size()) {
     slots_.reserve(nodes.size());
-    for (const NodeCapacity* node : nodes) {
-      slots_.push_back({node, node->free, node->free});
-      slots_.back().left.Add(used(node->id));
-    }
+    for (const NodeCapacity* node : nodes) slots_.emplace_back(node, &whole(*node));
     for (Slot& slot : slots_) all_.push_back(&slot);
     for (size_t g = 0; g < gang.groups.size(); ++g) {
       for (int s = gang.groups[g].section; s >= 0; s = gang.sections[s].parent) {
@@ -180,10 +199,8 @@ class Filling {
   std::vector<Freeing::Part> Parts() const {
     std::vector<Freeing::Part> parts;
     for (const Slot& slot : slots_) {
-      if (slot.free == slot.node->free) continue;
-      Amounts taken = slot.node->free;
-      taken.Subtract(slot.free);
-      parts.push_back({slot.node, LackingOf(taken, slot.node->free)});
+      if (slot.taken() == Amounts()) continue;
+      parts.push_back({&slot.node(), LackingOf(slot.taken(), slot.node().free)});
     }
     return parts;
   }
@@ -339,7 +356,7 @@ struct Scored {
 // that lack least in sum.
 std::vector<Scored> Promising(
     const GangRequest& gang, const std::map<std::string, std::vector<const NodeCapacity*>>& domains,
-    absl::FunctionRef<const Amounts&(const NodeId& id)> used) {
+    absl::FunctionRef<const Amounts&(const NodeCapacity& node)> whole) {
   Amounts all;
   for (const GangRequest::Group& group : gang.groups) all.Add(group.each, group.replicas);
   std::vector<Scored> promising;
@@ -352,8 +369,7 @@ std::vector<Scored> Promising(
     Amounts most;
     for (const NodeCapacity* node : nodes) {
       free.Add(node->free);
-      most.Add(node->free);
-      most.Add(used(node->id));
+      most.Add(whole(*node));
     }
     if (most.Fits(all, 1) > 0) promising.push_back({LackOf(all, free), &nodes});
   }
@@ -375,7 +391,7 @@ int64_t LackOf(const Amounts& each, const Amounts& free) {
 
 FreeingSearch FindFreeing(const GangRequest& gang,
                           const std::map<std::string, std::vector<const NodeCapacity*>>& domains,
-                          absl::FunctionRef<const Amounts&(const NodeId& id)> used) {
+                          absl::FunctionRef<const Amounts&(const NodeCapacity& node)> whole) {
   FreeingSearch search;
   GangRequest least = gang;
   int64_t tasks = 0;
@@ -391,8 +407,8 @@ FreeingSearch FindFreeing(const GangRequest& gang,
     std::vector<Freeing::Part> parts;
   };
   std::vector<Found> found;
-  for (const Scored& domain : Promising(least, domains, used)) {
-    Filling filling(least, *domain.nodes, used);
+  for (const Scored& domain : Promising(least, domains, whole)) {
+    Filling filling(least, *domain.nodes, whole);
     const absl::optional<int64_t> cost = filling.Run();
     if (cost.has_value()) found.push_back({*cost, domain.nodes, filling.Parts()});
   }

@@ -36,11 +36,11 @@ struct FreeingSearch {
 };
 
 // Nodes that the gang may be on, by the domain that all of it must be in; it fits into none now.
-// `used`: what would come free on a Node if nothing ran there. Looks at 64 domains: where there are
+// `whole`: what a Node would have free if nothing ran there. Looks at 64 domains: where there are
 // more, those that lack least in sum. O((Nodes + Tasks) · log) for these, for gangs of one group.
 FreeingSearch FindFreeing(const GangRequest& gang,
                           const std::map<std::string, std::vector<const NodeCapacity*>>& domains,
-                          absl::FunctionRef<const Amounts&(const NodeId& id)> used);
+                          absl::FunctionRef<const Amounts&(const NodeCapacity& node)> whole);
 
 // What a Task that asks for `each` lacks on a Node with so much free, as Freeing::cost counts.
 int64_t LackOf(const Amounts& each, const Amounts& free);

@@ -25,6 +25,8 @@ using Domains = std::map<std::string, std::vector<const NodeCapacity*>>;
 struct World {
   std::vector<NodeCapacity> nodes;
   std::map<NodeId, Amounts> used;
+  // What is free and what is in use.
+  std::map<NodeId, Amounts> whole;
 
   void Add(const std::string& cluster, const std::string& rack, Amounts free, Amounts in_use) {
     NodeCapacity& node = nodes.emplace_back();
@@ -32,6 +34,8 @@ struct World {
     node.free = std::move(free);
     node.eligible = true;
     node.topology.rack = rack;
+    whole[node.id] = node.free;
+    whole[node.id].Add(in_use);
     used[node.id] = std::move(in_use);
   }
   FreeingSearch Find(const GangRequest& gang) const {
@@ -41,7 +45,8 @@ struct World {
       if (!domain.empty()) domains[std::move(domain)].push_back(&node);
     }
     FreeingSearch search = FindFreeing(
-        gang, domains, [this](const NodeId& id) -> const Amounts& { return used.at(id); });
+        gang, domains,
+        [this](const NodeCapacity& node) -> const Amounts& { return whole.at(node.id); });
     search.nearest.clear();
     return search;
   }

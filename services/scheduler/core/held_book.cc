@@ -1,6 +1,8 @@
 #include "services/scheduler/core/held_book.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <utility>
 
 #include "services/scheduler/core/disruptions.h"
@@ -146,60 +148,60 @@ void HeldBook::LookAtAll(const Scene& scene, const NodesSeen& nodes) {
     const bool has_used = used != scene.usage.shares().end() && used->first == uid;
     const bool has_started = started != scene.started_at.end() && started->first == uid;
     Append(LookAt(scene, nodes, job, has_used ? &used->second : nullptr,
-                  has_started ? &started->second : nullptr),
-           &entries_, &held_, &victims_);
+                  has_started ? &started->second : nullptr));
   });
 }
 
-void HeldBook::Append(std::vector<Part> parts, std::vector<Entry>* entries,
-                      std::vector<HeldGang>* held, std::vector<QueueVictims::Gang>* victims) {
+void HeldBook::Append(std::vector<Part> parts) {
   for (Part& part : parts) {
-    if (part.victim.spare >= 0) part.victim.spare = static_cast<int>(victims->size()) + 1;
-    entries->push_back(part.entry);
-    held->push_back(std::move(part.gang));
-    victims->push_back(part.victim);
+    if (part.victim.spare >= 0) part.victim.spare = static_cast<int>(victims_.size()) + 1;
+    entries_.push_back(part.entry);
+    held_.push_back(std::move(part.gang));
+    victims_.push_back(part.victim);
   }
 }
 
 void HeldBook::LookAtChanged(const Scene& scene, const NodesSeen& nodes) {
   for (Entry& entry : entries_) entry.is_new = false;
   if (changed_.empty()) return;
-  std::vector<Entry> entries;
-  std::vector<HeldGang> held;
-  std::vector<QueueVictims::Gang> victims;
-  const size_t most = held_.size() + changed_.size();
-  entries.reserve(most);
-  held.reserve(most);
-  victims.reserve(most);
+  const auto first_not_before = [](auto begin, auto end, const std::string& uid) {
+    return std::lower_bound(begin, end, uid, [](const HeldGang& gang, const std::string& wanted) {
+      return gang.uid < wanted;
+    });
+  };
+  // What goes before all of them stays: uids sort by time, and most of what changes is young.
+  const ptrdiff_t kept =
+      first_not_before(held_.begin(), held_.end(), *changed_.begin()) - held_.begin();
+  const std::vector<Entry> entries(entries_.begin() + kept, entries_.end());
+  std::vector<HeldGang> held(std::make_move_iterator(held_.begin() + kept),
+                             std::make_move_iterator(held_.end()));
+  const std::vector<QueueVictims::Gang> victims(victims_.begin() + kept, victims_.end());
+  entries_.erase(entries_.begin() + kept, entries_.end());
+  held_.erase(held_.begin() + kept, held_.end());
+  victims_.erase(victims_.begin() + kept, victims_.end());
   size_t at = 0;
   const auto keep_until = [&](size_t end) {
     for (; at < end; ++at) {
-      entries.push_back(entries_[at]);
-      held.push_back(std::move(held_[at]));
-      victims.push_back(victims_[at]);
-      if (held.back().is_spare && victims[victims.size() - 2].spare >= 0) {
-        victims[victims.size() - 2].spare = static_cast<int>(victims.size()) - 1;
+      entries_.push_back(entries[at]);
+      held_.push_back(std::move(held[at]));
+      victims_.push_back(victims[at]);
+      if (held_.back().is_spare && victims_[victims_.size() - 2].spare >= 0) {
+        victims_[victims_.size() - 2].spare = static_cast<int>(victims_.size()) - 1;
       }
     }
   };
   for (const std::string& uid : changed_) {
-    const auto begin = std::lower_bound(
-        held_.begin() + static_cast<ptrdiff_t>(at), held_.end(), uid,
-        [](const HeldGang& gang, const std::string& wanted) { return gang.uid < wanted; });
-    keep_until(static_cast<size_t>(begin - held_.begin()));
-    while (at < held_.size() && held_[at].uid == uid) ++at;
+    const auto begin = first_not_before(held.begin() + static_cast<ptrdiff_t>(at), held.end(), uid);
+    keep_until(static_cast<size_t>(begin - held.begin()));
+    while (at < held.size() && held[at].uid == uid) ++at;
     const JobEntry* const job = scene.model.FindJob(uid);
     if (job == nullptr || !job->live()) continue;
     const auto used = scene.usage.shares().find(uid);
     const auto started = scene.started_at.find(uid);
     Append(LookAt(scene, nodes, *job, used != scene.usage.shares().end() ? &used->second : nullptr,
-                  started != scene.started_at.end() ? &started->second : nullptr),
-           &entries, &held, &victims);
+                  started != scene.started_at.end() ? &started->second : nullptr));
   }
-  keep_until(held_.size());
-  entries_ = std::move(entries);
-  held_ = std::move(held);
-  victims_ = std::move(victims);
+  keep_until(held.size());
 }
 
 void HeldBook::LookAtOthers(const Scene& scene, const NodesSeen& nodes) {

@@ -89,8 +89,7 @@ class HeldBook {
   // Of a live gang; `used` and `started` may be null.
   std::vector<Part> LookAt(const Scene& scene, const NodesSeen& nodes, const JobEntry& job,
                            const std::map<NodeId, NodeUsage::Share>* used, const BootTime* started);
-  static void Append(std::vector<Part> parts, std::vector<Entry>* entries,
-                     std::vector<HeldGang>* held, std::vector<QueueVictims::Gang>* victims);
+  void Append(std::vector<Part> parts);
   static void SetPreemptible(const Scene& scene, const Entry& entry, absl::Duration ran,
                              HeldGang* gang);
   bool HasSameNodes(const std::vector<NodeStanding>& standings) const;

@@ -95,10 +95,10 @@ std::vector<JobGlance> JobTable::WaitingWithGang() const {
   return waiting;
 }
 
-size_t JobTable::CountAhead(const JobGlance& job) const {
+size_t JobTable::CountAhead(const JobGlance& job, const std::vector<JobGlance>& with_gang) const {
   size_t count = kept_.CountBefore(job.priority, job.submit_sequence) +
                  waiting_.CountBefore(job.priority, job.submit_sequence);
-  for (const JobGlance& other : WaitingWithGang()) count += other.GoesBefore(job) ? 1 : 0;
+  for (const JobGlance& other : with_gang) count += other.GoesBefore(job) ? 1 : 0;
   return count;
 }
 

@@ -119,8 +119,11 @@ class JobTable {
   void ForEachGlance(absl::FunctionRef<void(const JobGlance&)> look) const;
 
   // Of what waits for room, each as of the last Rest if it was taken without a gang:
-  // how many are placed before the Job;
-  size_t CountAhead(const JobGlance& job) const;
+  // how many are placed before the Job, where `with_gang` is what the next has found: O(those);
+  size_t CountAhead(const JobGlance& job, const std::vector<JobGlance>& with_gang) const;
+  // those that have a gang, which may come to wait, or no more, at any time: good until any Job
+  // changes. O(Jobs with a gang);
+  std::vector<JobGlance> WaitingWithGang() const;
   // all in the order in which they are placed, those first that room is made or kept for, until
   // `look` says no;
   void ForEachWaiting(absl::FunctionRef<bool(absl::string_view uid)> look) const;
@@ -181,8 +184,6 @@ class JobTable {
   const value_type* Read(Index::const_iterator at, std::shared_ptr<value_type>* read) const;
   // Has `waiting_` or `kept_` hold what waits as of what is packed, or not.
   void Order(Index::iterator at, bool may_wait);
-  // Those with a gang that wait for room, which are in neither: they may change at any time.
-  std::vector<JobGlance> WaitingWithGang() const;
   // Puts it into the indexes, in the place of another.
   Index::iterator Place(const PackedSpec& spec);
   void ForgetName(const SharedBytes& identity);

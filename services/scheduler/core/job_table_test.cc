@@ -119,7 +119,7 @@ void ExpectOrder(const JobTable& table, const std::map<std::string, JobEntry>& j
   EXPECT_EQ(table.CountWaiting(), waiting.size());
   for (const auto& [uid, job] : jobs) {
     const JobGlance glance = JobGlance::Of(job);
-    EXPECT_EQ(table.CountAhead(glance),
+    EXPECT_EQ(table.CountAhead(glance, table.WaitingWithGang()),
               static_cast<size_t>(
                   std::count_if(waiting.begin(), waiting.end(),
                                 [&](const JobGlance& one) { return one.GoesBefore(glance); })));

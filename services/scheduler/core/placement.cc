@@ -163,8 +163,8 @@ int FirstUnmet(const NodeCapacity& node, const NodeRequirements& requirements) {
 
 const capstan::type::v1::Taint* FirstUntolerated(const NodeCapacity& node,
                                                  const GangRequest& gang) {
-  return node.reported == nullptr ? nullptr
-                                  : FirstUntolerated(node.reported->taints(), gang.tolerations);
+  if (node.reported == nullptr || !node.may_have_taints) return nullptr;
+  return FirstUntolerated(node.reported->taints(), gang.tolerations);
 }
 
 bool Admits(const NodeCapacity& node, const GangRequest& gang) {

@@ -64,6 +64,8 @@ struct NodeCapacity {
   // What it says of itself, of which labels and taints count here; it stays where and as it is for
   // as long as this is used. Null: neither.
   const capstan::type::v1::NodeObservation* reported = nullptr;
+  // False only if that has no taints.
+  bool may_have_taints = true;
   // Not over, by time, apart from each other.
   std::vector<Closure> closures;
   // Another one whenever `reported` may say other than it did; 0: not known.
@@ -238,6 +240,9 @@ struct StartEstimate {
 class PlacingRound {
  public:
   virtual ~PlacingRound() = default;
+
+  // Does now what whoever is asked about first would have to wait for.
+  virtual void Prepare() = 0;
 
   // All that the gang needs at least, or nothing; and of each group, in order, as many more as fit
   // and `may_have` lets it have, which must let it have less where it lets it have more.

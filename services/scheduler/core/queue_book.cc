@@ -179,6 +179,10 @@ void QueueBook::Bind(Kind* kind) {
   kind->request = requests_.Acquire(ResourcesOf(tree_, kind->amounts));
 }
 
+bool SaysNoRoom(absl::string_view reason) {
+  return reason == "INSUFFICIENT_RESOURCES" || reason == "PREEMPTED" || reason == "MAINTENANCE";
+}
+
 uint32_t QueueBook::AcquireKind(const JobEntry& job) {
   const GangRequest request = GangRequest::From(job);
   const std::string& reason = job.state.reason();
@@ -186,9 +190,9 @@ uint32_t QueueBook::AcquireKind(const JobEntry& job) {
   const bool in_words = absl::StartsWith(reason, "QUEUE_");
   const std::string queue = QueueIdOf(job.spec.spec().queue());
   const int32_t priority = job.spec.spec().priority();
-  std::string key =
-      absl::StrCat(queue, "|", priority, "|", absl::FormatDuration(request.duration), "|", reason,
-                   "|", in_words ? job.state.message() : "", "|", request.Shape());
+  std::string shape = request.Shape();
+  std::string key = absl::StrCat(queue, "|", priority, "|", absl::FormatDuration(request.duration),
+                                 "|", reason, "|", in_words ? job.state.message() : "", "|", shape);
   const auto [known, added] = kind_ids_.try_emplace(key, 0);
   if (added) {
     if (free_kinds_.empty()) {
@@ -203,6 +207,10 @@ uint32_t QueueBook::AcquireKind(const JobEntry& job) {
     kind.priority = priority;
     kind.amounts = LeastOf(job);
     kind.waits_for_limit = reason == "QUEUE_LIMIT";
+    auto& [number, kinds] = shapes_[shape];
+    if (++kinds == 1) number = ++last_shape_;
+    kind.terms = {number, SaysNoRoom(reason), AsksForMig(job.spec.spec())};
+    kind.shape = std::move(shape);
     scheduler::AddLabelKeys(job.spec.spec(), &kind.label_keys);
     for (const std::string& asked : kind.label_keys) ++label_keys_[asked];
     Bind(&kind);
@@ -215,6 +223,9 @@ void QueueBook::ReleaseKind(uint32_t id) {
   Kind& kind = kinds_[id];
   if (--kind.gangs > 0) return;
   requests_.Release(kind.request);
+  if (const auto shape = shapes_.find(kind.shape); --shape->second.second == 0) {
+    shapes_.erase(shape);
+  }
   for (const std::string& asked : kind.label_keys) {
     const auto count = label_keys_.find(asked);
     if (--count->second == 0) label_keys_.erase(count);
@@ -429,6 +440,10 @@ absl::optional<QueueBook::RateWait> QueueBook::StartWait(const JobEntry& job) co
   const absl::optional<RateRefusal> refusal = starts_.Check(leaf, 1, now_.boot);
   if (!refusal.has_value()) return absl::nullopt;
   return WaitOf(*refusal, "starts", &QueueNode::start_rate);
+}
+
+bool QueueBook::MayStartByRate(const QueueOrder& order) const {
+  return !starts_.Check(order.next_leaf(), 1, now_.boot).has_value();
 }
 
 void QueueBook::TakeStart(const JobEntry& job) {

@@ -144,6 +144,18 @@ class QueueBook {
   // Why the Job may not start yet; and counts one that starts.
   absl::optional<RateWait> StartWait(const JobEntry& job) const;
   void TakeStart(const JobEntry& job);
+  // Whether rates let the order's next gang start.
+  bool MayStartByRate(const QueueOrder& order) const;
+
+  // What all gangs of a kind that wait have in common, as they were told to wait last.
+  struct KindTerms {
+    // Equal for kinds of the same GangRequest::Shape and for no others, ever.
+    uint64_t shape = 0;
+    // They were told that room is lacking, or wait for it as they are told otherwise.
+    bool lacks_room = false;
+    bool asks_for_mig = false;
+  };
+  const KindTerms& TermsOf(const QueuedGang& gang) const { return kinds_[gang.kind.id].terms; }
 
   // All amounts together.
   Resources Sum(const std::vector<Amounts>& amounts) const;
@@ -181,6 +193,8 @@ class QueueBook {
     Amounts amounts;
     uint32_t request = 0;
     bool waits_for_limit = false;
+    KindTerms terms;
+    std::string shape;
     std::set<std::string> label_keys;
   };
   struct Live {
@@ -217,7 +231,10 @@ class QueueBook {
   std::vector<Kind> kinds_;
   std::vector<uint32_t> free_kinds_;
   absl::flat_hash_map<std::string, uint32_t> kind_ids_;  // by key
-  std::map<std::string, int64_t> label_keys_;            // how many kinds ask by each
+  // By Shape, its number, and how many kinds have it.
+  absl::flat_hash_map<std::string, std::pair<uint64_t, int64_t>> shapes_;
+  uint64_t last_shape_ = 0;
+  std::map<std::string, int64_t> label_keys_;  // how many kinds ask by each
   Now now_;
   RateGate submissions_{tree_, RateGate::Kind::kSubmit, BootTime()};
   RateGate starts_{tree_, RateGate::Kind::kStart, BootTime()};
@@ -238,6 +255,9 @@ std::vector<std::string> CountedResources(const std::vector<QueueSpec>& specs,
 
 // The amounts as the tree counts them: resources that it does not know count nothing.
 Resources ResourcesOf(const QueueTree& tree, const Amounts& amounts);
+
+// Whether a Job that waits and was told so is told nothing else while room is lacking.
+bool SaysNoRoom(absl::string_view reason);
 
 // -1 if the tree has no such leaf.
 int LeafOf(const QueueTree& tree, const std::string& queue);

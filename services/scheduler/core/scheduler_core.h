@@ -370,8 +370,11 @@ class SchedulerCore {
   // Places the one that room is kept for, or goes on keeping it.
   void KeepReservation(RoundWork* work);
   void TryInOrder(RoundWork* work);
-  // Tries the order's next gang.
-  Tried TryNext(const QueueOrder& order, RoundWork* work);
+  // Whether TryNext would leave the whole kind of the order's next gang, and tell it nothing: there
+  // may be very many kinds, and to look at a Job takes longer than this.
+  bool IsLeftUnseen(const QueueOrder& order, const RoundWork& work) const;
+  // Tries the order's next gang, which is the Job's.
+  Tried TryNext(const QueueOrder& order, JobEntry* job, RoundWork* work);
   // Whether the Job's record may say anew why it waits for room.
   bool MayRevise(const JobEntry& job, RoundWork* work) const;
   // Whether it is worth looking for somebody to end for the order's next gang.

@@ -124,6 +124,8 @@ class TightRound final : public PlacingRound {
     give_back_(std::move(kept_));
   }
 
+  void Prepare() override { Load(); }
+
   absl::optional<GangPlacement> Place(const GangRequest& gang, MayHaveMore may_have) override {
     const Plane plane = PlaneOf(gang);
     GangPlacement placement;

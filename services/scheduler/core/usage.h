@@ -76,6 +76,8 @@ class NodeUsage {
   void Update(const std::string& uid, const JobEntry* job);
   // Of a Node without live Tasks: an empty entry.
   const Entry& Get(const NodeId& node) const;
+  // The entries of all Nodes that have live Tasks.
+  const std::map<NodeId, Entry>& nodes() const { return nodes_; }
   // What the Job's live Tasks take, by Node.
   std::vector<std::pair<NodeId, Amounts>> SharesOf(const std::string& uid) const;
   struct Share {

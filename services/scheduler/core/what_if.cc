@@ -18,7 +18,6 @@
 #include "services/scheduler/core/explain.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/placer.h"
-#include "services/scheduler/core/queue_sight.h"
 #include "services/scheduler/core/scheduler_core.h"
 #include "services/scheduler/core/topology_levels.h"
 #include "services/scheduler/core/usage.h"
@@ -86,6 +85,7 @@ class Simulation::Course {
         core_->rounds() > rounds + 1) {
       standings_.reset();
     }
+    common_.waiting_with_gang = model().jobs.WaitingWithGang();
     for (int i = 0; i < request.jobs_size(); ++i) TellOutcome(i);
     return std::move(response_);
   }
@@ -289,7 +289,7 @@ class Simulation::Course {
     }
     if (!standings_.has_value()) Look();
     auto why =
-        ExplainWhole(model(), core_->usage(), *job, *standings_, queues_.get(), config_, now_.wall);
+        ExplainWhole(model(), core_->usage(), *job, *standings_, common_, config_, now_.wall);
     outcome.set_summary(why.summary());
     outcome.set_jobs_ahead(why.jobs_ahead());
     *outcome.mutable_constraints() = why.constraints();
@@ -383,7 +383,7 @@ class Simulation::Course {
     std::erase_if(*standings_, [this](const NodeStanding& standing) {
       return removed_.count(standing.capacity.id) > 0;
     });
-    queues_ = SeeQueues(model(), core_->usage(), *standings_, now_.wall);
+    common_ = SeeCommon(model(), core_->usage(), *standings_, now_.wall);
   }
 
   const CoreConfig config_;
@@ -399,7 +399,7 @@ class Simulation::Course {
   int last_node_ = 0;
   absl::optional<std::vector<NodeStanding>> standings_;
   // With them.
-  std::unique_ptr<QueueSight> queues_;
+  CommonSight common_;
 };
 
 Simulation::Simulation(const CoreConfig& config, SimulatedState state, const Now& now)

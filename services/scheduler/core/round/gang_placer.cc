@@ -80,10 +80,11 @@ bool GangPlacer::MayFitInSlices(const GangShape& shape, int group, Range range, 
       });
 }
 
-std::vector<Range> GangPlacer::Candidates(int group, Level level, Range range) {
+GangPlacer::Candidates GangPlacer::CandidatesFor(int group, Level level, Range range) {
   const NodeRows& rows = workspace_->rows();
   const std::vector<GangShape::Need>& needs = shape_->needs[group];
-  std::vector<std::pair<int64_t, Range>> found;
+  const int origin = Origin(range);
+  Candidates candidates;
   const std::vector<Range>& domains = rows.domains(level);
   auto domain = std::lower_bound(domains.begin(), domains.end(), range.first,
                                  [](const Range& d, int first) { return d.first < first; });
@@ -99,20 +100,11 @@ std::vector<Range> GangPlacer::Candidates(int group, Level level, Range range) {
       leftover += spare;
     }
     if (leftover >= 0 && MayFitInSlices(*shape_, group, *domain, plane_)) {
-      found.emplace_back(leftover, *domain);
+      candidates.Add(leftover, domain->first < origin, *domain);
     }
   }
-  const int origin = Origin(range);
-  std::sort(found.begin(), found.end(), [origin](const auto& a, const auto& b) {
-    const bool a_before = a.second.first < origin;
-    const bool b_before = b.second.first < origin;
-    return std::tie(a.first, a_before, a.second.first) <
-           std::tie(b.first, b_before, b.second.first);
-  });
-  std::vector<Range> result;
-  result.reserve(found.size());
-  for (const auto& [leftover, candidate] : found) result.push_back(candidate);
-  return result;
+  candidates.Arrange();
+  return candidates;
 }
 
 bool GangPlacer::PlaceGroup(int group, Range range) {
@@ -122,9 +114,10 @@ bool GangPlacer::PlaceGroup(int group, Range range) {
 
 bool GangPlacer::PlaceInOneOf(int group, Level level, Range range) {
   const Mark mark = Here();
-  for (const Range& domain : Candidates(group, level, range)) {
+  Candidates candidates = CandidatesFor(group, level, range);
+  while (const absl::optional<Range> domain = candidates.Next()) {
     if (++trials_ > kMaxTrials) return false;
-    if (PlaceWithin(group, domain)) return true;
+    if (PlaceWithin(group, *domain)) return true;
     UndoTo(mark);
   }
   return false;
@@ -146,13 +139,14 @@ bool GangPlacer::PlacePreferred(int group, Range range) {
   const bool leaf = shape_->is_leaf(group);
   const std::vector<Step> steps = leaf ? StepsOf(group, true) : std::vector<Step>();
   for (int level = LevelOf(g.preferred); level > std::max(LevelOf(g.required), 0); --level) {
-    for (const Range& domain : Candidates(group, static_cast<Level>(level), range)) {
+    Candidates candidates = CandidatesFor(group, static_cast<Level>(level), range);
+    while (const absl::optional<Range> domain = candidates.Next()) {
       if (++trials_ > kMaxTrials) break;
       if (leaf) {
-        if (PlaceLeaf(group, domain, steps)) return true;
+        if (PlaceLeaf(group, *domain, steps)) return true;
       } else {
         bool placed = true;
-        for (int child : ChildrenInOrder(group)) placed = placed && PlaceGroup(child, domain);
+        for (int child : ChildrenInOrder(group)) placed = placed && PlaceGroup(child, *domain);
         if (placed) return true;
       }
       UndoTo(mark);

@@ -1,7 +1,10 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_GANG_PLACER_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_GANG_PLACER_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <tuple>
 #include <vector>
 
 #include "absl/types/optional.h"
@@ -62,12 +65,33 @@ class GangPlacer {
     size_t inner;
   };
 
+  // Domains that may hold a group; mostly the first is the last that is asked for.
+  class Candidates {
+   public:
+    void Add(int64_t leftover, bool is_before_origin, Range range) {
+      heap_.emplace_back(leftover, is_before_origin, range.first, range.last);
+    }
+    // Once all are added; then Next.
+    void Arrange() { std::make_heap(heap_.begin(), heap_.end(), std::greater<>()); }
+    // Least leftover first, then those from the origin on.
+    absl::optional<Range> Next() {
+      if (heap_.empty()) return absl::nullopt;
+      std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+      const Range range{std::get<2>(heap_.back()), std::get<3>(heap_.back())};
+      heap_.pop_back();
+      return range;
+    }
+
+   private:
+    std::vector<std::tuple<int64_t, bool, int, int>> heap_;
+  };
+
   absl::optional<std::vector<TaskRun>> PlaceInOrders(const GangShape& shape, Plane plane,
                                                      absl::optional<Range> domain);
   // The same of what is in slices alone.
   bool MayFitInSlices(const GangShape& shape, int group, Range range, Plane plane);
-  // The domains of the level within the range that may hold the group, least leftover first.
-  std::vector<Range> Candidates(int group, Level level, Range range);
+  // The domains of the level within the range.
+  Candidates CandidatesFor(int group, Level level, Range range);
   bool PlaceGroup(int group, Range range);
   bool PlaceInOneOf(int group, Level level, Range range);
   bool PlaceWithin(int group, Range range);

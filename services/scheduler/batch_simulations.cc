@@ -28,13 +28,17 @@ absl::Status Leads(size_t judged, size_t alternatives) {
 
 BatchSimulations::BatchSimulations(const CoreConfig& config, const Options& options,
                                    CommittedView* view, Strand* strand, Strand* beside,
-                                   const CpuClock* cpu)
+                                   const CpuClock* cpu, metrics::Registry* metrics)
     : config_(config),
       options_(options),
       view_(view),
       strand_(strand),
       beside_(beside),
       cpu_(cpu),
+      cpu_seconds_(metrics->AddCounter("batch_simulations_cpu_seconds_total",
+                                       "Time of processors that batches of simulations took.")),
+      alternatives_(metrics->AddCounter("batch_simulations_alternatives_total",
+                                        "Alternatives of batches that were judged.")),
       budget_(options.max_core_percent) {
   view_->AddListener(this);
 }
@@ -190,6 +194,7 @@ void BatchSimulations::Answered(absl::StatusOr<Response> response) {
   Running& running = *running_;
   const int index = static_cast<int>(running.next++);
   ++(response.ok() ? running.summary.simulated : running.summary.refused);
+  alternatives_.Increment();
   const std::shared_ptr<Asker> asker = running.asker;
   if (asker == nullptr) return;
   Strand::Task read = [this, alive = std::weak_ptr<char>(alive_), batch = batches_] {
@@ -218,6 +223,7 @@ void BatchSimulations::Worked(BootTime begun, absl::Duration cpu) {
   is_working_ = false;
   budget_.Took(begun, cpu);
   running_->summary.cpu += cpu;
+  cpu_seconds_.Increment(absl::ToDoubleSeconds(cpu));
   GoOn();
 }
 

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "libs/metrics/registry.h"
 #include "libs/strand/strand.h"
 #include "libs/time/clock.h"
 #include "libs/time/cpu_clock.h"
@@ -82,7 +83,7 @@ class BatchSimulations final : private CommittedView::Listener {
 
   // All outlive it. `beside` is where simulations are made and run: for these alone.
   BatchSimulations(const CoreConfig& config, const Options& options, CommittedView* view,
-                   Strand* strand, Strand* beside, const CpuClock* cpu);
+                   Strand* strand, Strand* beside, const CpuClock* cpu, metrics::Registry* metrics);
   // What is open fails as UNAVAILABLE.
   ~BatchSimulations() override;
   BatchSimulations(const BatchSimulations&) = delete;
@@ -144,6 +145,8 @@ class BatchSimulations final : private CommittedView::Listener {
   Strand* const strand_;
   Strand* const beside_;
   const CpuClock* const cpu_;
+  metrics::Counter cpu_seconds_;
+  metrics::Counter alternatives_;
   CpuBudget budget_;
   bool leading_ = false;
   absl::optional<Running> running_;

@@ -13,6 +13,7 @@
 #include "absl/types/optional.h"
 #include "gtest/gtest.h"
 #include "libs/log/testing_sink.h"
+#include "libs/metrics/registry.h"
 #include "libs/random/random.h"
 #include "libs/status/error.h"
 #include "libs/store/memory_store.h"
@@ -112,7 +113,7 @@ class BatchSimulationsTest : public ::testing::Test {
     single_ = std::make_unique<Simulations>(CoreConfig(), Simulations::Options(), view_.get(),
                                             &strand_, &beside_single_);
     batches_ = std::make_unique<BatchSimulations>(CoreConfig(), options_, view_.get(), &strand_,
-                                                  &beside_, &cpu_);
+                                                  &beside_, &cpu_, &metrics_);
     rec::ClusterRecord cluster;
     cluster.set_schema_version(1);
     Commit({PutCluster("c", cluster), PutNode({"c", "n"}, NodeOf("n", 4)),
@@ -236,6 +237,7 @@ class BatchSimulationsTest : public ::testing::Test {
   FakeCpuClock cpu_{&clock_};
   log::TestingSink sink_;
   log::Logger logger_;
+  metrics::Registry metrics_{"scheduler"};
   SimulatedStrand strand_{&clock_};
   SimulatedStrand beside_{&clock_};
   SimulatedStrand beside_single_{&clock_};
@@ -309,6 +311,12 @@ TEST_F(BatchSimulationsTest, AllAreOfOneStateWhateverHappensMeanwhile) {
   }
   EXPECT_EQ(WaitingIn(*asker, 0), 1);
   EXPECT_EQ(asker->summary->cpu, 6 * cpu_.cost) << "a copy and five alternatives";
+  const std::string metrics = metrics_.RenderText();
+  EXPECT_TRUE(
+      absl::StrContains(metrics, "\ncapstan_scheduler_batch_simulations_cpu_seconds_total 6"))
+      << metrics;
+  EXPECT_TRUE(
+      absl::StrContains(metrics, "\ncapstan_scheduler_batch_simulations_alternatives_total 5"));
   // The next batch is of what is so by then.
   const auto next = Ask(Times(1));
   RunToEnd(*next);

@@ -151,7 +151,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
     batches.max_core_percent = config.batch_max_core_percent;
     parts.batches =
         std::make_unique<BatchSimulations>(config.core, batches, parts.view.get(), deps.strand,
-                                           parts.batch_simulating.get(), deps.cpu);
+                                           parts.batch_simulating.get(), deps.cpu, deps.metrics);
     parts.view->Start();
     parts.engine->Start();
   });

@@ -23,6 +23,7 @@
 #include "proto/capstan/scheduler/v1/job_service.pb.h"
 #include "proto/capstan/scheduler/v1/node.pb.h"
 #include "proto/capstan/scheduler/v1/queue.pb.h"
+#include "proto/capstan/scheduler/v1/simulation_service.pb.h"
 #include "proto/capstan/telemetry/v1/archive.pb.h"
 #include "proto/capstan/telemetry/v1/scrape_target.pb.h"
 #include "proto/capstan/telemetry/v1/stream.pb.h"
@@ -51,6 +52,7 @@ const google::protobuf::DescriptorPool& PoolWithEverything() {
   scheduler::v1::CreateJobRequest::descriptor();
   scheduler::v1::Node::descriptor();
   scheduler::v1::Queue::descriptor();
+  scheduler::v1::SimulateChangesRequest::descriptor();
   telemetry::v1::Record::descriptor();
   telemetry::v1::Subscription::descriptor();
   telemetry::v1::TaskSession::descriptor();
@@ -75,9 +77,10 @@ std::vector<Method> AllMethods() {
                            "dataloader/v1/site",          "executor/v1/agent_session",
                            "scheduler/v1/capacity_order", "scheduler/v1/executor_session",
                            "scheduler/v1/job_service",    "scheduler/v1/node",
-                           "scheduler/v1/queue",          "telemetry/v1/archive",
-                           "telemetry/v1/scrape_target",  "telemetry/v1/stream",
-                           "telemetry/v1/subscription",   "telemetry/v1/task_session"}) {
+                           "scheduler/v1/queue",          "scheduler/v1/simulation_service",
+                           "telemetry/v1/archive",        "telemetry/v1/scrape_target",
+                           "telemetry/v1/stream",         "telemetry/v1/subscription",
+                           "telemetry/v1/task_session"}) {
     const auto* descriptor = pool.FindFileByName(absl::StrCat("proto/capstan/", file, ".proto"));
     for (int i = 0; descriptor != nullptr && i < descriptor->service_count(); ++i) {
       const auto* service = descriptor->service(i);

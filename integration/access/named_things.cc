@@ -109,6 +109,7 @@ const std::map<std::string, Row>& Rows() {
       {"scheduler.v1.QueueService/CreateQueue", {"queue", "queue_id: '$' queue {}"}},
       {"scheduler.v1.QueueService/UpdateQueue", {"queue", "queue { name: 'queues/$' }"}},
       {"scheduler.v1.QueueService/GetQueue", {"queue", "name: 'queues/$'"}},
+      {"scheduler.v1.SimulationService/SimulateChanges", {"project", "parent: 'projects/$'"}},
       {"telemetry.v1.ArchiveService/ArchiveJobs",
        {"archived", "jobs { name: 'projects/default/jobs/$' }"}},
       {"telemetry.v1.ArchiveService/GetArchivedJob",

@@ -55,6 +55,8 @@ constexpr char kShort[] =
     "      argv: [/bin/true]\n"
     "      resources: {cpu: 10m, memory: 32Mi}\n";
 
+constexpr char kChanges[] = "alternatives: [{name: cordoned, cordon: [node-0]}]\n";
+
 class PeopleTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -80,6 +82,7 @@ class PeopleTest : public ::testing::Test {
     }
     std::ofstream(platform_->folder() + "/serve.yaml") << kServe;
     std::ofstream(platform_->folder() + "/short.yaml") << kShort;
+    std::ofstream(platform_->folder() + "/changes.yaml") << kChanges;
   }
 
   // Runs a command as this user of the machine, at most a minute; `out` has errors, too.
@@ -138,6 +141,7 @@ TEST_F(PeopleTest, EachMayDoWhatTheRoleSaysWithOneReplicaToo) {
   MayNot(kViewer, "job cancel serve", "jobs.cancel");
   MayNot(kViewer, "job hold serve", "jobs.update");
   MayNot(kViewer, "job simulate --cordon node-0", "jobs.simulate");
+  MayNot(kViewer, absl::StrCat("node simulate ", File("changes")), "jobs.simulate");
   MayNot(kViewer, "subscription create mine serve", "subscriptions.create");
   MayNot(kViewer, "queue update default --weight 2", "queues.update");
   MayNot(kViewer, "node cordon node-0", "nodes.cordon");
@@ -162,6 +166,7 @@ TEST_F(PeopleTest, EachMayDoWhatTheRoleSaysWithOneReplicaToo) {
   // An operator runs the fleet, and nobody's Jobs.
   May(kOperator, "queue update default --weight 2");
   May(kOperator, "job simulate --cordon node-0");
+  May(kOperator, absl::StrCat("node simulate --on-leader ", File("changes")));
   May(kOperator, "node demand");
   May(kOperator, "node maintenance create w --all-nodes --start 300h --for 1h");
   May(kOperator, "node maintenance delete w");

@@ -45,6 +45,7 @@ std::vector<Row> JobRows() {
   const std::string create = "scheduler.JobService/CreateJob";
   const std::string name = "job.spec.task_groups[0].";
   const std::string simulate = "scheduler.JobService/SimulatePlacement";
+  const std::string simulate_all = "scheduler.SimulationService/SimulateChanges";
   const std::string update = "scheduler.JobService/UpdateJob";
   const std::string simulated =
       absl::StrCat("jobs { task_groups { name: 'w' replicas: 1 ", Group(""), " } } ");
@@ -410,6 +411,28 @@ std::vector<Row> JobRows() {
        kInvalid, "node_changes[1].uncordon", "twice"},
       {"an empty change", simulate, "parent: 'projects/default' node_changes { }", kInvalid,
        "node_changes[0]", "add"},
+      {"no alternatives", simulate_all, "parent: 'projects/default'", kInvalid, "alternatives",
+       "expected 1 to 64"},
+      {"alternatives nowhere", simulate_all, "parent: 'default' alternatives { }", kInvalid,
+       "parent", "expected projects/{project}"},
+      {"65 alternatives", simulate_all,
+       "parent: 'projects/default' " +
+           Times(65, "alternatives { node_changes { cordon: 'clusters/local/nodes/n' } } "),
+       kInvalid, "alternatives", "expected 1 to 64"},
+      {"an alternative that changes nothing", simulate_all,
+       absl::StrCat("parent: 'projects/default' alternatives { ", simulated, "} alternatives { }"),
+       kInvalid, "alternatives[1].jobs", "node_changes"},
+      {"an alternative with a Job without Tasks", simulate_all,
+       "parent: 'projects/default' alternatives { jobs { queue: 'queues/default' } }", kInvalid,
+       "alternatives[0].jobs[0].task_groups", "expected 1 to 64"},
+      {"an alternative with no Nodes", simulate_all,
+       absl::StrCat("parent: 'projects/default' alternatives { ", simulated,
+                    "} alternatives { node_changes { add { count: 0 like: 'clusters/c/nodes/n' } "
+                    "} }"),
+       kInvalid, "alternatives[1].node_changes[0].add.count", "1 to 100"},
+      {"alternatives for who leads", simulate_all,
+       absl::StrCat("parent: 'projects/default' alternatives { ", simulated, "}"),
+       absl::StatusCode::kFailedPrecondition, "", "allow_leader"},
   };
 }
 

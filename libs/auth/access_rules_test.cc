@@ -25,6 +25,7 @@
 #include "proto/capstan/scheduler/v1/job_service.pb.h"
 #include "proto/capstan/scheduler/v1/node.pb.h"
 #include "proto/capstan/scheduler/v1/queue.pb.h"
+#include "proto/capstan/scheduler/v1/simulation_service.pb.h"
 #include "proto/capstan/telemetry/v1/archive.pb.h"
 #include "proto/capstan/telemetry/v1/scrape_target.pb.h"
 #include "proto/capstan/telemetry/v1/stream.pb.h"
@@ -55,6 +56,7 @@ std::vector<const FileDescriptor*> Files() {
       scheduler::v1::CreateJobRequest::descriptor()->file(),
       scheduler::v1::Node::descriptor()->file(),
       scheduler::v1::Queue::descriptor()->file(),
+      scheduler::v1::SimulateChangesRequest::descriptor()->file(),
       telemetry::v1::ArchivedJob::descriptor()->file(),
       telemetry::v1::ReportScrapeTargetRequest::descriptor()->file(),
       telemetry::v1::Record::descriptor()->file(),

@@ -7,6 +7,7 @@
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "libs/time/proto_time.h"
+#include "libs/time/system_cpu_clock.h"
 #include "services/scheduler/repartition_config.h"
 #include "services/scheduler/server.h"
 
@@ -28,6 +29,8 @@ constexpr int64_t kLeastJobs = 1'000;
 constexpr int64_t kMostJobs = 10'000'000;
 constexpr int64_t kLeastRecordingBytes = int64_t{4} << 20;
 constexpr int64_t kMostRecordingBytes = int64_t{1} << 40;
+constexpr int64_t kLeastCorePercent = 1;
+constexpr int64_t kMostCorePercent = 100;
 
 const process::Kind& ThisKind() {
   static const auto* const kKind = new process::Kind{.name = "scheduler"};
@@ -73,6 +76,10 @@ absl::Status CheckConfig(const config::v1::SchedulerConfig& config) {
   const config::v1::FlightRecorder& recorder = config.flight_recorder();
   process::CheckNumber("flight_recorder.max_bytes", recorder.has_max_bytes(), recorder.max_bytes(),
                        kLeastRecordingBytes, kMostRecordingBytes, "", &errors);
+  process::CheckNumber("batch_simulations.max_core_percent",
+                       config.batch_simulations().has_max_core_percent(),
+                       config.batch_simulations().max_core_percent(), kLeastCorePercent,
+                       kMostCorePercent, "", &errors);
   return errors.ToStatus();
 }
 
@@ -116,9 +123,14 @@ absl::Status Run(const config::v1::SchedulerConfig& config, const process::Start
     settings.recorder->folder = absl::StrCat(config.process().data_folder(), "/recordings");
     if (recorder.has_max_bytes()) settings.recorder->max_bytes = recorder.max_bytes();
   }
+  if (config.batch_simulations().has_max_core_percent()) {
+    settings.batch_max_core_percent = config.batch_simulations().max_core_percent();
+  }
   CAPSTAN_ASSIGN_OR_RETURN(settings.page_token_key, process->SharedSecret("page_token"));
 
+  const SystemCpuClock cpu;
   ServerDeps deps;
+  deps.cpu = &cpu;
   deps.strand = process->strand();
   deps.store = process->store();
   deps.access = process->access();

@@ -16,6 +16,8 @@
 #include "services/scheduler/api/job_service.h"
 #include "services/scheduler/api/node_service.h"
 #include "services/scheduler/api/queue_service.h"
+#include "services/scheduler/api/simulation_service.h"
+#include "services/scheduler/batch_simulations.h"
 #include "services/scheduler/committed_view.h"
 #include "services/scheduler/demand_view.h"
 #include "services/scheduler/engine.h"
@@ -55,9 +57,12 @@ struct Server::Parts {
   std::unique_ptr<NodeService> node_service;
   std::unique_ptr<CapacityOrderService> order_service;
   std::unique_ptr<ExecutorSessionService> session_service;
+  std::unique_ptr<SimulationService> simulation_service;
   std::unique_ptr<Simulations> simulations;
+  std::unique_ptr<BatchSimulations> batches;
   // Where those run. What does uses the services above.
   std::unique_ptr<ThreadStrand> simulating;
+  std::unique_ptr<ThreadStrand> batch_simulating;
   std::unique_ptr<rpc::Server> server;
   // As the engine said last. On the strand, on which `server` is set too.
   bool leading = false;
@@ -117,6 +122,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
     }
     engine_deps.on_leading = [parts = server->parts_.get()](bool leading) {
       parts->leading = leading;
+      parts->batches->SetLeading(leading);
       if (parts->server != nullptr) parts->server->SetServing(rpc::kLeaderHealth, leading);
     };
     if (parts.archive != nullptr) {
@@ -140,6 +146,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
     parts.simulating = std::make_unique<ThreadStrand>("simulations", &deps.strand->clock());
     parts.simulations = std::make_unique<Simulations>(
         config.core, Simulations::Options(), parts.view.get(), deps.strand, parts.simulating.get());
+    parts.batch_simulating = std::make_unique<ThreadStrand>("batches", &deps.strand->clock());
+    BatchSimulations::Options batches;
+    batches.max_core_percent = config.batch_max_core_percent;
+    parts.batches =
+        std::make_unique<BatchSimulations>(config.core, batches, parts.view.get(), deps.strand,
+                                           parts.batch_simulating.get(), deps.cpu, deps.metrics);
     parts.view->Start();
     parts.engine->Start();
   });
@@ -165,6 +177,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   parts.node_service = std::make_unique<NodeService>(api, incarnation);
   parts.order_service = std::make_unique<CapacityOrderService>(api);
   parts.session_service = std::make_unique<ExecutorSessionService>(api);
+  parts.simulation_service =
+      std::make_unique<SimulationService>(api, config.core, parts.batches.get());
 
   namespace pb = ::capstan::scheduler::v1;
   rpc::ServerConfig rpc_config;
@@ -175,7 +189,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
                          rpc::Registered<pb::QueueService>(parts.queue_service.get()),
                          rpc::Registered<pb::NodeService>(parts.node_service.get()),
                          rpc::Registered<pb::CapacityOrderService>(parts.order_service.get()),
-                         rpc::Registered<pb::ExecutorSession>(parts.session_service.get())};
+                         rpc::Registered<pb::ExecutorSession>(parts.session_service.get()),
+                         rpc::Registered<pb::SimulationService>(parts.simulation_service.get())};
   CAPSTAN_ASSIGN_OR_RETURN(std::unique_ptr<rpc::Server> started, rpc::Server::Start(rpc_config));
   parts.OnStrand([&] {
     parts.server = std::move(started);
@@ -189,6 +204,7 @@ Server::~Server() {
   // After the server is down no handler posts any more: this is the last word on the strand.
   parts_->OnStrand([this] {
     parts_->engine.reset();
+    parts_->batches.reset();
     parts_->simulations.reset();
     parts_->shares.reset();
     parts_->demand.reset();

@@ -18,6 +18,7 @@
 #include "libs/rpc/identity.h"
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
+#include "libs/time/cpu_clock.h"
 #include "libs/trace/span.h"
 #include "services/scheduler/core/core_config.h"
 #include "services/scheduler/core/demand.h"
@@ -42,6 +43,8 @@ struct ServerConfig {
   absl::Duration max_connection_age = absl::Hours(12);
   // What leaders take and decide is recorded; absent: it is not.
   absl::optional<FlightRecorder::Options> recorder;
+  // What batches of simulations take of one core at most, 1 to 100.
+  int batch_max_core_percent = 25;
   // Secret of page and resume tokens, at least 16 bytes; kept over restarts.
   std::string page_token_key;
 };
@@ -65,10 +68,12 @@ struct ServerDeps {
   std::shared_ptr<grpc::Channel> telemetry;
   // Of ids and jitter.
   uint64_t seed = 0;
+  const CpuClock* cpu = nullptr;
 };
 
 // The whole scheduler in one process. Serves at once: reads from what the store has committed, on
-// followers too; other calls get UNAVAILABLE with the leader's address until it leads itself, which
+// followers too, which alone answer batches of simulations unless a request says otherwise; other
+// calls get UNAVAILABLE with the leader's address until it leads itself, which
 // its health service says under rpc::kLeaderHealth.
 class Server {
  public:

@@ -10,7 +10,8 @@
 namespace capstan::scheduler {
 
 // How long SimulatePlacement takes where every Node is full and `queued` Jobs wait: the copy of the
-// state, which the strand makes, and the rest, beside it, for 10 Jobs and for 100 Nodes that come.
+// state, which the strand makes, and the rest, beside it, for 10 Jobs and for 100 Nodes that come;
+// and what each alternative of a batch takes, beside the strand.
 absl::StatusOr<std::vector<Figure>> BenchSimulation(const Stopwatch& stopwatch, int nodes,
                                                     int queued);
 

@@ -11,7 +11,7 @@ TEST(WhatIfBenchTest, PrintsItsFigures) {
   for (const int queued : {0, 60}) {
     const auto figures = BenchSimulation(MakeStopwatch(), 20, queued);
     ASSERT_TRUE(figures.ok()) << figures.status();
-    EXPECT_EQ(figures->size(), 4u);
+    EXPECT_EQ(figures->size(), 5u);
     for (const Figure& figure : *figures) EXPECT_GT(figure.value, 0) << figure.name;
   }
 }

@@ -9,6 +9,7 @@
 #include "tools/capstan/cli/commands.h"
 #include "tools/capstan/cli/fleet_commands.h"
 #include "tools/capstan/cli/maintenance_text.h"
+#include "tools/capstan/cli/node_simulate.h"
 
 namespace capstan::cli {
 
@@ -138,6 +139,44 @@ void AddMaintenanceCommands(CLI::App& node, Act* act) {
       [=] { *act = [=](Invocation& invocation) { return DeleteMaintenance(*name, invocation); }; });
 }
 
+void AddSimulateCommand(CLI::App& node, Act* act) {
+  auto options = std::make_shared<SimulateChangesOptions>();
+  CLI::App* simulate = node.add_subcommand(
+      "simulate", "Compare what would happen if Nodes came, went or were cordoned");
+  simulate
+      ->add_option("file", options->file, "file of at most 64 alternatives; - is standard input")
+      ->type_name("FILE")
+      ->required();
+  simulate->add_flag("--on-leader", options->on_leader,
+                     "ask the scheduler that leads, beside its own work, if no other answers");
+  simulate->footer(
+      "Nothing is stored, started or ended. Each alternative is judged by itself, all from the "
+      "same\n"
+      "stored state, and told as soon as it is known: of the Jobs that WAIT how many START because "
+      "the\n"
+      "Nodes change, how many lose Tasks (DISPLACED) and how many of those START AGAIN at once, "
+      "and\n"
+      "what becomes of its own JOBS. Schedulers that follow answer, with a configured part of one\n"
+      "core. Needs the permission jobs.simulate.\n"
+      "A file:\n"
+      "  alternatives:\n"
+      "    - name: ten-more\n"
+      "      add: [{count: 10, like: node-0}]\n"
+      "      jobs: [train.yaml]\n"
+      "    - name: without-two\n"
+      "      remove: [node-1, node-2]\n"
+      "    - name: new-shape\n"
+      "      cordon: [node-0]\n"
+      "      add: [{count: 2, cluster: local, allocatable: {cpu: 64, memory: 512Gi}}]\n"
+      "Examples:\n"
+      "  capstan node simulate changes.yaml\n"
+      "  capstan node simulate changes.yaml -o json\n"
+      "  capstan node simulate changes.yaml --on-leader\n");
+  simulate->callback([=] {
+    *act = [=](Invocation& invocation) { return SimulateChanges(*options, invocation); };
+  });
+}
+
 void AddNodeCommands(CLI::App& app, Act* act) {
   CLI::App* node = app.add_subcommand("node", "Show and cordon Nodes");
   node->require_subcommand(1);
@@ -186,6 +225,7 @@ void AddNodeCommands(CLI::App& app, Act* act) {
     *act = [=](Invocation& invocation) { return ShowDemand(*demand_options, invocation); };
   });
 
+  AddSimulateCommand(*node, act);
   AddOrderCommands(*node, act);
   node->add_subcommand("confirm-silence",
                        "Say that every silent Node and executor is really gone, where so many fell "

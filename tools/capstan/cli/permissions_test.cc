@@ -18,6 +18,7 @@
 #include "proto/capstan/scheduler/v1/job_service.pb.h"
 #include "proto/capstan/scheduler/v1/node.pb.h"
 #include "proto/capstan/scheduler/v1/queue.pb.h"
+#include "proto/capstan/scheduler/v1/simulation_service.pb.h"
 #include "proto/capstan/telemetry/v1/stream.pb.h"
 #include "proto/capstan/telemetry/v1/subscription.pb.h"
 #include "proto/capstan/telemetry/v1/task_session.pb.h"
@@ -56,7 +57,8 @@ TEST(PermissionsTest, ProjectsAreWhereTheServicesLookForThem) {
         dataloader::v1::Bundle::descriptor(), dataloader::v1::Dataset::descriptor(),
         scheduler::v1::CapacityOrder::descriptor(), scheduler::v1::CreateJobRequest::descriptor(),
         scheduler::v1::Node::descriptor(), scheduler::v1::Queue::descriptor(),
-        telemetry::v1::Record::descriptor(), telemetry::v1::Subscription::descriptor(),
+        scheduler::v1::SimulateChangesRequest::descriptor(), telemetry::v1::Record::descriptor(),
+        telemetry::v1::Subscription::descriptor(),
         telemetry::v1::OpenTaskSessionRequest::descriptor()}) {
     for (int i = 0; i < message->file()->service_count(); ++i) {
       const auto* service = message->file()->service(i);

@@ -40,6 +40,9 @@ file type.yaml 'replicas: 1' 'replicas: many'
 file quantity.yaml '250m' '250q'
 printf 'spec: [\n' >syntax.yaml
 printf 'job_id: x\n' >nothing.yaml
+printf 'alternatives:\n  - name: a\n    remov: [n]\n' >changes-field.yaml
+printf 'alternatives:\n  - name: a\n    jobs: [field.yaml]\n' >changes-job.yaml
+printf 'alternatives:\n  - name: a\n    jobs: [good.yaml]\n    add: [{count: 1, like: n}]\n' >changes.yaml
 
 expect 2 'frobnicate' frobnicate
 expect 2 '--frobnicate' job list --frobnicate
@@ -78,6 +81,13 @@ expect 3 'spec: is missing' job submit nothing.yaml
 expect 3 'quantity.yaml:6:' job submit quantity.yaml --dry-run
 expect 5 'capstan dev up' job submit good.yaml
 expect 5 'capstan dev up' job submit good.yaml --dry-run
+expect 2 'file is required' node simulate
+expect 3 'absent.yaml' node simulate absent.yaml
+expect 3 'changes-field.yaml:3:5' node simulate changes-field.yaml
+expect 3 'field.yaml:4:7' node simulate changes-job.yaml
+expect 5 'capstan dev up' node simulate changes.yaml
+expect 0 ':files' __complete -- node simulate ''
+expect 0 '--on-leader' node simulate --help
 expect 5 'capstan dev up' job list
 expect 5 'capstan dev up' job logs x -f
 expect 3 'shorter --data-dir' --data-dir "/tmp/$(printf 'a%.0s' {1..120})" dev up --detach

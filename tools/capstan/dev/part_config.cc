@@ -172,6 +172,9 @@ class PartConfigs {
     if (config_.scheduler().has_demand()) {
       *scheduler.mutable_demand() = config_.scheduler().demand();
     }
+    if (config_.scheduler().has_batch_simulations()) {
+      *scheduler.mutable_batch_simulations() = config_.scheduler().batch_simulations();
+    }
     if (config_.scheduler().has_mig_repartition()) {
       *scheduler.mutable_mig_repartition() = config_.scheduler().mig_repartition();
     }

@@ -44,6 +44,8 @@ constexpr int64_t kLeastWaitingEvents = 10;
 constexpr int64_t kMostWaitingEvents = 10'000'000;
 constexpr int64_t kLeastJobs = 1'000;
 constexpr int64_t kMostJobs = 10'000'000;
+constexpr int64_t kLeastCorePercent = 1;
+constexpr int64_t kMostCorePercent = 100;
 
 void CheckDuration(absl::string_view field, bool present, const google::protobuf::Duration& value,
                    absl::Duration least, absl::Duration most, status::FieldErrors* errors) {
@@ -116,6 +118,10 @@ void CheckSpills(const cli::v1::PlatformConfig& config, status::FieldErrors* err
                        kMostWaitingEvents, "", errors);
   process::CheckNumber("scheduler.max_jobs", config.scheduler().has_max_jobs(),
                        config.scheduler().max_jobs(), kLeastJobs, kMostJobs, "", errors);
+  const config::v1::BatchSimulations& batches = config.scheduler().batch_simulations();
+  process::CheckNumber("scheduler.batch_simulations.max_core_percent",
+                       batches.has_max_core_percent(), batches.max_core_percent(),
+                       kLeastCorePercent, kMostCorePercent, "", errors);
 }
 
 void CheckDemand(const config::v1::Demand& settings, status::FieldErrors* errors) {

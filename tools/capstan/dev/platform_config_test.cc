@@ -42,7 +42,7 @@ TEST_F(PlatformConfigTest, ValuesOutOfRangeAreNamedTogether) {
       "fencing: {suspect_after: 3s, min_fence_after: 1ms, replace_margin: 0s}\n"
       "node_agent: {shared_paths: [relative], log_limit: 1023Ki, mig_gpus: [{model: H1}]}\n"
       "scheduler: {max_waiting_events: 9, max_jobs: 999, mig_repartition: {max_cost: 59s, pause: "
-      "25h}}\n"
+      "25h}, batch_simulations: {max_core_percent: 101}}\n"
       "monitoring: {target_readers: [10.0.0.0/8, anybody]}");
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   std::vector<std::string> fields;
@@ -56,8 +56,8 @@ TEST_F(PlatformConfigTest, ValuesOutOfRangeAreNamedTogether) {
                   "fencing.suspect_after", "fencing.min_fence_after", "fencing.replace_margin",
                   "node_agent.shared_paths[0]", "node_agent.mig_gpus[0].model",
                   "node_agent.log_limit", "scheduler.max_waiting_events", "scheduler.max_jobs",
-                  "scheduler.mig_repartition.pause", "scheduler.mig_repartition.max_cost",
-                  "monitoring.target_readers"));
+                  "scheduler.batch_simulations.max_core_percent", "scheduler.mig_repartition.pause",
+                  "scheduler.mig_repartition.max_cost", "monitoring.target_readers"));
 }
 
 TEST_F(PlatformConfigTest, GpusAreFoundOrDeclaredNotBoth) {

@@ -47,6 +47,11 @@ constexpr char kServe[] =
     "      argv: [/bin/sleep, '3600']\n"
     "      resources: {cpu: 10m, memory: 32Mi}\n";
 
+constexpr char kChanges[] =
+    "alternatives:\n"
+    "  - {name: as-it-is, jobs: [train.yaml]}\n"
+    "  - {name: ten-more, add: [{count: 10, like: node-0}]}\n";
+
 // These start, stop or replace a platform, which is lifecycle_test's and backup_test's; what they
 // print is tested there.
 const std::set<std::string>& OfAPlatformsLife() {
@@ -98,6 +103,7 @@ class CliTest : public ::testing::Test {
     std::ofstream(folder + "/code/train.py") << "print('trained')\n";
     std::ofstream(folder + "/train.yaml") << kTrain;
     std::ofstream(folder + "/serve.yaml") << kServe;
+    std::ofstream(folder + "/changes.yaml") << kChanges;
     // A name to type, as people have it in their PATH.
     EXPECT_EQ(
         symlink(platform_->CommandLine({}).front().c_str(), (folder + "/bin/capstan").c_str()), 0);

@@ -169,9 +169,8 @@ void AddSimulateCommand(CLI::App& node, Act* act) {
       "      cordon: [node-0]\n"
       "      add: [{count: 2, cluster: local, allocatable: {cpu: 64, memory: 512Gi}}]\n"
       "Examples:\n"
-      "  capstan node simulate changes.yaml\n"
-      "  capstan node simulate changes.yaml -o json\n"
-      "  capstan node simulate changes.yaml --on-leader\n");
+      "  capstan node simulate changes.yaml --on-leader\n"
+      "  capstan node simulate changes.yaml --on-leader -o json\n");
   simulate->callback([=] {
     *act = [=](Invocation& invocation) { return SimulateChanges(*options, invocation); };
   });

@@ -144,11 +144,7 @@ void BatchSimulations::CopyOn(BootTime begun, absl::Duration taken) {
     return Worked(begun, taken);
   }
   const absl::Duration before = cpu_->Read();
-  // The view may have begun anew.
-  if (!running.copy.has_value() || running.copied_from != &view_->model()) {
-    running.copy.emplace();
-    running.copied_from = &view_->model();
-  }
+  if (!running.copy.has_value()) running.copy.emplace();
   if (running.copy->Copy(view_->model(), options_.jobs_per_piece)) {
     running.copied = strand_->clock().Read();
     running.revision = view_->revision();

@@ -103,7 +103,6 @@ class BatchSimulations final : private CommittedView::Listener {
     std::shared_ptr<Asker> asker;
     // While the state is copied.
     absl::optional<StateCopy> copy;
-    const Model* copied_from = nullptr;
     // Once it is.
     std::shared_ptr<SharedState> state;
     Now copied;

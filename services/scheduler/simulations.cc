@@ -128,11 +128,7 @@ void Simulations::Prepare() {
 }
 
 void Simulations::CopyOn() {
-  // The view may have begun anew.
-  if (!copy_.has_value() || copied_from_ != &view_->model()) {
-    copy_.emplace();
-    copied_from_ = &view_->model();
-  }
+  if (!copy_.has_value()) copy_.emplace();
   const BootTime begun = strand_->clock().Read().boot;
   const bool is_whole = copy_->Copy(view_->model(), options_.jobs_per_piece);
   Ready ready;

@@ -112,7 +112,6 @@ class Simulations final : private CommittedView::Listener {
   // One is being made: copied, as long as there is a copy.
   bool making_ = false;
   absl::optional<StateCopy> copy_;
-  const Model* copied_from_ = nullptr;
   absl::Duration copying_;
   // The next is not made before, unless somebody waits.
   BootTime renew_at_ = BootTime::InfinitePast();

@@ -8,7 +8,8 @@ using capstan::scheduler::v1::JobSpec;
 using capstan::scheduler::v1::SimulatePlacementRequest;
 
 void StateCopy::Begin(const Model& model) {
-  begun_ = true;
+  *this = StateCopy();
+  from_ = &model;
   state_.model = Model(model.jobs.pool()->Fork());
   model.jobs.ForEachLive(
       [this](absl::string_view uid, const JobEntry&) { uids_.emplace_back(uid); });
@@ -34,7 +35,7 @@ bool StateCopy::IsWanted(const Model& model, absl::string_view uid) const {
 }
 
 bool StateCopy::Copy(const Model& model, size_t jobs) {
-  if (!begun_) Begin(model);
+  if (from_ != &model) Begin(model);
   JobTable& copy = state_.model.jobs;
   copy.pool()->LearnFrom(*model.jobs.pool());
   const size_t end = jobs < uids_.size() - next_ ? next_ + jobs : uids_.size();
@@ -58,7 +59,7 @@ bool StateCopy::Copy(const Model& model, size_t jobs) {
 }
 
 void StateCopy::JobsChanged(const std::set<std::string>& uids) {
-  if (begun_) changed_.insert(uids.begin(), uids.end());
+  if (from_ != nullptr) changed_.insert(uids.begin(), uids.end());
 }
 
 SimulatedState StateForSimulation(const Model& model, const SimulatePlacementRequest& request) {

@@ -37,7 +37,7 @@ SimulatedState StateForSimulation(const Model& model,
 class StateCopy {
  public:
   // Goes on by so many Jobs, then by what has changed since their turn: true once nothing is left.
-  // Of one model throughout.
+  // Given another model than before, it begins anew with that.
   bool Copy(const Model& model, size_t jobs);
   // To be told of all Jobs that change or leave between two pieces.
   void JobsChanged(const std::set<std::string>& uids);
@@ -50,7 +50,7 @@ class StateCopy {
   bool IsWanted(const Model& model, absl::string_view uid) const;
 
   SimulatedState state_;
-  bool begun_ = false;
+  const Model* from_ = nullptr;
   std::vector<std::string> uids_;
   size_t next_ = 0;
   std::set<std::string> changed_;

@@ -91,6 +91,21 @@ TEST(StateCopyTest, OfWhatChangesMeanwhileIsAsOfItsEnd) {
   }
 }
 
+TEST(StateCopyTest, OfAnotherModelItBeginsAnew) {
+  World before(1);
+  World after(2);
+  for (int i = 0; i < 10; ++i) before.Submit();
+  for (int i = 0; i < 3; ++i) after.Submit();
+  StateCopy copy;
+  ASSERT_FALSE(copy.Copy(before.model(), 4));
+  copy.JobsChanged({"u9"});
+  ASSERT_FALSE(copy.Copy(after.model(), 2));
+  ASSERT_TRUE(copy.Copy(after.model(), 2));
+  const SimulatedState state = copy.Take();
+  EXPECT_EQ(AllRecords(state.model), AllRecords(StateForSimulation(after.model(), {}).model));
+  EXPECT_EQ(state.waiting, 3);
+}
+
 TEST(StateCopyTest, OfTooManyThoseThatGoFirstAreTakenThoughTheyComeLate) {
   World world(1);
   // A third of them of each priority: the last that is taken has the middle one.

@@ -52,24 +52,27 @@ absl::StatusOr<std::shared_ptr<const rpc::Identity>> Platform::Identity() {
   return identity_;
 }
 
-absl::StatusOr<std::shared_ptr<grpc::Channel>> Platform::Channel(absl::string_view service) {
-  std::shared_ptr<grpc::Channel>& channel = channels_[std::string(service)];
-  if (channel != nullptr) return channel;
-  const auto part = endpoints_.parts().find(std::string(service));
-  if (part == endpoints_.parts().end() || part->second.address().empty()) {
+absl::StatusOr<std::vector<std::string>> Platform::Replicas(absl::string_view service) const {
+  std::vector<std::string> addresses;
+  for (const auto& [name, replica] : endpoints_.parts()) {
+    const bool is_one = name == service || absl::StartsWith(name, absl::StrCat(service, "-"));
+    if (is_one && !replica.address().empty()) addresses.push_back(replica.address());
+  }
+  if (addresses.empty()) {
     return status::Error(absl::StatusCode::kUnavailable, "NO_SUCH_PART",
                          absl::StrCat("the platform runs no ", service),
                          {{"service", std::string(service)}});
   }
-  CAPSTAN_ASSIGN_OR_RETURN(std::shared_ptr<const rpc::Identity> identity, Identity());
-  std::vector<std::string> addresses;
-  for (const auto& [name, replica] : endpoints_.parts()) {
-    if (name == service || absl::StartsWith(name, absl::StrCat(service, "-"))) {
-      addresses.push_back(replica.address());
-    }
-  }
   // The map has no order.
   std::sort(addresses.begin(), addresses.end());
+  return addresses;
+}
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> Platform::Channel(absl::string_view service) {
+  std::shared_ptr<grpc::Channel>& channel = channels_[std::string(service)];
+  if (channel != nullptr) return channel;
+  CAPSTAN_ASSIGN_OR_RETURN(const std::vector<std::string> addresses, Replicas(service));
+  CAPSTAN_ASSIGN_OR_RETURN(std::shared_ptr<const rpc::Identity> identity, Identity());
   CAPSTAN_ASSIGN_OR_RETURN(const std::string target, rpc::ReplicaTarget(addresses));
   channel = rpc::DialLeader(
       target, rpc::MutualTlsChannelCredentials(identity, clock_, absl::StrCat("/svc/", service)));

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,7 +33,11 @@ class Platform {
   // it.
   static absl::StatusOr<std::unique_ptr<Platform>> Open(const Invocation& invocation);
 
-  // A channel to a service, e.g. `scheduler`. The first call gets the person's SVID if the one kept
+  // Where the replicas of a service, e.g. `scheduler`, are to be asked: at least one, sorted.
+  // UNAVAILABLE if the platform runs none.
+  absl::StatusOr<std::vector<std::string>> Replicas(absl::string_view service) const;
+
+  // A channel to whichever of them leads. The first call gets the person's SVID if the one kept
   // is missing or has less than a third of its life left.
   absl::StatusOr<std::shared_ptr<grpc::Channel>> Channel(absl::string_view service);
 

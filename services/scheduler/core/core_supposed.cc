@@ -67,6 +67,8 @@ void SchedulerCore::ForeseeRound(const Now& now) {
 }
 
 std::vector<NodeStanding> SchedulerCore::SeeNodes(absl::Time now) {
+  // It has what is to be seen.
+  foreseen_.reset();
   standing_book_.SetChanged(usage_.TakeChanged());
   return standing_book_.Look({model_, usage_, draining_, UnreportedNodes(), now});
 }

@@ -169,7 +169,7 @@ void HeldBook::LookAtChanged(const Scene& scene, const NodesSeen& nodes) {
       return gang.uid < wanted;
     });
   };
-  // What goes before all of them stays: uids sort by time, and most of what changes is young.
+  // What goes before all of them stays where it is.
   const ptrdiff_t kept =
       first_not_before(held_.begin(), held_.end(), *changed_.begin()) - held_.begin();
   const std::vector<Entry> entries(entries_.begin() + kept, entries_.end());

@@ -151,7 +151,7 @@ class QueueBook {
   struct KindTerms {
     // Equal for kinds of the same GangRequest::Shape and for no others, ever.
     uint64_t shape = 0;
-    // They were told that room is lacking, or wait for it as they are told otherwise.
+    // They were told what SaysNoRoom of.
     bool lacks_room = false;
     bool asks_for_mig = false;
   };

@@ -102,7 +102,7 @@ class SchedulerCore {
   // Finds out what a round at `now` begins with, if it is one because a Job is submitted then: that
   // is the same whatever the Job is. Of no use if anything else is the next event.
   void ForeseeRound(const Now& now);
-  // Where all Nodes stand, sorted by id. Not while a round is foreseen.
+  // Where all Nodes stand, sorted by id. A round that was foreseen is not any more.
   std::vector<NodeStanding> SeeNodes(absl::Time now);
 
  private:

@@ -118,12 +118,13 @@ void SchedulerCore::StartGang(JobEntry* job) {
   resend_.insert(job->uid());
 }
 
-void SchedulerCore::StopGang(JobEntry* job, Stop::Reason reason, const std::string& beneficiary) {
+void SchedulerCore::StopGang(JobEntry* job, Stop::Reason reason, const std::string& beneficiary,
+                             const std::string& need) {
   const bool moves = job->gang->head.has_move();
   if (moves) {
-    AddDisruption(kRepartitioned, beneficiary, now_.wall, &job->state);
+    AddDisruption(kRepartitioned, beneficiary, /*need=*/"", now_.wall, &job->state);
   } else if (IsDisruption(reason)) {
-    AddDisruption(reason, beneficiary, now_.wall, &job->state);
+    AddDisruption(reason, beneficiary, need, now_.wall, &job->state);
   }
   job->gang->head.set_phase(GangHeadRecord::PHASE_STOPPING);
   job->gang->head.set_stop_reason(reason);

@@ -14,6 +14,7 @@
 #include "services/scheduler/core/core_round.h"
 #include "services/scheduler/core/disruptions.h"
 #include "services/scheduler/core/gang_state.h"
+#include "services/scheduler/core/making_room.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/queue_victims.h"
 #include "services/scheduler/core/quota/gang_queues.h"
@@ -231,7 +232,7 @@ bool SchedulerCore::TryMakeRoom(const QueueOrder& order, JobEntry* job, const Ga
     return false;
   }
   ++work->victim_searches;
-  const std::vector<int> victims =
+  const std::vector<Victim> victims =
       work->placing->FindVictims(request, job->spec.spec().priority(), &rules);
   if (victims.empty()) {
     work->vain.insert(kind);
@@ -241,17 +242,22 @@ bool SchedulerCore::TryMakeRoom(const QueueOrder& order, JobEntry* job, const Ga
   return true;
 }
 
-void SchedulerCore::EndFor(JobEntry* job, const std::vector<int>& victims, RoundWork* work) {
-  // By the position of the gang: whether it only gives up what it has beyond its least.
-  std::map<int, bool> gangs;
-  for (int at : victims) {
+void SchedulerCore::EndFor(JobEntry* job, const std::vector<Victim>& victims, RoundWork* work) {
+  struct Part {
+    // It only gives up what it has beyond its least.
+    bool shrinks = true;
+    rec::JobStateRecord::Need need;
+  };
+  std::map<int, Part> gangs;  // by position of the gang
+  for (const auto& [at, need] : victims) {
     // With the rest of it all of a gang ends, whichever of the two is named first.
     const bool is_spare = work->held[at].is_spare;
-    const auto gang = gangs.emplace(is_spare ? at - 1 : at, is_spare).first;
-    gang->second = gang->second && is_spare;
+    Part& gang = gangs[is_spare ? at - 1 : at];
+    gang.shrinks = gang.shrinks && is_spare;
+    gang.need = StrongerOf(NeedRecordOf(need), gang.need);
   }
-  const auto shrinking =
-      std::count_if(gangs.begin(), gangs.end(), [](const auto& gang) { return gang.second; });
+  const auto shrinking = std::count_if(gangs.begin(), gangs.end(),
+                                       [](const auto& gang) { return gang.second.shrinks; });
   const auto ending = static_cast<ptrdiff_t>(gangs.size()) - shrinking;
   std::vector<std::string> words;
   const auto say = [&words](ptrdiff_t count, absl::string_view what) {
@@ -263,11 +269,11 @@ void SchedulerCore::EndFor(JobEntry* job, const std::vector<int>& victims, Round
   SetState(job, Job::STATE_QUEUED, "MAKING_ROOM",
            absl::StrCat(absl::StrJoin(words, " and "), " to make room for it"));
   decisions_.push_back(job->uid());
-  for (const auto& [at, shrinks] : gangs) {
+  for (const auto& [at, gang] : gangs) {
     JobEntry* victim = FindJob(work->held[at].uid);
     const int spare = work->victims[at].spare;
     if (spare >= 0) work->ended.push_back(work->victims[spare]);
-    if (!shrinks) work->ended.push_back(work->victims[at]);
+    if (!gang.shrinks) work->ended.push_back(work->victims[at]);
     held_book_.SetChanged(*victim);
     // Neither is asked again in this round.
     work->victims[at].leaf = -1;
@@ -275,8 +281,9 @@ void SchedulerCore::EndFor(JobEntry* job, const std::vector<int>& victims, Round
     rec::JobStateRecord::Victim& record = *job->state.add_making_room();
     record.set_job_uid(victim->uid());
     record.set_generation(victim->gang->head.generation());
-    record.set_shrinks(shrinks);
-    EndForOther(victim, shrinks, *job);
+    record.set_shrinks(gang.shrinks);
+    *record.mutable_need() = gang.need;
+    EndForOther(victim, record, *job);
   }
 }
 
@@ -294,20 +301,22 @@ void SchedulerCore::ResumeMakingRoom() {
         MoveGang(victim, record.move(), beneficiary.spec.name());
         continue;
       }
-      EndForOther(victim, record.shrinks(), beneficiary);
+      EndForOther(victim, record, beneficiary);
     }
   }
 }
 
-void SchedulerCore::EndForOther(JobEntry* victim, bool shrinks, const JobEntry& beneficiary) {
-  if (shrinks) {
+void SchedulerCore::EndForOther(JobEntry* victim, const rec::JobStateRecord::Victim& record,
+                                const JobEntry& beneficiary) {
+  if (record.shrinks()) {
     ++tally_.shrunk;
   } else if (victim->spec.spec().queue() == beneficiary.spec.spec().queue()) {
     ++tally_.preempted_by_priority;
   } else {
     ++tally_.preempted_by_guarantee;
   }
-  StopGang(victim, shrinks ? Stop::REASON_SHRUNK : Stop::REASON_PREEMPTED, beneficiary.spec.name());
+  StopGang(victim, record.shrinks() ? Stop::REASON_SHRUNK : Stop::REASON_PREEMPTED,
+           beneficiary.spec.name(), NeedInWords(record.need(), beneficiary));
 }
 
 }  // namespace capstan::scheduler

@@ -17,6 +17,7 @@
 #include "services/scheduler/core/domain_words.h"
 #include "services/scheduler/core/explain_moves.h"
 #include "services/scheduler/core/freeing.h"
+#include "services/scheduler/core/making_room.h"
 #include "services/scheduler/core/placer.h"
 #include "services/scheduler/core/preemption_outlook.h"
 #include "services/scheduler/core/queue_sight.h"
@@ -227,12 +228,18 @@ CommonSight SeeCommon(const Model& model, const NodeUsage& usage,
           model.jobs.WaitingWithGang()};
 }
 
+CommonSight SeeCommon(const QueueBook& book, const Model& model, const NodeUsage& usage,
+                      const std::vector<NodeStanding>& nodes) {
+  return {SeeQueues(book, nodes), WholeNodes(nodes, usage), model.jobs.WaitingWithGang()};
+}
+
 ExplainJobResponse ExplainWhole(const Model& model, const NodeUsage& usage, const JobEntry& job,
                                 const std::vector<NodeStanding>& nodes, const CommonSight& common,
                                 const CoreConfig& config, absl::Time now) {
   RoomSearch search;
   ExplainJobResponse response =
       ExplainJob(model, job, nodes, now, &search, &common.waiting_with_gang);
+  ExplainVictims(model, job, &response);
   ExplainMoves(model, usage, job, nodes, config, now, &response);
   if (job.state.state() != Job::STATE_QUEUED) return response;
   const bool is_tried = IsTried(job);

@@ -201,6 +201,25 @@ TEST_F(CounterfactualsTest, LeavesOutWhoIsNeverEnded) {
   EXPECT_EQ(Explain("high", Counterfactual::KIND_FREES).size(), 1u);
 }
 
+TEST_F(CounterfactualsTest, SaysWhoMakesRoomAndWhyEachHasTo) {
+  executor_.Connect();
+  RunJob("own", Spec(4, 0));
+  RunElsewhere("foreign", Spec(3, 0));
+  AdvanceHeard(absl::Minutes(6));
+  EXPECT_EQ(Explain("own").victim_count(), 0);
+  executor_.set_slow_to_stop();
+  Submit("high", Spec(6, 5));
+  ASSERT_EQ(ReasonOf("high"), "MAKING_ROOM");
+  const ExplainJobResponse why = Explain("high");
+  EXPECT_EQ(why.victim_count(), 2);
+  ASSERT_EQ(why.victims_size(), 1);
+  EXPECT_EQ(why.victims(0).job(), "projects/p/jobs/own");
+  EXPECT_EQ(why.victims(0).act(), ExplainJobResponse::Victim::ACT_ENDS);
+  EXPECT_EQ(why.victims(0).need(), ExplainJobResponse::Victim::NEED_ROOM);
+  EXPECT_EQ(why.victims(0).tasks(), 4);
+  EXPECT_EQ(why.victims(0).message(), "ends; otherwise at most 4 of its 6 Tasks would have room");
+}
+
 TEST_F(CounterfactualsTest, SaysByHowMuchALimitIsTooLow) {
   executor_.Connect();
   CreateQueue("a", 1000, 1000);

@@ -33,19 +33,20 @@ const char* NameOf(Stop::Reason reason) {
 
 bool IsDisruption(Stop::Reason reason) { return NameOf(reason) != nullptr; }
 
-void AddDisruption(Stop::Reason reason, const std::string& beneficiary, absl::Time now,
-                   rec::JobStateRecord* state) {
-  AddDisruption(std::string(NameOf(reason)), beneficiary, now, state);
+void AddDisruption(Stop::Reason reason, const std::string& beneficiary, const std::string& need,
+                   absl::Time now, rec::JobStateRecord* state) {
+  AddDisruption(std::string(NameOf(reason)), beneficiary, need, now, state);
 }
 
-void AddDisruption(const std::string& reason, const std::string& beneficiary, absl::Time now,
-                   rec::JobStateRecord* state) {
+void AddDisruption(const std::string& reason, const std::string& beneficiary,
+                   const std::string& need, absl::Time now, rec::JobStateRecord* state) {
   auto& all = *state->mutable_disruptions();
   if (all.size() >= kMaxDisruptions) all.DeleteSubrange(0, all.size() - kMaxDisruptions + 1);
   Disruption& one = *all.Add();
   *one.mutable_time() = ToProto(now);
   one.set_reason(reason);
   one.set_beneficiary(beneficiary);
+  one.set_need(need);
 }
 
 absl::Duration MinRuntimeOf(const Model& model, const JobEntry& job, absl::Duration otherwise) {

@@ -18,12 +18,12 @@ inline constexpr char kRepartitioned[] = "REPARTITIONED";
 // Whether a stop for this reason is one: neither asked for nor forced.
 bool IsDisruption(capstan::type::v1::Stop::Reason reason);
 
-// Enters it; the oldest leaves where there are too many.
+// Enters it, beneficiary and need as in the API; the oldest leaves where there are too many.
 void AddDisruption(capstan::type::v1::Stop::Reason reason, const std::string& beneficiary,
-                   absl::Time now, rec::JobStateRecord* state);
+                   const std::string& need, absl::Time now, rec::JobStateRecord* state);
 // The same by name: kRepartitioned is no reason of a Stop.
-void AddDisruption(const std::string& reason, const std::string& beneficiary, absl::Time now,
-                   rec::JobStateRecord* state);
+void AddDisruption(const std::string& reason, const std::string& beneficiary,
+                   const std::string& need, absl::Time now, rec::JobStateRecord* state);
 
 // How long a Job of its Queue must run before it may be disrupted for another; `otherwise` where no
 // Queue says anything.

@@ -131,8 +131,11 @@ class World {
         }
         case 3: {
           Rules rules(&held, static_cast<int32_t>(random.Between(0, 3)));
-          absl::StrAppend(&said, " victims ",
-                          absl::StrJoin(round->FindVictims(gang, 1, &rules), ","));
+          absl::StrAppend(&said, " victims");
+          for (const Victim& victim : round->FindVictims(gang, 1, &rules)) {
+            absl::StrAppend(&said, " ", victim.held, "/", static_cast<int>(victim.need.kind), "/",
+                            victim.need.tasks);
+          }
           break;
         }
         case 4:

@@ -19,6 +19,7 @@
 #include "services/scheduler/core/mig_amounts.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/node_terms.h"
+#include "services/scheduler/core/round/need.h"
 #include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
@@ -187,6 +188,15 @@ using MayHaveMore = absl::FunctionRef<bool(const Amounts& more)>;
 // (kMaxValueBytes in libs/store/store.h).
 inline constexpr size_t kMaxVictims = 10'000;
 
+// A gang that ends for one that waits.
+struct Victim {
+  // Position among those held.
+  int held = 0;
+  round::Need need;
+
+  friend bool operator==(const Victim&, const Victim&) = default;
+};
+
 // Whose gangs may end for one that waits: the word of the queues. Gangs are named by their position
 // among those held.
 class VictimRules {
@@ -279,11 +289,11 @@ class PlacingRound {
   virtual bool HoldAfterEnding(const GangRequest& gang) = 0;
 
   // The cheapest set found, minimal by inclusion, of gangs that make the gang fit by going, besides
-  // what is told to end already: positions among those held, ascending; at most kMaxVictims. If
-  // there is one, its members count as told to end and the gang's place is held as by
-  // HoldAfterEnding. Empty if there is none.
-  virtual std::vector<int> FindVictims(const GangRequest& gang, int32_t priority,
-                                       VictimRules* rules) = 0;
+  // what is told to end already, in the order of their positions; at most kMaxVictims. Each is told
+  // with why it is needed, were all others gone. If there is one, its members count as told to end
+  // and the gang's place is held as by HoldAfterEnding. Empty if there is none.
+  virtual std::vector<Victim> FindVictims(const GangRequest& gang, int32_t priority,
+                                          VictimRules* rules) = 0;
 
   // A cheap set of gangs, minimal by inclusion, such that, once all of them have ended, the gang
   // fits and each of them fits again beside it. If there is one that costs at most `max_cost`, its

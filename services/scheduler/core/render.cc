@@ -93,7 +93,10 @@ Job RenderJob(const JobEntry& entry) {
     shown = disruption;
     const std::string project = ProjectOf(disruption.beneficiary());
     // Of other Projects' Jobs nobody is told.
-    if (!project.empty() && project != ProjectOf(entry.spec.name())) shown.clear_beneficiary();
+    if (!project.empty() && project != ProjectOf(entry.spec.name())) {
+      shown.clear_beneficiary();
+      shown.clear_need();
+    }
   }
   if (IsElement(entry)) *job.mutable_element() = entry.spec.element();
   if (IsArray(entry)) *job.mutable_array() = ProgressOf(entry);

@@ -74,6 +74,8 @@ class SchedulerCore {
   const LeaseTable& leases() const { return leases_; }
   // What its gangs take, as of the last round or placement.
   const NodeUsage& usage() const { return usage_; }
+  // The Queues, as of now.
+  const QueueBook& queue_book() const { return queue_book_; }
   // Rounds of placement so far.
   int64_t rounds() const { return rounds_; }
   // None is before.
@@ -102,8 +104,9 @@ class SchedulerCore {
   // Finds out what a round at `now` begins with, if it is one because a Job is submitted then: that
   // is the same whatever the Job is. Of no use if anything else is the next event.
   void ForeseeRound(const Now& now);
-  // Where all Nodes stand, sorted by id. A round that was foreseen is not any more.
-  std::vector<NodeStanding> SeeNodes(absl::Time now);
+  // Where all Nodes stand, sorted by id. A round that was foreseen is not any more. Of as many as
+  // there were in `seen` each stays where it is in memory.
+  void SeeNodes(absl::Time now, std::vector<NodeStanding>* seen);
 
  private:
   struct Session {
@@ -228,9 +231,9 @@ class SchedulerCore {
   // Counts to its time limit, if it has one and runs; and no more.
   void Limit(const JobEntry& job);
   void Unlimit(const JobEntry& job);
-  // `beneficiary`, of a disruption: whom it is for, by name.
+  // Of a disruption whom it is for, by name, and why, in words.
   void StopGang(JobEntry* job, capstan::type::v1::Stop::Reason reason,
-                const std::string& beneficiary = "");
+                const std::string& beneficiary = "", const std::string& need = "");
   void EndGeneration(JobEntry* job, bool success);
   void Finish(JobEntry* job, capstan::scheduler::v1::Job::State state, const std::string& reason,
               const std::string& message);
@@ -381,8 +384,8 @@ class SchedulerCore {
   bool MayAskForVictims(const QueueOrder& order, const RoundWork& work) const;
   bool TryMakeRoom(const QueueOrder& order, JobEntry* job, const GangRequest& request,
                    RoundWork* work);
-  // Stops those at these positions among the held for the Job, which is to say so.
-  void EndFor(JobEntry* job, const std::vector<int>& victims, RoundWork* work);
+  // Stops them for the Job, which is to say so.
+  void EndFor(JobEntry* job, const std::vector<Victim>& victims, RoundWork* work);
   void TryReserve(JobEntry* job, const GangRequest& request, RoundWork* work);
   // Drops what was learned of Shapes that no room can be kept for, if the fleet is another.
   void ReviseHopeless();
@@ -398,8 +401,9 @@ class SchedulerCore {
   absl::Duration MinRuntime(const JobEntry& job) const;
   // What a leader before had begun.
   void ResumeMakingRoom();
-  // Has the victim end, or give up what it has beyond its least.
-  void EndForOther(JobEntry* victim, bool shrinks, const JobEntry& beneficiary);
+  // Has the victim end, or give up what it has beyond its least, as the beneficiary's record says.
+  void EndForOther(JobEntry* victim, const rec::JobStateRecord::Victim& record,
+                   const JobEntry& beneficiary);
 
   // Orders of capacity: core_orders.cc.
   void RestoreOrders();

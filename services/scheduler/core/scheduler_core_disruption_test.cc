@@ -165,7 +165,7 @@ TEST_F(DisruptionTest, AQueueHasTheBudgetOfTheOneAboveUnlessItSaysOtherwise) {
     job.spec = spec;
     job.state.clear_disruptions();
     for (int i = 0; i < times; ++i) {
-      AddDisruption(Stop::REASON_PREEMPTED, "", harness_.now().wall, &job.state);
+      AddDisruption(Stop::REASON_PREEMPTED, "", "", harness_.now().wall, &job.state);
     }
     return ProtectedByBudget(harness_.core().model(), job, harness_.now().wall);
   };
@@ -235,12 +235,16 @@ TEST_F(DisruptionTest, OtherProjectsJobsAreNotNamed) {
   rec::JobSpecRecord spec;
   spec.set_name("projects/p/jobs/j");
   job.spec = spec;
-  AddDisruption(Stop::REASON_PREEMPTED, "projects/q/jobs/secret", harness_.now().wall, &job.state);
-  AddDisruption(Stop::REASON_PREEMPTED, "projects/p/jobs/own", harness_.now().wall, &job.state);
+  AddDisruption(Stop::REASON_PREEMPTED, "projects/q/jobs/secret", "its 8 Tasks",
+                harness_.now().wall, &job.state);
+  AddDisruption(Stop::REASON_PREEMPTED, "projects/p/jobs/own", "its 6 Tasks", harness_.now().wall,
+                &job.state);
   const Job shown = RenderJob(job);
   ASSERT_EQ(shown.disruptions_size(), 2);
   EXPECT_EQ(shown.disruptions(0).beneficiary(), "");
+  EXPECT_EQ(shown.disruptions(0).need(), "");
   EXPECT_EQ(shown.disruptions(1).beneficiary(), "projects/p/jobs/own");
+  EXPECT_EQ(shown.disruptions(1).need(), "its 6 Tasks");
 }
 
 }  // namespace

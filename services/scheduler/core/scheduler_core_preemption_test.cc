@@ -141,6 +141,8 @@ TEST_F(PreemptionTest, TheLargestDecisionFitsIntoARecord) {
     victim.set_job_uid("0b9d2a34-5c6d-4e7f-8a9b-0c1d2e3f4a5b");
     victim.set_generation(int64_t{1} << 40);
     victim.set_shrinks(true);
+    victim.mutable_need()->set_kind(rec::JobStateRecord::Need::KIND_ROOM);
+    victim.mutable_need()->set_tasks(kMaxVictims);
   }
   // With room for all else that is said of a Job.
   EXPECT_LT(decision.ByteSizeLong(), store::kMaxValueBytes * 3 / 4);
@@ -154,6 +156,12 @@ TEST_F(PreemptionTest, EndsOneWhereOneSuffices) {
   EXPECT_EQ(ReasonOf(victim), "PREEMPTED");
   EXPECT_EQ(StateOf("high"), Job::STATE_QUEUED);
   EXPECT_EQ(ReasonOf("high"), "MAKING_ROOM");
+  const auto& record = harness_.job("high").state.making_room();
+  ASSERT_EQ(record.size(), 1);
+  EXPECT_EQ(record[0].need().kind(), rec::JobStateRecord::Need::KIND_ROOM);
+  EXPECT_EQ(record[0].need().tasks(), 0);
+  ASSERT_EQ(harness_.job(victim).state.disruptions_size(), 1);
+  EXPECT_EQ(harness_.job(victim).state.disruptions(0).need(), "otherwise it would have no room");
   // Its Tasks are told why, and get their grace.
   bool told = false;
   for (const SendDown& send : Of<SendDown>(effects)) {
@@ -243,6 +251,43 @@ TEST_F(PreemptionTest, EqualPriorityAndOtherQueuesEndNobody) {
   Submit("same", Spec(1, 0));
   Submit("other", Spec(1, 1000, "b"));
   EXPECT_EQ(In(Job::STATE_RUNNING).size(), 8u);
+}
+
+TEST_F(PreemptionTest, ItIsSaidOfEachVictimWhyItIsNeeded) {
+  FillWithLow(4);
+  CreateQueue create;
+  create.call = harness_.next_call();
+  create.queue_id = create.uid = "narrow";
+  auto& quota = *create.queue.add_quotas();
+  quota.set_resource("cpu");
+  quota.mutable_borrowing_limit()->set_amount(2000);
+  executor_.Take(harness_.Apply(create));
+  // Three cores are free.
+  RunJob("own", Spec(1, 0, "narrow"));
+  AdvanceHeard(absl::Minutes(6));
+  executor_.set_slow_to_stop();
+  executor_.Take(harness_.Submit("high", Spec(5, 10)));
+  ASSERT_EQ(ReasonOf("high"), "MAKING_ROOM");
+  const auto& ends = harness_.job("high").state.making_room();
+  ASSERT_EQ(ends.size(), 2);
+  for (const auto& victim : ends) {
+    EXPECT_EQ(victim.need().kind(), rec::JobStateRecord::Need::KIND_ROOM);
+    EXPECT_EQ(victim.need().tasks(), 4);
+  }
+  EndStopped();
+  executor_.PrepareAll();
+  executor_.RunAll();
+  executor_.Take(harness_.Apply(CancelJob{harness_.next_call(), "projects/p/jobs/high", ""}));
+  EndStopped();
+  // There is room, but both together are beyond the limit of their Queue.
+  executor_.Take(harness_.Submit("second", Spec(2, 10, "narrow")));
+  ASSERT_EQ(ReasonOf("second"), "MAKING_ROOM");
+  const auto& second = harness_.job("second").state.making_room();
+  ASSERT_EQ(second.size(), 1);
+  EXPECT_EQ(second[0].job_uid(), "own");
+  EXPECT_EQ(second[0].need().kind(), rec::JobStateRecord::Need::KIND_QUEUES);
+  EXPECT_EQ(harness_.job("own").state.disruptions(0).need(),
+            "otherwise its Queues would not let it start");
 }
 
 TEST_F(PreemptionTest, AQueueGetsItsGuaranteeBackAndNoMore) {

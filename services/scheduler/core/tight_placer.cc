@@ -253,8 +253,8 @@ class TightRound final : public PlacingRound {
     return Hold(AddPending(*id, 0), gang, *std::move(runs), ending_);
   }
 
-  std::vector<int> FindVictims(const GangRequest& gang, int32_t priority,
-                               VictimRules* rules) override {
+  std::vector<Victim> FindVictims(const GangRequest& gang, int32_t priority,
+                                  VictimRules* rules) override {
     const absl::optional<round::ShapeId> id =
         placing_fleet_.ShapeOf(placing_fleet_.WithDelay(gang));
     if (!id.has_value()) return {};
@@ -276,12 +276,13 @@ class TightRound final : public PlacingRound {
       is_loaded_ = false;
       return {};
     }
-    std::vector<int> victims;
-    for (GangIndex victim : found->victims) {
-      victims.push_back(kept_->HeldOf(victim));
-      ending_.push_back(victim);
+    std::vector<Victim> victims;
+    for (size_t i = 0; i < found->victims.size(); ++i) {
+      victims.push_back({kept_->HeldOf(found->victims[i]), found->needs[i]});
+      ending_.push_back(found->victims[i]);
     }
-    std::sort(victims.begin(), victims.end());
+    std::sort(victims.begin(), victims.end(),
+              [](const Victim& a, const Victim& b) { return a.held < b.held; });
     return victims;
   }
 

@@ -22,6 +22,7 @@ namespace capstan::scheduler {
 namespace {
 
 using capstan::scheduler::v1::Topology;
+using round::Need;
 
 NodeCapacity Node(const std::string& cluster, const std::string& node, int64_t cpu,
                   AcceleratorCounts accelerators = {}) {
@@ -30,6 +31,12 @@ NodeCapacity Node(const std::string& cluster, const std::string& node, int64_t c
   capacity.free = {cpu, 1 << 30, std::move(accelerators)};
   capacity.eligible = true;
   return capacity;
+}
+
+std::vector<int> HeldOf(const std::vector<Victim>& victims) {
+  std::vector<int> held;
+  for (const Victim& victim : victims) held.push_back(victim.held);
+  return held;
 }
 
 GangRequest Gang(std::vector<GangRequest::Group> groups) {
@@ -210,9 +217,10 @@ TEST(TightPlacerTest, OnlyWhoIsInTheWayOnNodesThatAreOpenEnds) {
   };
   Anybody rules;
   GangRequest gang = Gang({{1, {1000, 1, {}}}});
-  EXPECT_EQ(TightPlacer().Begin(nodes, held)->FindVictims(gang, 1, &rules), (std::vector<int>{1}));
+  EXPECT_EQ(HeldOf(TightPlacer().Begin(nodes, held)->FindVictims(gang, 1, &rules)),
+            (std::vector<int>{1}));
   gang.groups[0].replicas = 4;
-  EXPECT_EQ(TightPlacer().Begin(nodes, held)->FindVictims(gang, 1, &rules), (std::vector<int>{}));
+  EXPECT_TRUE(TightPlacer().Begin(nodes, held)->FindVictims(gang, 1, &rules).empty());
   EXPECT_FALSE(TightPlacer().Begin(nodes, held)->Reserve(gang).has_value());
 }
 
@@ -308,7 +316,8 @@ TEST(TightPlacerTest, NamesAsVictimsOnlyWhatWasHeldAndKeepsTheirRoom) {
   ASSERT_TRUE(round->Place(Gang({{1, {1000, 1, {}}}})).has_value());
   const GangRequest wide = Gang({{1, {2500, 1, {}}}});
   EXPECT_FALSE(round->FitsAfterEnding(wide));
-  EXPECT_EQ(round->FindVictims(wide, 1, &rules), (std::vector<int>{0}));
+  EXPECT_EQ(round->FindVictims(wide, 1, &rules),
+            (std::vector<Victim>{{0, {Need::Kind::kRoom, 0}}}));
   // 500 and 1,000 are left when it has gone, and nothing of the rest is given away before.
   EXPECT_FALSE(round->Place(Gang({{1, {1500, 1, {}}}})).has_value());
   EXPECT_TRUE(round->FitsAfterEnding(Gang({{1, {500, 1, {}}}})));
@@ -326,7 +335,7 @@ TEST(TightPlacerTest, NobodyEndsWhatWasPutThereInThisRound) {
   there.sizes = {1};
   ASSERT_TRUE(round->PlaceAt(gang, there));
   Anybody rules;
-  EXPECT_EQ(round->FindVictims(gang, 1, &rules), (std::vector<int>{}));
+  EXPECT_TRUE(round->FindVictims(gang, 1, &rules).empty());
 }
 
 TEST(TightPlacerTest, HoldsNothingForAGangForWhichTooManyWouldEnd) {
@@ -409,7 +418,7 @@ TEST(TightPlacerTest, NobodyEndsForWhoWouldComeTooLateForAClosure) {
   gang.duration = absl::Minutes(55);
   EXPECT_TRUE(TightPlacer().Begin(nodes, {held})->FitsAfterEnding(gang));
   held.ending = false;
-  EXPECT_EQ(TightPlacer().Begin(nodes, {held})->FindVictims(gang, 1, &rules),
+  EXPECT_EQ(HeldOf(TightPlacer().Begin(nodes, {held})->FindVictims(gang, 1, &rules)),
             (std::vector<int>{0}));
 }
 
@@ -618,7 +627,8 @@ TEST(TightPlacerTest, VictimsAndReservationsKeepToAGroupsLevel) {
   GangRequest gang = Gang({{2, {2000, 1, {}}}, {1, {1, 1, {}}}});
   gang.groups[0].topology.set_required(Topology::LEVEL_RACK);
   Anybody rules;
-  EXPECT_EQ(TightPlacer().Begin(nodes, held)->FindVictims(gang, 1, &rules), (std::vector<int>{2}));
+  EXPECT_EQ(HeldOf(TightPlacer().Begin(nodes, held)->FindVictims(gang, 1, &rules)),
+            (std::vector<int>{2}));
   std::vector<HeldGang> leaving = held;
   leaving[0].left = absl::Minutes(1);
   leaving[1].left = absl::Minutes(2);

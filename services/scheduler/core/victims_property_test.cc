@@ -16,12 +16,14 @@
 #include "proto/capstan/scheduler/v1/job.pb.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/placer.h"
+#include "services/scheduler/core/round/need.h"
 #include "services/scheduler/core/tight_placer.h"
 
 namespace capstan::scheduler {
 namespace {
 
 using capstan::scheduler::v1::Topology;
+using round::Need;
 
 // Some may end, and what ends must be so much at least before the Queues let the other one start.
 class SomeOfThem final : public VictimRules {
@@ -109,8 +111,8 @@ int64_t CpuOf(const HeldGang& gang) {
   return cpu;
 }
 
-// Whether the gang fits once these, and those that are ending, have gone.
-bool Fits(const Scene& scene, const std::set<int>& gone) {
+// Of its Tasks, how many fit where most do once these, and those that are ending, have gone.
+int64_t MostThatFit(const Scene& scene, const std::set<int>& gone) {
   std::vector<int64_t> free;
   for (const NodeCapacity& node : scene.nodes) free.push_back(node.free.cpu_millis);
   for (int g = 0; g < static_cast<int>(scene.held.size()); ++g) {
@@ -119,6 +121,7 @@ bool Fits(const Scene& scene, const std::set<int>& gone) {
   }
   const GangRequest::Group& group = scene.gang.groups[0];
   const Topology::Level level = scene.gang.topology.required();
+  int64_t most = 0;
   for (const std::string domain : {"r0", "r1"}) {
     int64_t fit = 0;
     for (size_t n = 0; n < scene.nodes.size(); ++n) {
@@ -127,15 +130,20 @@ bool Fits(const Scene& scene, const std::set<int>& gone) {
       if (!node.eligible || !is_in) continue;
       fit += free[n] / group.each.cpu_millis;
     }
-    if (fit >= group.replicas) return true;
+    most = std::max(most, fit);
   }
-  return false;
+  return most;
+}
+
+bool Fits(const Scene& scene, const std::set<int>& gone) {
+  return MostThatFit(scene, gone) >= scene.gang.groups[0].replicas;
 }
 
 TEST(VictimsPropertyTest, AreEnoughAndNeededAndThereAreNoneOnlyWhereNobodyHelps) {
   int found = 0;
   int vain = 0;
   int several = 0;
+  int for_queues = 0;
   for (uint64_t seed = 0; seed < 3000; ++seed) {
     Random random(seed);
     const Scene scene = RandomScene(&random);
@@ -152,8 +160,10 @@ TEST(VictimsPropertyTest, AreEnoughAndNeededAndThereAreNoneOnlyWhereNobodyHelps)
     };
     if (suffice({})) continue;  // the caller does not ask
     const auto round = TightPlacer().Begin(scene.nodes, scene.held);
-    const std::vector<int> victims = round->FindVictims(scene.gang, /*priority=*/3, &rules);
-    const std::string words = absl::StrCat("seed ", seed, ": ", absl::StrJoin(victims, ","));
+    const std::vector<Victim> victims = round->FindVictims(scene.gang, /*priority=*/3, &rules);
+    std::set<int> chosen;
+    for (const Victim& victim : victims) chosen.insert(victim.held);
+    const std::string words = absl::StrCat("seed ", seed, ": ", absl::StrJoin(chosen, ","));
     if (victims.empty()) {
       ++vain;
       EXPECT_FALSE(suffice(all)) << words;
@@ -161,19 +171,70 @@ TEST(VictimsPropertyTest, AreEnoughAndNeededAndThereAreNoneOnlyWhereNobodyHelps)
     }
     ++found;
     several += victims.size() > 1 ? 1 : 0;
-    const std::set<int> chosen(victims.begin(), victims.end());
     EXPECT_EQ(chosen.size(), victims.size()) << words;
     EXPECT_TRUE(std::includes(all.begin(), all.end(), chosen.begin(), chosen.end())) << words;
     EXPECT_TRUE(suffice(chosen)) << words;
-    for (int victim : victims) {
+    for (const auto& [victim, need] : victims) {
       std::set<int> without = chosen;
       without.erase(victim);
       EXPECT_FALSE(suffice(without)) << words << " without " << victim;
+      // The certificate, by sums of its own.
+      const bool has_room = Fits(scene, without);
+      EXPECT_EQ(need.kind, has_room ? Need::Kind::kQueues : Need::Kind::kRoom) << words;
+      EXPECT_EQ(need.tasks, has_room ? 0 : MostThatFit(scene, without)) << words;
+      for_queues += has_room ? 1 : 0;
     }
   }
   EXPECT_GT(found, 500);
   EXPECT_GT(several, 200);
   EXPECT_GT(vain, 200);
+  EXPECT_GT(for_queues, 50);
+}
+
+// In rack b either x and y or all ten of the others would have to end; in rack a, where z is in the
+// way too, nobody but x, y and z may. By what each costs and frees alone, x and y look dear in b: the
+// search finds x, y and z there, and without z both fit into b.
+TEST(VictimsTest, NobodyEndsWhoseStayLeavesRoomInAnotherDomain) {
+  constexpr int kTasks = 10;
+  Scene scene;
+  const auto add_node = [&scene](const std::string& rack) {
+    NodeCapacity& node = scene.nodes.emplace_back();
+    node.id = {"c", absl::StrCat("n", scene.nodes.size() + 100)};
+    node.eligible = true;
+    node.topology.rack = rack;
+    return static_cast<int>(scene.nodes.size()) - 1;
+  };
+  const auto add_gang = [&scene](absl::Duration unsaved) {
+    HeldGang& gang = scene.held.emplace_back();
+    gang.uid = absl::StrCat("held-", scene.held.size() + 100);
+    gang.preemptible = true;
+    gang.left = absl::Hours(1);
+    gang.unsaved = unsaved;
+    return static_cast<int>(scene.held.size()) - 1;
+  };
+  const int x = add_gang(absl::Seconds(60));
+  const int y = add_gang(absl::Seconds(60));
+  const int z = add_gang(absl::Seconds(60));
+  const auto share = [&scene](int gang, int node, int64_t cpu) {
+    scene.held[gang].shares.push_back({node, {cpu, 1, {}}});
+  };
+  for (int i = 0; i < 2 * kTasks - 1; ++i) {
+    const int node = add_node(i < kTasks - 1 ? "a" : "b");
+    share(x, node, 1000);
+    share(y, node, 1000);
+  }
+  share(z, add_node("a"), 2000);
+  for (int i = 0; i < kTasks; ++i) share(add_gang(absl::Seconds(150)), add_node("b"), 2000);
+  GangRequest::Group group;
+  group.replicas = kTasks;
+  group.each = {2000, 1, {}};
+  scene.gang.groups = {group};
+  scene.gang.topology.set_required(Topology::LEVEL_RACK);
+  SomeOfThem rules(std::vector<bool>(scene.held.size(), true),
+                   std::vector<int64_t>(scene.held.size(), 0), 0);
+  const auto round = TightPlacer().Begin(scene.nodes, scene.held);
+  EXPECT_EQ(round->FindVictims(scene.gang, /*priority=*/3, &rules),
+            (std::vector<Victim>{{x, {Need::Kind::kRoom, 0}}, {y, {Need::Kind::kRoom, 0}}}));
 }
 
 }  // namespace

@@ -288,7 +288,8 @@ std::string DescribeJob(const Job& job, absl::Time now, const Terminal& terminal
     const auto& one = job.disruptions(i);
     AddField(&out, "Disrupted",
              absl::StrCat(HumanAge(ToTime(one.time()), now), " ago, ", one.reason(),
-                          one.beneficiary().empty() ? "" : ", for ", one.beneficiary()));
+                          one.beneficiary().empty() ? "" : ", for ", one.beneficiary(),
+                          one.need().empty() ? "" : ": ", one.need()));
   }
   if (job.spec().has_time_limit()) {
     AddField(&out, "Time limit", HumanDuration(ToDuration(job.spec().time_limit())));
@@ -354,6 +355,18 @@ std::string DescribeExplanation(const ExplainJobResponse& explanation, const Ter
   std::string out = absl::StrCat(WithoutControls(explanation.summary()), "\n");
   if (explanation.jobs_ahead() > 0) {
     absl::StrAppend(&out, explanation.jobs_ahead(), " jobs are ahead of it\n");
+  }
+  if (explanation.victim_count() > 0) {
+    absl::StrAppend(&out, "\nroom is made for it:\n");
+    for (const auto& victim : explanation.victims()) {
+      absl::StrAppend(&out, "  ", WithoutControls(victim.job()), " ",
+                      WithoutControls(victim.message()), "\n");
+    }
+    const int more = explanation.victim_count() - explanation.victims_size();
+    if (more > 0) {
+      absl::StrAppend(&out, "  ", more, explanation.victims().empty() ? "" : " more",
+                      more == 1 ? " job\n" : " jobs\n");
+    }
   }
   if (!explanation.counterfactuals().empty()) {
     absl::StrAppend(&out, "\nit would start if one of these came true:\n");

@@ -154,5 +154,20 @@ TEST(JobTextTest, SaysWhatWouldLetAJobStart) {
       "in use\n");
 }
 
+TEST(JobTextTest, SaysWhoMakesRoomAndWhyEachIsNeeded) {
+  scheduler::v1::ExplainJobResponse why;
+  why.set_summary("3 Jobs are being ended to make room for it");
+  auto& victim = *why.add_victims();
+  victim.set_job("projects/p/jobs/j");
+  victim.set_message("ends; otherwise at most 6 of its 8 Tasks would have room");
+  why.set_victim_count(3);
+  EXPECT_EQ(DescribeExplanation(why, Terminal()),
+            "3 Jobs are being ended to make room for it\n"
+            "\n"
+            "room is made for it:\n"
+            "  projects/p/jobs/j ends; otherwise at most 6 of its 8 Tasks would have room\n"
+            "  2 more jobs\n");
+}
+
 }  // namespace
 }  // namespace capstan::cli

@@ -1,11 +1,13 @@
 #include "services/scheduler/core/round/preemption.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "services/scheduler/core/round/domain_counts.h"
 #include "services/scheduler/core/round/slices.h"
 
 namespace capstan::scheduler::round {
@@ -95,7 +97,8 @@ class VictimSearch {
         queue_(workspace.snapshot().gangs[preemptor].queue),
         shape_(*workspace.snapshot().shapes[workspace.snapshot().gangs[preemptor].shape]),
         countable_(IsCountable(shape_)),
-        class_(shape_.needs[0].front().task_class) {
+        class_(shape_.needs[0].front().task_class),
+        level_(shape_.groups[0].required.value_or(Level::kCluster)) {
     if (!shape_.sliced[0].empty()) slices_ = shape_.slices_of(shape_.sliced[0].front());
   }
 
@@ -118,6 +121,11 @@ class VictimSearch {
   bool Fits();
   void Offer(Victims victims);
   std::tuple<int32_t, int64_t, size_t, Victims> Rank(const Victims& victims) const;
+  // Takes out of best_, which counts as gone, whoever is not needed after all because the gang fits
+  // into another domain; says of the others, in order, why they are.
+  std::vector<Need> Certify();
+  // Why the gang does not start as things are; absent if it does, and then best_domain_ takes it.
+  absl::optional<Need> Missing(const DomainCounts& counts);
   absl::optional<Preemption> Conclude();
 
   Workspace& workspace_;
@@ -132,6 +140,8 @@ class VictimSearch {
   const ClassId class_;
   // Of countable gangs.
   absl::Span<const Slice> slices_;
+  // All of it is in one domain of this.
+  const Level level_;
   Plane plane_ = Plane::kNow;
   std::vector<Candidate> candidates_;
   Range domain_;
@@ -349,11 +359,63 @@ void VictimSearch::SearchDomain(Range domain, std::vector<size_t> candidates) {
   workspace_.UndoTo(mark);
 }
 
+absl::optional<Need> VictimSearch::Missing(const DomainCounts& counts) {
+  if (!countable_) return Need{rules_.MayStart() ? Need::Kind::kPlace : Need::Kind::kQueues};
+  const std::vector<int64_t>& totals = counts.totals();
+  const auto most = std::max_element(totals.begin(), totals.end());
+  if (*most < shape_.min_tasks) return Need{Need::Kind::kRoom, *most};
+  if (!rules_.MayStart()) return Need{Need::Kind::kQueues};
+  best_domain_ = workspace_.rows().domains(level_)[most - totals.begin()];
+  return absl::nullopt;
+}
+
+std::vector<Need> VictimSearch::Certify() {
+  const NodeRows& rows = workspace_.rows();
+  DomainCounts counts(&rows, level_, slices_);
+  if (countable_) {
+    const ClassIndex& index = workspace_.Index(class_, plane_);
+    for (int p = 0; p < rows.size(); ++p) counts.Add(p, index.fit(p));
+  }
+  const auto set_gone = [&](size_t victim, bool gone) {
+    const Candidate& candidate = candidates_[victim];
+    rules_.SetEnded(candidate.gang, gone);
+    if (!countable_) return;
+    for (const TaskRun& run : *candidate.runs) {
+      const int position = rows.position(run.node);
+      if (position < 0) continue;
+      const int before = workspace_.Index(class_, plane_).fit(position);
+      workspace_.Give(*candidate.shape, {&run, 1}, gone ? 1 : -1);
+      counts.Add(position, workspace_.Index(class_, plane_).fit(position) - before);
+    }
+  };
+  const size_t mark = workspace_.Mark();
+  for (const size_t victim : *best_) set_gone(victim, true);
+  std::vector<Need> needs;
+  for (size_t at = 0; at < best_->size();) {
+    const size_t victim = (*best_)[at];
+    set_gone(victim, false);
+    if (const absl::optional<Need> need = Missing(counts)) {
+      set_gone(victim, true);
+      needs.push_back(*need);
+      ++at;
+      continue;
+    }
+    // It stays: less is free, and what the others are needed for is to be said anew.
+    best_->erase(best_->begin() + static_cast<ptrdiff_t>(at));
+    needs.clear();
+    at = 0;
+  }
+  for (const size_t victim : *best_) rules_.SetEnded(candidates_[victim].gang, false);
+  workspace_.UndoTo(mark);
+  return needs;
+}
+
 absl::optional<Preemption> VictimSearch::Conclude() {
   if (!best_.has_value() || best_->empty()) return absl::nullopt;
-  const size_t mark = workspace_.Mark();
   Preemption preemption;
   preemption.preemptor = preemptor_;
+  preemption.needs = Certify();
+  const size_t mark = workspace_.Mark();
   for (size_t victim : *best_) {
     const Candidate& candidate = candidates_[victim];
     workspace_.Give(*candidate.shape, *candidate.runs, 1);
@@ -372,11 +434,10 @@ absl::optional<Preemption> VictimSearch::Run(const absl::flat_hash_set<GangIndex
   plane_ = plane;
   Collect(excluded);
   if (candidates_.empty()) return absl::nullopt;
-  const Level level = shape_.groups[0].required.value_or(Level::kCluster);
-  std::vector<std::vector<size_t>> by_domain = CandidatesByDomain(level);
+  std::vector<std::vector<size_t>> by_domain = CandidatesByDomain(level_);
   for (size_t d = 0; d < by_domain.size(); ++d) {
     if (by_domain[d].empty()) continue;
-    SearchDomain(workspace_.rows().domains(level)[d], std::move(by_domain[d]));
+    SearchDomain(workspace_.rows().domains(level_)[d], std::move(by_domain[d]));
     if (tried_tasks_ > limits_.max_tried_tasks) break;
   }
   return Conclude();

@@ -9,6 +9,7 @@
 #include "absl/types/optional.h"
 #include "services/scheduler/core/round/budgets.h"
 #include "services/scheduler/core/round/gang_placer.h"
+#include "services/scheduler/core/round/need.h"
 #include "services/scheduler/core/round/workspace.h"
 
 namespace capstan::scheduler::round {
@@ -19,6 +20,8 @@ struct Preemption {
   GangIndex preemptor = 0;
   // By rank.
   std::vector<GangIndex> victims;
+  // The certificate, by position in `victims`: why each of them is needed.
+  std::vector<Need> needs;
   // Where it goes once they have ended.
   std::vector<TaskRun> runs;
   // Sum of LostWork; where that is not weighed, how many they are.
@@ -74,8 +77,9 @@ class EvictionRules {
 
 // The cheapest set of victims found that makes room, and quota, for the gang: lowest highest
 // priority, then least lost work, then fewest. Minimal by inclusion: for gangs whose groups are of
-// one class, in slices of one kind, under one level by monotony, for others by trying each victim. absl::nullopt if there
-// is none. `excluded` are gangs that cannot be victims any more. The workspace is as before.
+// one class, in slices of one kind, under one level over all domains, since what fits goes on
+// fitting when more is free; for others in the domain where it goes, by trying each victim.
+// absl::nullopt if there is none. `excluded` are gangs that cannot be victims any more. The workspace is as before.
 //
 // O(runs of all candidates · log) for the former.
 absl::optional<Preemption> FindVictims(Workspace& workspace, GangPlacer& placer,

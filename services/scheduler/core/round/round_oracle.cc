@@ -86,6 +86,9 @@ class Walk {
 
   absl::Status CheckPreemption(const Preemption& preemption, const GangShape& shape) {
     constexpr GangIndex kNone = std::numeric_limits<GangIndex>::max();
+    if (preemption.needs.size() != preemption.victims.size()) {
+      return Broken("not each victim has a reason");
+    }
     for (GangIndex victim : preemption.victims) {
       if (snapshot_.gangs[victim].state != GangState::kRunning || !victims_.insert(victim).second) {
         return Broken(absl::StrCat("victim ", victim, " does not run, or twice"));
@@ -95,9 +98,15 @@ class Walk {
       if (CountsToFit(snapshot_, shape, FreeWithout({}, kNone))) {
         return Broken("victims for a gang that fits");
       }
-      for (GangIndex victim : preemption.victims) {
-        if (CountsToFit(snapshot_, shape, FreeWithout(preemption.victims, victim))) {
+      for (size_t i = 0; i < preemption.victims.size(); ++i) {
+        const GangIndex victim = preemption.victims[i];
+        const int64_t fit = MostThatFit(snapshot_, shape, FreeWithout(preemption.victims, victim));
+        if (fit >= shape.min_tasks) {
           return Broken(absl::StrCat("victim ", victim, " could have stayed"));
+        }
+        if (preemption.needs[i] != Need{Need::Kind::kRoom, fit}) {
+          return Broken(absl::StrCat("it is not said of victim ", victim, " that with it only ",
+                                     fit, " would fit"));
         }
       }
     }
@@ -179,8 +188,8 @@ int64_t CountSlices(const std::vector<Taker>& nodes, const std::vector<Slice>& s
 
 }  // namespace
 
-bool CountsToFit(const Snapshot& snapshot, const GangShape& shape,
-                 absl::Span<const ResourceVector> free) {
+int64_t MostThatFit(const Snapshot& snapshot, const GangShape& shape,
+                    absl::Span<const ResourceVector> free) {
   const TaskClass& task_class = snapshot.classes[shape.groups.back().task_class];
   std::vector<Taker> nodes;
   for (size_t n = 0; n < snapshot.nodes.size(); ++n) {
@@ -195,10 +204,16 @@ bool CountsToFit(const Snapshot& snapshot, const GangShape& shape,
     }
     nodes.push_back({slot.traits->path, fit});
   }
-  const auto domains = ByDomain(nodes, *shape.groups[0].required);
-  return std::any_of(domains.begin(), domains.end(), [&shape](const auto& domain) {
-    return CountSlices(domain.second, shape.groups.back().slices, 0) >= shape.min_tasks;
-  });
+  int64_t most = 0;
+  for (const auto& [domain, in] : ByDomain(nodes, *shape.groups[0].required)) {
+    most = std::max(most, CountSlices(in, shape.groups.back().slices, 0));
+  }
+  return most;
+}
+
+bool CountsToFit(const Snapshot& snapshot, const GangShape& shape,
+                 absl::Span<const ResourceVector> free) {
+  return MostThatFit(snapshot, shape, free) >= shape.min_tasks;
 }
 
 absl::Status CheckRound(const Snapshot& snapshot, absl::Span<const GangIndex> order,

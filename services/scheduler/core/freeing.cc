@@ -188,7 +188,8 @@ class Filling {
       const GangRequest::Group& group = gang_.groups[g];
       const Slots in =
           Best(SectionSlots(group.section), group.topology.required(), {static_cast<int>(g)});
-      const absl::optional<int64_t> cost = Put(group, 0, in, group.replicas);
+      const absl::optional<int64_t> cost =
+          Put(group, 0, Admitting(static_cast<int>(g), in), group.replicas);
       if (!cost.has_value()) return absl::nullopt;
       sum += *cost;
     }
@@ -221,6 +222,13 @@ class Filling {
   }
 
  private:
+  // Those that may take the group's Tasks.
+  Slots Admitting(int group, Slots slots) const {
+    if (gang_.groups[group].node_requirements.empty()) return slots;
+    std::erase_if(slots, [&](const Slot* slot) { return !Admits(slot->node(), gang_, group); });
+    return slots;
+  }
+
   // Of the domains of the level, the one where least has to come free for all of the groups, each
   // by itself; none if they fit into none.
   Slots Best(const Slots& slots, Topology::Level level, const std::vector<int>& groups) const {
@@ -231,7 +239,7 @@ class Filling {
       int64_t sum = 0;
       for (int g : groups) {
         const GangRequest::Group& group = gang_.groups[g];
-        const absl::optional<int64_t> cost = Try(group, 0, in, group.replicas);
+        const absl::optional<int64_t> cost = Try(group, 0, Admitting(g, in), group.replicas);
         sum = cost.has_value() && sum >= 0 ? sum + *cost : -1;
       }
       if (sum < 0 || (least >= 0 && sum >= least)) continue;

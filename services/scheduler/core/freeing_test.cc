@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "libs/random/random.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
+#include "proto/capstan/type/v1/task.pb.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/placer.h"
@@ -18,7 +19,9 @@
 namespace capstan::scheduler {
 namespace {
 
+using capstan::scheduler::v1::NodeRequirement;
 using capstan::scheduler::v1::Topology;
+using capstan::type::v1::NodeObservation;
 using Domains = std::map<std::string, std::vector<const NodeCapacity*>>;
 
 // Nodes with what is in use on them.
@@ -107,6 +110,32 @@ TEST(FreeingTest, FindsTheRackThatLacksLeast) {
   ASSERT_EQ(search.least->parts.size(), 1u);
   EXPECT_EQ(search.least->parts[0].node, &world.nodes[3]);
   EXPECT_EQ(search.least->parts[0].amounts, (Amounts{0, 0, {{"nvidia.com/h100", 2}}}));
+  Check(world, gang, *search.least);
+}
+
+TEST(FreeingTest, PutsEachGroupWhereItMayBe) {
+  World world;
+  NodeObservation fast;
+  (*fast.mutable_labels())["pool"] = "fast";
+  const NodeObservation plain;
+  // In r1 none is fast. In r2 one is, of which more has to come free than of the other.
+  world.Add("c", "r1", {1, 8, {}}, {3, 0, {}});
+  world.Add("c", "r1", {1, 8, {}}, {3, 0, {}});
+  world.Add("c", "r2", {3, 8, {}}, {1, 0, {}});
+  world.Add("c", "r2", {0, 8, {}}, {4, 0, {}});
+  for (NodeCapacity& node : world.nodes) node.reported = &plain;
+  world.nodes[3].reported = &fast;
+  GangRequest gang = GangOf(1, {2, 1, {}}, Topology::LEVEL_RACK);
+  gang.groups.push_back(gang.groups[0]);
+  auto& asked = *gang.groups[1].node_requirements.Add();
+  asked.set_key("pool");
+  asked.set_operator_(NodeRequirement::OPERATOR_IN);
+  asked.add_values("fast");
+  const FreeingSearch search = world.Find(gang);
+  ASSERT_TRUE(search.least.has_value());
+  ASSERT_EQ(search.least->parts.size(), 1u);
+  EXPECT_EQ(search.least->parts[0].node, &world.nodes[3]);
+  EXPECT_EQ(search.least->parts[0].amounts, (Amounts{2, 0, {}}));
   Check(world, gang, *search.least);
 }
 

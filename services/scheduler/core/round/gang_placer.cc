@@ -41,7 +41,8 @@ absl::optional<std::vector<TaskRun>> GangPlacer::PlaceInOrders(const GangShape& 
   const int orders = OrdersFor(shape);
   for (int order = 0; order < orders; ++order) {
     order_ = static_cast<Order>(order);
-    const bool placed = domain.has_value() ? PlaceWithin(0, *domain) : PlaceGroup(0, Everything());
+    const bool placed = domain.has_value() ? PlaceInPreferred(0, *domain) || PlaceWithin(0, *domain)
+                                           : PlaceGroup(0, Everything());
     if (placed) return TakeRuns();
     UndoTo(start);
   }
@@ -108,8 +109,27 @@ GangPlacer::Candidates GangPlacer::CandidatesFor(int group, Level level, Range r
 }
 
 bool GangPlacer::PlaceGroup(int group, Range range) {
+  if (PlaceInPreferred(group, range)) return true;
   const absl::optional<Level>& required = shape_->groups[group].required;
   return required.has_value() ? PlaceInOneOf(group, *required, range) : PlaceWithin(group, range);
+}
+
+bool GangPlacer::PlaceInPreferred(int group, Range range) {
+  const GangShape::Group& g = shape_->groups[group];
+  const int widest = std::max(LevelOf(g.required), 0);
+  const Mark mark = Here();
+  for (int level = LevelOf(g.preferred); level > widest; --level) {
+    Candidates candidates = CandidatesFor(group, static_cast<Level>(level), range);
+    while (const absl::optional<Range> domain = candidates.Next()) {
+      if (trials_ >= kMaxTrials / 2) return false;
+      // Nodes that say nothing of the level that is required are in no domain of it.
+      if (workspace_->rows().domain_of(static_cast<Level>(widest), domain->first) < 0) continue;
+      ++trials_;
+      if (PlaceWithin(group, *domain)) return true;
+      UndoTo(mark);
+    }
+  }
+  return false;
 }
 
 bool GangPlacer::PlaceInOneOf(int group, Level level, Range range) {
@@ -125,38 +145,12 @@ bool GangPlacer::PlaceInOneOf(int group, Level level, Range range) {
 
 bool GangPlacer::PlaceWithin(int group, Range range) {
   const GangShape::Group& g = shape_->groups[group];
-  if (LevelOf(g.preferred) > LevelOf(g.required)) return PlacePreferred(group, range);
-  if (shape_->is_leaf(group)) return PlaceLeaf(group, range, StepsOf(group, false));
-  for (int child : ChildrenInOrder(group)) {
-    if (!PlaceGroup(child, range)) return false;
+  if (shape_->is_leaf(group)) {
+    return PlaceLeaf(group, range, StepsOf(group, LevelOf(g.preferred) > LevelOf(g.required)));
   }
-  return true;
-}
-
-bool GangPlacer::PlacePreferred(int group, Range range) {
-  const GangShape::Group& g = shape_->groups[group];
-  const Mark mark = Here();
-  const bool leaf = shape_->is_leaf(group);
-  const std::vector<Step> steps = leaf ? StepsOf(group, true) : std::vector<Step>();
-  for (int level = LevelOf(g.preferred); level > std::max(LevelOf(g.required), 0); --level) {
-    Candidates candidates = CandidatesFor(group, static_cast<Level>(level), range);
-    while (const absl::optional<Range> domain = candidates.Next()) {
-      if (++trials_ > kMaxTrials) break;
-      if (leaf) {
-        if (PlaceLeaf(group, *domain, steps)) return true;
-      } else {
-        bool placed = true;
-        for (int child : ChildrenInOrder(group)) placed = placed && PlaceGroup(child, *domain);
-        if (placed) return true;
-      }
-      UndoTo(mark);
-    }
-  }
-  if (leaf) return PlaceLeaf(group, range, steps);
-  for (int child : ChildrenInOrder(group)) {
-    if (!PlaceGroup(child, range)) return false;
-  }
-  return true;
+  const std::vector<int> children = ChildrenInOrder(group);
+  return std::all_of(children.begin(), children.end(),
+                     [&](int child) { return PlaceGroup(child, range); });
 }
 
 bool GangPlacer::PlaceLeaf(int leaf, Range range, absl::Span<const Step> steps) {

@@ -18,8 +18,12 @@ namespace capstan::scheduler::round {
 // Exact for gangs whose tasks are of one class, and in slices of one kind, under one topology level:
 // they are placed if and only if they fit. A tree of several classes is tried in rank order, then
 // largest tasks first, then, where nodes are open to some of its tasks alone, with those first that
-// least room is for; with domains in order of least leftover, at most kMaxTrials of them: one that
-// only fits in a cleverer way is not found.
+// least room is for; with domains in order of least leftover, at most kMaxTrials of them, of which at
+// most half for what is only preferred: one that only fits in a cleverer way is not found.
+//
+// All of it is in one domain of the level that is preferred if any that it may be in holds it, else
+// of the next wider one, and so on, up to what is required; each time in the one of least leftover.
+// There the tasks of a leaf are in as few domains of the preferred level as can be.
 class GangPlacer {
  public:
   static constexpr int kMaxTrials = 512;
@@ -93,9 +97,11 @@ class GangPlacer {
   // The domains of the level within the range.
   Candidates CandidatesFor(int group, Level level, Range range);
   bool PlaceGroup(int group, Range range);
+  // In one domain of the level that is preferred, or else of a wider one, within what is required:
+  // of all of these in the range, so that what is preferred decides where the required one is.
+  bool PlaceInPreferred(int group, Range range);
   bool PlaceInOneOf(int group, Level level, Range range);
   bool PlaceWithin(int group, Range range);
-  bool PlacePreferred(int group, Range range);
   bool PlaceLeaf(int leaf, Range range, absl::Span<const Step> steps);
   // Takes up to `count` of the leaf's tasks; how many.
   int64_t Fill(int leaf, Range range, int64_t count);

@@ -178,6 +178,13 @@ DecisionOr<pb::Dataset> LoaderCore::CreateDataset(const pb::CreateDatasetRequest
   return decision;
 }
 
+absl::Status LoaderCore::VersionGone(const std::string& version, const std::string& newest) {
+  return status::Error(absl::StatusCode::kFailedPrecondition, "VERSION_GONE",
+                       absl::StrCat("version '", version,
+                                    "' has left the Site, and its source has '", newest,
+                                    "' now; submit the Job again to use that"));
+}
+
 DecisionOr<pb::DataLoad> LoaderCore::EnsureLoad(const pb::EnsureDataLoadRequest& request,
                                                 const std::string& new_id, Now now) {
   const auto found = datasets_.find(request.dataset());
@@ -211,6 +218,11 @@ DecisionOr<pb::DataLoad> LoaderCore::EnsureLoad(const pb::EnsureDataLoadRequest&
     const pb::DataLoad& load = loads_.at(dataset.latest_load()).load();
     const bool left =
         load.state() == pb::DataLoad::STATE_SUCCEEDED && versions_.at(load.version()).absent();
+    if (!request.version().empty() && load.state() == pb::DataLoad::STATE_SUCCEEDED && !left) {
+      // The one that was asked for has left, and is not what its source has now.
+      return VersionGone(absl::StrCat(request.dataset(), "/versions/", request.version()),
+                         load.version());
+    }
     if (!left && (load.state() != pb::DataLoad::STATE_FAILED || !request.retry_failed())) {
       decision.response = load;
       return decision;

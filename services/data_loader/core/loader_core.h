@@ -114,7 +114,9 @@ class LoaderCore {
   DecisionOr<capstan::dataloader::v1::Dataset> CreateDataset(
       const capstan::dataloader::v1::CreateDatasetRequest& request, const std::string& uid,
       Now now);
-  // `new_id` names the load if one is made.
+  // `new_id` names the load if one is made. FAILED_PRECONDITION (VERSION_GONE) if the version that is
+  // asked for has left the Site and its source is known to have another one now; a load that is under
+  // way may turn out to bring another one too.
   DecisionOr<capstan::dataloader::v1::DataLoad> EnsureLoad(
       const capstan::dataloader::v1::EnsureDataLoadRequest& request, const std::string& new_id,
       Now now);
@@ -182,6 +184,7 @@ class LoaderCore {
   // Starts queued loads up to the bound.
   void StartQueued(Step& step);
   bool Reaches(const std::string& cluster) const;
+  static absl::Status VersionGone(const std::string& version, const std::string& newest);
   const capstan::dataloader::v1::DataLoad& NewLoad(DatasetRecord& dataset,
                                                    const std::string& new_id, Now now, Step& step);
   // Notes a use, if the last one noted is old enough.

@@ -123,11 +123,7 @@ DecisionOr<Pinned> LoaderCore::PinVersion(const pb::PinVersionRequest& request,
       if (latest.version() == request.version()) {
         decision.response.there = OnItsWay(NewLoad(dataset, new_id, now, decision.step));
       } else {
-        decision.response.there = status::Error(
-            absl::StatusCode::kFailedPrecondition, "VERSION_GONE",
-            absl::StrCat("version '", request.version(),
-                         "' has left the Site, and its source has '", latest.version(),
-                         "' now; submit the Job again to use that"));
+        decision.response.there = VersionGone(request.version(), latest.version());
       }
       break;
     case pb::DataLoad::STATE_FAILED:

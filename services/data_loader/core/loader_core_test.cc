@@ -469,6 +469,15 @@ TEST_F(LoaderCoreTest, AVersionWhoseSourceHasChangedIsGone) {
   const Pinned pinned = Keep(PinOf("a", 'a', "uid/1", "c/n"));
   EXPECT_EQ(status::Reason(pinned.there), "VERSION_GONE");
   EXPECT_EQ(pinned.there.code(), absl::StatusCode::kFailedPrecondition);
+  // Whoever asks for it by name is not given the other one for it.
+  pb::EnsureDataLoadRequest request;
+  request.set_dataset("projects/p/datasets/a");
+  request.set_version(std::string(16, 'a'));
+  EXPECT_EQ(status::Reason(core_->EnsureLoad(request, "load-more", clock_.Read()).status()),
+            "VERSION_GONE");
+  request.set_version(std::string(16, 'f'));
+  EXPECT_EQ(Keep(core_->EnsureLoad(request, "load-more", clock_.Read())).version(),
+            Version("a", 'f'));
 }
 
 TEST_F(LoaderCoreTest, WrongRequestsNameTheField) {

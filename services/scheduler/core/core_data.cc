@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/keys.h"
@@ -108,6 +109,15 @@ void SchedulerCore::On(const DataReady& event) {
   }
   rec::DatasetState& dataset = *job->state.mutable_datasets(event.dataset);
   if (dataset.ready()) return;
+  const auto& mount = job->spec.spec().datasets(event.dataset);
+  const std::string& wanted = dataset.version().empty() ? mount.version() : dataset.version();
+  if (!wanted.empty() && event.version != wanted) {
+    // Its Tasks would not read what they asked for, or what those of earlier generations have read.
+    return Finish(job, Job::STATE_FAILED, "DATA_LOAD_FAILED",
+                  absl::StrCat(mount.dataset(), ": version '", wanted,
+                               "' has left the Site, and its source has '", event.version,
+                               "' now; submit the Job again to use that"));
+  }
   dataset.set_ready(true);
   dataset.set_version(event.version);
   dataset.set_loaded_bytes(std::max(dataset.loaded_bytes(), dataset.total_bytes()));

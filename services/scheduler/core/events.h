@@ -158,6 +158,7 @@ struct DataProgressed {
 struct DataReady {
   std::string job_uid;
   int dataset = 0;
+  // If that is another one than was asked for, the Job fails.
   std::string version;
 };
 struct DataFailed {

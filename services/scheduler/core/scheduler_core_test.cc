@@ -329,6 +329,36 @@ TEST_F(SchedulerCoreTest, AMissingObjectFailsTheJobByName) {
   EXPECT_EQ(Of<StopData>(effects).size(), 1u);
 }
 
+TEST_F(SchedulerCoreTest, AnotherVersionThanTheJobHasAskedForFailsIt) {
+  executor_.Connect();
+  JobSpec spec = CoreHarness::Spec(1, 1000);
+  spec.add_datasets()->set_dataset("projects/p/datasets/digits");
+  spec.mutable_datasets(0)->set_version("0123456789abcdef");
+  harness_.Submit("a", spec);
+  harness_.Apply(DataReady{"a", 0, "fedcba9876543210"});
+  EXPECT_EQ(StateOf("a"), Job::STATE_FAILED);
+  EXPECT_EQ(ReasonOf("a"), "DATA_LOAD_FAILED");
+  EXPECT_EQ(harness_.job("a").state.message(),
+            "projects/p/datasets/digits: version '0123456789abcdef' has left the Site, and its "
+            "source has 'fedcba9876543210' now; submit the Job again to use that");
+}
+
+// The version of the first generation has left the Site between two, and its source was changed.
+TEST_F(SchedulerCoreTest, ALaterGenerationIsNotGivenAnotherVersion) {
+  executor_.Connect();
+  JobSpec spec = CoreHarness::Spec(1, 1000);
+  spec.add_datasets()->set_dataset("projects/p/datasets/digits");
+  spec.mutable_retry()->set_max_restarts(3);
+  harness_.Submit("a", spec);
+  executor_.Take(harness_.Apply(DataReady{"a", 0, "0123456789abcdef"}));
+  executor_.End("a/1/worker-0", TaskEnd::CAUSE_PREPARE_FAILED);
+  AdvanceHeard(absl::Seconds(5));
+  ASSERT_EQ(ReasonOf("a"), "AWAITING_DATA");
+  harness_.Apply(DataReady{"a", 0, "fedcba9876543210"});
+  EXPECT_EQ(StateOf("a"), Job::STATE_FAILED);
+  EXPECT_EQ(ReasonOf("a"), "DATA_LOAD_FAILED");
+}
+
 TEST_F(SchedulerCoreTest, UnisolatedNodesRunOneSubmittersJobs) {
   executor_.Connect();
   for (int i = 0; i < 2; ++i) {

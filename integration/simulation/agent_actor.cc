@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "proto/capstan/dataloader/v1/dataset.pb.h"
 #include "proto/capstan/type/v1/task.pb.h"
 #include "services/credentials/core/jwt_keyring.h"
 
@@ -154,6 +155,18 @@ void AgentActor::CarryOut(const node_agent::Effect& effect) {
           }
           Answer(id, ticket, done.status(), opened);
         });
+  } else if (const auto* pin = std::get_if<PinVersion>(&effect)) {
+    dl::PinVersionRequest request;
+    request.set_version(pin->version);
+    request.set_holder(pin->holder);
+    network_->Call<dl::PinVersionResponse>(
+        this, loader_,
+        [this, request](const auto& reply) { loader_->PinVersion(request, NodeId(), reply); },
+        [this, id = pin->id, ticket = pin->ticket](absl::StatusOr<dl::PinVersionResponse> done) {
+          Directory found;
+          if (done.ok()) found.path = done->directory();
+          Answer(id, ticket, done.status(), found);
+        });
   } else if (const auto* place = std::get_if<MakePlace>(&effect)) {
     machine_->MakePlace(place->id);
     credentials_.front()->witness().Placed(Task(place->id).ToString(), Node().ToString());
@@ -230,7 +243,9 @@ void AgentActor::CarryOut(const node_agent::Effect& effect) {
   } else if (const auto* pins = std::get_if<ReleasePins>(&effect)) {
     network_->Call<bool>(
         this, loader_,
-        [this, holder = pins->holder](const auto& reply) { loader_->ReleasePins(holder, reply); },
+        [this, holder = pins->holder](const auto& reply) {
+          loader_->ReleasePins(holder, NodeId(), reply);
+        },
         [this, id = pins->id, ticket = pins->ticket](absl::StatusOr<bool> done) {
           Answer(id, ticket, done.status());
         });
@@ -245,6 +260,8 @@ void AgentActor::RemoveInstanceOf(const TaskId& id) {
   if (task == core_->tasks().end() || !task->second.order.launch().has_mig_instance()) return;
   machine_->RemoveInstance(task->second.order.launch().mig_instance());
 }
+
+std::string AgentActor::NodeId() const { return absl::StrCat(cluster_, "/", node_); }
 
 auth::SpiffeId AgentActor::Node() const {
   return auth::SpiffeId::Node(CredentialsActor::kDomain, cluster_, node_);

@@ -58,6 +58,8 @@ class AgentActor final : public Process {
   // What the mutant does too early.
   void RemoveInstanceOf(const session::TaskId& id);
   auth::SpiffeId Node() const;
+  // As the data_loader knows it.
+  std::string NodeId() const;
   static auth::SpiffeId Task(const session::TaskId& id);
 
   Network* const network_;

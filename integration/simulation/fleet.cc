@@ -21,6 +21,7 @@ Fleet::Fleet(const FleetConfig& config)
       network_(&world_),
       credentials_witness_(&world_, &credentials_store_.disk, CredentialsActor::Lives()),
       witness_(&world_, &store_.disk),
+      dataset_sources_(&world_),
       placement_witness_(&world_, &store_),
       service_clock_(&world_) {
   if (config.print_log) world_.PrintLog();
@@ -28,7 +29,8 @@ Fleet::Fleet(const FleetConfig& config)
     clocks_.push_back(std::make_unique<MachineClock>(&world_));
     return clocks_.back().get();
   };
-  loader_ = std::make_unique<LoaderActor>(&world_, clock(), &witness_, &config_.mutants);
+  loader_ = std::make_unique<LoaderActor>(&world_, clock(), &dataset_sources_, &witness_,
+                                          &config_.mutants);
   telemetry_ = std::make_unique<TelemetryActor>(&world_, clock(), &config_.mutants);
   credentials_store_.applied = [this] { credentials_witness_.Stored(); };
   std::vector<CredentialsActor*> credentials;
@@ -84,6 +86,8 @@ Fleet::Fleet(const FleetConfig& config)
   queue_owners_ = std::make_unique<QueueOwners>(&network_, &service_clock_, schedulers,
                                                 &placement_witness_.queues());
   job_owners_ = std::make_unique<JobOwners>(&network_, &service_clock_, schedulers, &store_);
+  dataset_owners_ = std::make_unique<DatasetOwners>(&network_, &service_clock_, loader_.get(),
+                                                    &dataset_sources_);
   health_ = std::make_unique<HealthActor>(
       &network_, clock(), schedulers, [this] { operators_->Check(); }, &config_.mutants);
   if (config.subscribers) {
@@ -124,6 +128,7 @@ void Fleet::Start() {
   buyers_->Start();
   queue_owners_->Start();
   job_owners_->Start();
+  dataset_owners_->Start();
 }
 
 void Fleet::HealAll() {
@@ -279,6 +284,9 @@ bool Fleet::Settled(int jobs, std::string* why) const {
       *why = absl::StrCat("acknowledged cancel of ", uid, " is not stored");
       return false;
     }
+  }
+  if (!dataset_owners_->Idle(why) || !witness_.datasets().Settled(loader_->disk(), why)) {
+    return false;
   }
   if (!PeopleAreDone(why) || !credentials_witness_.AllStored(why)) return false;
   if (!model.maintenance_windows.empty()) {

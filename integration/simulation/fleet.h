@@ -12,6 +12,8 @@
 #include "integration/simulation/buyers.h"
 #include "integration/simulation/credentials_actor.h"
 #include "integration/simulation/credentials_witness.h"
+#include "integration/simulation/dataset_owners.h"
+#include "integration/simulation/dataset_sources.h"
 #include "integration/simulation/executor_actor.h"
 #include "integration/simulation/health_actor.h"
 #include "integration/simulation/job_owners.h"
@@ -65,7 +67,7 @@ struct SubmittedJob {
 // The real cores of scheduler (two replicas of it, and two of credentials), executors, agents,
 // shims, data_loader, credentials, telemetry and cluster_manager, wired to each other over a
 // simulated network, and people who submit, deny, cordon, plan maintenance, order Nodes and keep
-// Queues. Process i of agents() runs on machine i of machines(), in Cluster i / nodes_per_cluster.
+// Queues and Datasets. Process i of agents() runs on machine i of machines(), in Cluster i / nodes_per_cluster.
 class Fleet {
  public:
   explicit Fleet(const FleetConfig& config);
@@ -79,7 +81,7 @@ class Fleet {
   const std::vector<std::unique_ptr<ExecutorActor>>& executors() const { return executors_; }
   const std::vector<std::unique_ptr<Machine>>& machines() const { return machines_; }
   const std::vector<std::unique_ptr<AgentActor>>& agents() const { return agents_; }
-  const LoaderActor& loader() const { return *loader_; }
+  LoaderActor& loader() { return *loader_; }
   const TelemetryActor& telemetry() const { return *telemetry_; }
   const std::vector<std::unique_ptr<CredentialsActor>>& credentials() const { return credentials_; }
   CredentialsWitness& credentials_witness() { return credentials_witness_; }
@@ -88,6 +90,7 @@ class Fleet {
   Maintainers& maintainers() { return *maintainers_; }
   Buyers& buyers() { return *buyers_; }
   QueueOwners& queue_owners() { return *queue_owners_; }
+  DatasetOwners& dataset_owners() { return *dataset_owners_; }
   JobOwners& job_owners() { return *job_owners_; }
   const PlacementWitness& placement_witness() const { return placement_witness_; }
   HealthActor& health() { return *health_; }
@@ -157,6 +160,7 @@ class Fleet {
   StoreServer credentials_store_;
   CredentialsWitness credentials_witness_;
   Witness witness_;
+  DatasetSources dataset_sources_;
   PlacementWitness placement_witness_;
   MachineClock service_clock_;
   std::vector<std::unique_ptr<MachineClock>> clocks_;
@@ -175,6 +179,7 @@ class Fleet {
   std::unique_ptr<Buyers> buyers_;
   std::unique_ptr<QueueOwners> queue_owners_;
   std::unique_ptr<JobOwners> job_owners_;
+  std::unique_ptr<DatasetOwners> dataset_owners_;
   std::vector<std::unique_ptr<SubscriberActor>> subscribers_;
   std::vector<Process*> processes_;
   std::vector<OwnedDisk> disks_;

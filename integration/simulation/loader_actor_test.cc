@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "integration/simulation/dataset_sources.h"
 #include "integration/simulation/mutants.h"
 #include "integration/simulation/process.h"
 #include "integration/simulation/witness.h"
@@ -91,8 +92,9 @@ class OneLoader {
   const MachineClock clock_{&world_};
   const Disk scheduler_disk_;
   Witness witness_{&world_, &scheduler_disk_};
+  const DatasetSources sources_{&world_};
   const Mutants mutants_;
-  LoaderActor loader_{&world_, &clock_, &witness_, &mutants_};
+  LoaderActor loader_{&world_, &clock_, &sources_, &witness_, &mutants_};
 };
 
 TEST(LoaderActorTest, TheNextGenerationBeginsFromACheckpointWhoseAnswerWasLost) {

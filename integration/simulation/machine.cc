@@ -1,11 +1,14 @@
 #include "integration/simulation/machine.h"
 
+#include <cstddef>
+#include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "integration/simulation/dataset_witness.h"
 #include "integration/simulation/mig_witness.h"
 
 namespace capstan::simulation {
@@ -26,6 +29,17 @@ std::string Variable(const capstan::nodeagent::v1::ShimSpec& spec, const std::st
     if (absl::ConsumePrefix(&rest, name + "=")) return std::string(rest);
   }
   return "";
+}
+
+// By alias.
+std::map<std::string, std::string> DatasetFolders(const capstan::nodeagent::v1::ShimSpec& spec) {
+  std::map<std::string, std::string> folders;
+  for (absl::string_view entry : spec.env()) {
+    if (!absl::ConsumePrefix(&entry, "CAPSTAN_DATASET_")) continue;
+    const size_t mark = entry.find('=');
+    folders.emplace(entry.substr(0, mark), entry.substr(mark + 1));
+  }
+  return folders;
 }
 
 // Checkpoint folders end in `-s<step>`.
@@ -76,6 +90,7 @@ absl::Status Machine::Start(const TaskId& id, const capstan::nodeagent::v1::Shim
   if (!absl::SimpleAtoi(Variable(spec, "WORLD_SIZE"), &world_size)) world_size = 0;
   witness_->Started(id, name_, 1000, cpu_millis_, world_size, task.step);
   witness_->mig().Started(id, name_, mig_gpus_.Find(Variable(spec, "CUDA_VISIBLE_DEVICES")));
+  witness_->datasets().Started(id, DatasetFolders(spec));
   ArmShim(id);
   Report(id);
   Plan(id);

@@ -26,6 +26,18 @@ struct Mutants {
   bool executor_acts_first = false;
   // The data_loader acknowledges at once and stores seconds later.
   bool loader_acts_first = false;
+  // The data_loader tells of a version seconds before it is published.
+  bool version_told_early = false;
+  // The data_loader does not read its pins when it starts.
+  bool loader_forgets_pins = false;
+  // Where no room can be made for a load, what is pinned leaves.
+  bool eviction_ignores_pins = false;
+  // A load that is begun anew forgets what it has journalled.
+  bool load_forgets_journal = false;
+  // The scheduler takes data for ready whose load is only publishing it.
+  bool publishing_is_ready = false;
+  // The scheduler goes on to wait for a load that has failed.
+  bool failed_load_awaited = false;
   // Credentials commits without comparing that no other replica was faster.
   bool credentials_skips_compare = false;
   // Credentials signs tokens with the key that it has used first.

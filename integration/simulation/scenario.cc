@@ -10,10 +10,13 @@
 #include "integration/simulation/agent_actor.h"
 #include "integration/simulation/buyers.h"
 #include "integration/simulation/credentials_actor.h"
+#include "integration/simulation/dataset_owners.h"
+#include "integration/simulation/dataset_witness.h"
 #include "integration/simulation/executor_actor.h"
 #include "integration/simulation/fleet.h"
 #include "integration/simulation/health_actor.h"
 #include "integration/simulation/job_owners.h"
+#include "integration/simulation/loader_actor.h"
 #include "integration/simulation/machine.h"
 #include "integration/simulation/maintainers.h"
 #include "integration/simulation/mig_witness.h"
@@ -73,10 +76,15 @@ class Scenario {
   void PlanJobs();
   void SubmitLater(const PlannedJob& planned, absl::Duration delay);
   void AddRetryRules(capstan::scheduler::v1::JobSpec* spec);
+  void AskForDatasets(capstan::scheduler::v1::JobSpec* spec);
+  // Some of them, as versions that are known when the Job is submitted.
+  void ChooseVersions(capstan::scheduler::v1::JobSpec* spec);
   // Each Task of the first group, for what an empty Cluster has.
   void AskForMig(capstan::scheduler::v1::JobSpec* spec);
   void PlanFault();
   void FireFault();
+  // The loader, while it brings data.
+  void PlanLoaderKill();
   enum class DiskTrouble { kFull, kSlow, kFailing };
   void TroubleDisk(DiskTrouble trouble, absl::Duration how_long);
   // The loader, or the cluster manager, from some of those that it talks with.
@@ -157,6 +165,7 @@ void Scenario::PlanJobs() {
           ToProto(world_.random().Between(absl::Minutes(2), absl::Minutes(4)));
     }
     if (world_.random().OneIn(3)) AskForMig(&job->spec);
+    if (i % 2 == 0) AskForDatasets(&job->spec);
     const std::vector<std::string>& queues = QueueOwners::Leaves();
     if (config_.faults) job->spec.set_queue(queues[world_.random().Below(queues.size())]);
     if (world_.random().OneIn(2)) AddRetryRules(&job->spec);
@@ -178,6 +187,7 @@ void Scenario::PlanJobs() {
 
 void Scenario::SubmitLater(const PlannedJob& planned, absl::Duration delay) {
   world_.After(delay, [this, planned] {
+    ChooseVersions(&planned.job->spec);
     fleet_.Submit(planned.job, [this, planned](const Job& made) {
       Random& random = world_.random();
       if (planned.is_cancelled) {
@@ -202,6 +212,22 @@ void Scenario::AddRetryRules(capstan::scheduler::v1::JobSpec* spec) {
   replaced.add_exit_codes(3);
   replaced.set_action(world_.random().OneIn(2) ? RetryRule::ACTION_FAIL
                                                : RetryRule::ACTION_RESTART);
+}
+
+void Scenario::AskForDatasets(capstan::scheduler::v1::JobSpec* spec) {
+  DatasetOwners& owners = fleet_.dataset_owners();
+  const std::string first = owners.AnyDataset();
+  spec->add_datasets()->set_dataset(first);
+  if (!world_.random().OneIn(3)) return;
+  const std::string second = owners.AnyDataset();
+  if (second != first) spec->add_datasets()->set_dataset(second);
+}
+
+void Scenario::ChooseVersions(capstan::scheduler::v1::JobSpec* spec) {
+  for (capstan::type::v1::DatasetMount& mount : *spec->mutable_datasets()) {
+    if (!world_.random().OneIn(3)) continue;
+    mount.set_version(fleet_.dataset_owners().NewestVersion(mount.dataset()));
+  }
 }
 
 void Scenario::AskForMig(capstan::scheduler::v1::JobSpec* spec) {
@@ -243,6 +269,19 @@ void Scenario::PlanFault() {
     if (world_.now() >= config_.trouble) return;
     FireFault();
     PlanFault();
+  });
+}
+
+void Scenario::PlanLoaderKill() {
+  world_.After(world_.random().Between(absl::Seconds(5), absl::Seconds(60)), [this] {
+    if (world_.now() >= config_.trouble) return;
+    PlanLoaderKill();
+    LoaderActor& loader = fleet_.loader();
+    if (!loader.up() || !loader.is_loading() || !world_.random().OneIn(2)) return;
+    world_.Fault("loader killed while it loads");
+    loader.Crash();
+    world_.After(world_.random().Between(absl::Milliseconds(100), absl::Seconds(10)),
+                 [&loader] { loader.Start(); });
   });
 }
 
@@ -509,6 +548,7 @@ bool Scenario::IsLastWatcher(const Process& process) const {
 
 Outcome Scenario::Run() {
   fleet_.Start();
+  fleet_.dataset_owners().Act(config_.faults ? config_.trouble : absl::ZeroDuration());
   fleet_.people().Act(config_.faults ? config_.trouble : absl::ZeroDuration());
   if (config_.faults) {
     fleet_.operators().Act(config_.trouble);
@@ -519,7 +559,10 @@ Outcome Scenario::Run() {
     for (const auto& subscriber : fleet_.subscribers()) subscriber->GoBackUntil(config_.trouble);
   }
   PlanJobs();
-  if (config_.faults) PlanFault();
+  if (config_.faults) {
+    PlanFault();
+    PlanLoaderKill();
+  }
   world_.After(config_.trouble, [this] { fleet_.HealAll(); });
   // Faults planned before the end may still lift or bite up to their length later.
   const absl::Duration end = config_.trouble + config_.settle;
@@ -551,6 +594,10 @@ Outcome Scenario::Run() {
   outcome.placed_below_limits = queues.placed_below_limits();
   outcome.placed_after_others = queues.placed_after_others();
   outcome.instances = fleet_.witness().mig().starts();
+  const DatasetWitness& datasets = fleet_.witness().datasets();
+  outcome.tasks_with_datasets = datasets.starts();
+  outcome.versions_left = datasets.evictions();
+  outcome.loads_taken_up = datasets.taken_up();
   outcome.faults = world_.faults();
   outcome.time = world_.now();
   return outcome;

@@ -49,6 +49,11 @@ struct Outcome {
   int64_t placed_after_others = 0;
   // Tasks that began with a MIG instance.
   int64_t instances = 0;
+  // Tasks that began with a Dataset, versions that had to leave the Site, and loads that went on
+  // with what an attempt before a crash had journalled.
+  int64_t tasks_with_datasets = 0;
+  int64_t versions_left = 0;
+  int64_t loads_taken_up = 0;
   std::map<std::string, int> faults;
   absl::Duration time;
 };
@@ -62,6 +67,7 @@ inline constexpr const char* kFaultKinds[] = {
 // Those that no single seed need have, but the seeds together.
 inline constexpr const char* kRareFaults[] = {"loader cut off",
                                               "loader cut off one way",
+                                              "loader killed while it loads",
                                               "cluster manager cut off",
                                               "cluster manager cut off one way",
                                               "failed commit that is there",

@@ -95,6 +95,7 @@ void SchedulerActor::OnCrash() {
   if (pipe_ != nullptr) pipe_->Crash();
   pipe_.reset();
   core_.reset();
+  loads_.reset();
   sessions_.clear();
   calls_ = {};
   old_pipe_.reset();
@@ -178,6 +179,9 @@ void SchedulerActor::Lead(int64_t epoch) {
   // As store::Outbox: above all that an earlier term has given.
   next_sequence_ = (store_->disk.revision << 20) + 1;
   core_ = *std::move(core);
+  loads_ = std::make_unique<LoadFollower>(
+      network_, this, loader_, mutants_,
+      [this](const scheduler::Event& event) { Apply(event); });
   CommitPipe::Options options;
   // Of the life that submits it: what it leaves behind may arrive in a later one.
   options.compare = [this, epoch, claim = Claim()] {
@@ -206,6 +210,7 @@ void SchedulerActor::StepDown(const std::string& why) {
   world().Log(name(), absl::StrCat("steps down: ", why));
   ended_epoch_ = std::exchange(epoch_, 0);
   core_.reset();
+  loads_.reset();
   // Its commit may be what called us; what it still holds is never carried out.
   pipe_->Crash();
   old_pipe_ = std::move(pipe_);
@@ -295,6 +300,10 @@ void SchedulerActor::CarryOut(const scheduler::Effect& effect, int64_t revision)
   } else if (const auto* empty = std::get_if<scheduler::ReplyEmpty>(&effect)) {
     Answer(empty->call,
            empty->status.ok() ? absl::StatusOr<bool>(true) : absl::StatusOr<bool>(empty->status));
+  } else if (const auto* data = std::get_if<scheduler::EnsureData>(&effect)) {
+    loads_->Ensure(*data);
+  } else if (const auto* stop = std::get_if<scheduler::StopData>(&effect)) {
+    loads_->Stop(stop->job_uid);
   } else if (const auto* pins = std::get_if<scheduler::ReleasePins>(&effect)) {
     ReleasePins(pins->job_uid, pins->generation);
   }
@@ -341,7 +350,7 @@ void SchedulerActor::ReleasePins(const std::string& job_uid, int64_t generation)
   network_->Call<bool>(
       this, loader_,
       [this, holder = absl::StrCat(job_uid, "/", generation)](const auto& reply) {
-        loader_->ReleasePins(holder, reply);
+        loader_->ReleasePins(holder, /*node=*/"", reply);
       },
       [this, epoch = epoch_, job_uid, generation](absl::StatusOr<bool> done) {
         if (epoch_ != epoch) return;

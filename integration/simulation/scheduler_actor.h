@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "integration/simulation/load_follower.h"
 #include "integration/simulation/loader_actor.h"
 #include "integration/simulation/mutants.h"
 #include "integration/simulation/network.h"
@@ -155,6 +156,7 @@ class SchedulerActor final : public Process {
   BootTime leader_until_ = BootTime::InfinitePast();
   scheduler::CoreConfig config_;
   std::unique_ptr<scheduler::SchedulerCore> core_;
+  std::unique_ptr<LoadFollower> loads_;
   std::unique_ptr<CommitPipe> pipe_;
   // What a stepping-down replica still has on its stack.
   std::unique_ptr<CommitPipe> old_pipe_;

@@ -50,6 +50,8 @@ std::string Describe(const Outcome& outcome) {
       " placed before a window, ", outcome.orders_used, " orders used, ",
       outcome.placed_below_limits, " placed in Queues with limits, ", outcome.placed_after_others,
       " placed after other Jobs, ", outcome.instances, " Tasks with MIG instances, ",
+      outcome.tasks_with_datasets, " Tasks with Datasets, ", outcome.versions_left,
+      " versions left, ", outcome.loads_taken_up, " loads taken up, ",
       absl::FormatDuration(outcome.time), ";");
   for (const auto& [kind, count] : outcome.faults) absl::StrAppend(&text, " ", kind, " ", count);
   return text;

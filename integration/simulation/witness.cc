@@ -103,6 +103,7 @@ void Witness::Ended(const TaskId& id, bool finished) {
   life.finished = finished;
   live_.erase(live);
   mig_.Ended(id);
+  datasets_.Ended(id);
 }
 
 void Witness::Committed(const std::string& job_uid, int64_t generation, int64_t step) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "integration/simulation/dataset_witness.h"
 #include "integration/simulation/mig_witness.h"
 #include "integration/simulation/process.h"
 #include "integration/simulation/world.h"
@@ -26,11 +27,14 @@ namespace capstan::simulation {
 //     commits: the first step is the last committed one + 1;
 //  6. the Tasks of a group that must stand on one Node start on one;
 //  7. what was acknowledged is stored (checked at the end, for Jobs, cancels and checkpoints);
-//  8. what MigWitness says of MIG instances.
+//  8. what MigWitness says of MIG instances, and DatasetWitness of the data of Jobs.
 class Witness {
  public:
   Witness(World* world, const Disk* scheduler_disk)
-      : world_(world), scheduler_disk_(scheduler_disk), mig_(world, scheduler_disk) {}
+      : world_(world),
+        scheduler_disk_(scheduler_disk),
+        mig_(world, scheduler_disk),
+        datasets_(world, scheduler_disk) {}
 
   void Started(const session::TaskId& id, const std::string& machine, int64_t cpu_millis,
                int64_t cpu_limit, int world_size, int64_t resume_step);
@@ -38,6 +42,8 @@ class Witness {
   void Ended(const session::TaskId& id, bool finished);
 
   MigWitness& mig() { return mig_; }
+  DatasetWitness& datasets() { return datasets_; }
+  const DatasetWitness& datasets() const { return datasets_; }
 
   // A checkpoint is durable at the data_loader, whether or not anybody is told so.
   void Committed(const std::string& job_uid, int64_t generation, int64_t step);
@@ -80,6 +86,7 @@ class Witness {
   World* const world_;
   const Disk* const scheduler_disk_;
   MigWitness mig_;
+  DatasetWitness datasets_;
   std::set<session::TaskId> started_;
   std::vector<Life> lives_;
   std::map<session::TaskId, LiveTask> live_;

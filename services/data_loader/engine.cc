@@ -128,6 +128,7 @@ void Engine::Ready(std::unique_ptr<LoaderCore> core) {
       leadership_ == nullptr ? absl::nullopt : absl::make_optional(leadership_->Guard()));
   Step step = core_->Resume();
   site_->CollectOutputs(core_->OutputFolders());
+  site_->CollectLoads(core_->OpenLoads());
   for (const std::string& digest : core_->AbsentVersions()) {
     if (site_->HasVersion(digest)) Evict(digest);
   }
@@ -231,6 +232,8 @@ void Engine::CarryOut(const std::vector<Effect>& effects) {
       Evict(evict->manifest_digest);
     } else if (const auto* plan = std::get_if<AnswerPlan>(&effect)) {
       site_->AdmitLoad(plan->load, plan->admitted);
+    } else if (const auto* forget = std::get_if<ForgetLoad>(&effect)) {
+      site_->ForgetLoad(forget->load);
     }
   }
 }

@@ -168,6 +168,25 @@ void DirectorySite::AdmitLoad(const std::string& load, const absl::Status& admit
   running->second.admitted = admitted;
 }
 
+void DirectorySite::ForgetLoad(const std::string& load) {
+  {
+    absl::MutexLock lock(&mutex_);
+    // Somebody has started it again meanwhile: it is collected at the next start.
+    if (running_.count(load) != 0) return;
+  }
+  Enqueue([this, folder = LoadFolder(load)] { root_.RemoveTree(folder).IgnoreError(); });
+}
+
+void DirectorySite::CollectLoads(const std::set<std::string>& kept) {
+  std::set<std::string> folders;
+  for (const std::string& load : kept) folders.insert(LoadFolder(load));
+  for (const std::string& name : Folders(root_, "staging/loads")) {
+    const std::string folder = LoadFolder(name);
+    if (folders.count(folder) != 0) continue;
+    Enqueue([this, folder] { root_.RemoveTree(folder).IgnoreError(); });
+  }
+}
+
 void DirectorySite::RunOneLoad(const data_loader::StartLoad& load) {
   RateEstimator rate;
   int64_t total = 0;

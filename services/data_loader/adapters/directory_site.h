@@ -44,6 +44,8 @@ class DirectorySite final : public Site {
   void Stop() override;
   void StartLoad(const data_loader::StartLoad& load) override;
   void AdmitLoad(const std::string& load, const absl::Status& admitted) override;
+  void ForgetLoad(const std::string& load) override;
+  void CollectLoads(const std::set<std::string>& kept) override;
   std::string VersionDirectory(const std::string& manifest_digest) const override;
   std::string BundleDirectory(const std::string& manifest_digest) const override;
   bool HasVersion(const std::string& manifest_digest) const override;

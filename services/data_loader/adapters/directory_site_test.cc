@@ -68,6 +68,9 @@ class DirectorySiteTest : public ::testing::Test {
     return result;
   }
 
+  // The one thread has done what it was given before.
+  void Settle() { Copy(base_ + "/nowhere", 1).status().IgnoreError(); }
+
   pb::Manifest BundleManifest() {
     pb::Manifest manifest;
     for (const auto& [path, content] :
@@ -119,6 +122,18 @@ TEST_F(DirectorySiteTest, ReportsALoadOnTheStrand) {
   EXPECT_EQ(total, 3);
   EXPECT_EQ(told, 2);
   EXPECT_EQ(Read(site_->VersionDirectory(result->manifest_digest) + "/a"), "abc");
+  // What is noted of a load stays until that is stored which came of it.
+  const std::string noted = base_ + "/site/staging/loads/l";
+  site_->CollectLoads({"projects/p/dataLoads/l"});
+  Settle();
+  EXPECT_TRUE(std::filesystem::exists(noted));
+  site_->ForgetLoad("projects/p/dataLoads/l");
+  Settle();
+  EXPECT_FALSE(std::filesystem::exists(noted));
+  std::filesystem::create_directories(noted);
+  site_->CollectLoads({"projects/p/dataLoads/other"});
+  Settle();
+  EXPECT_FALSE(std::filesystem::exists(noted));
   // What leaves is gone at once, and nothing of it stays.
   const std::string digest = result->manifest_digest;
   EXPECT_TRUE(site_->HasVersion(digest));

@@ -45,10 +45,6 @@ std::vector<Part> PartsOf(const LoadPlan& plan, const std::vector<int64_t>& size
   return parts;
 }
 
-std::string LoadFolder(const std::string& load) {
-  return absl::StrCat("staging/loads/", load.substr(load.rfind('/') + 1));
-}
-
 absl::StatusOr<LoadPlan> ReadOrMakePlan(const SafeRoot& site, const DataSource& source,
                                         const StartLoad& load, const LoadOptions& options) {
   const std::string path = LoadFolder(load.load) + "/plan.binpb";
@@ -138,9 +134,13 @@ absl::StatusOr<Published> Load(const SafeRoot& site, const StartLoad& load,
   CAPSTAN_ASSIGN_OR_RETURN(
       const std::unique_ptr<DataSource> source,
       OpenDataSource(load.source_uri, options.allowed_source_roots, options.http, stop));
-  CAPSTAN_RETURN_IF_ERROR(site.MakeDirectories(folder + "/files", 0700));
   CAPSTAN_ASSIGN_OR_RETURN(const absl::optional<Published> before, FindPublished(site, load));
   if (before.has_value()) return *before;
+  if (site.Stat(folder).ok() && !site.Stat(folder + "/files").ok()) {
+    // It was published, and has had to leave: of what the journal names nothing is there.
+    CAPSTAN_RETURN_IF_ERROR(site.RemoveTree(folder));
+  }
+  CAPSTAN_RETURN_IF_ERROR(site.MakeDirectories(folder + "/files", 0700));
   CAPSTAN_ASSIGN_OR_RETURN(const LoadPlan plan, ReadOrMakePlan(site, *source, load, options));
   CAPSTAN_ASSIGN_OR_RETURN(const SafeRoot staged, site.Descend(folder + "/files"));
   std::vector<int64_t> sizes;
@@ -180,13 +180,17 @@ absl::StatusOr<Published> Load(const SafeRoot& site, const StartLoad& load,
 
 }  // namespace
 
+std::string LoadFolder(const std::string& load) {
+  return absl::StrCat("staging/loads/", load.substr(load.rfind('/') + 1));
+}
+
 absl::StatusOr<Published> RunLoad(const SafeRoot& site, const StartLoad& load,
                                   const LoadOptions& options, const LoadListener& listener,
                                   const std::atomic<bool>& stop) {
   absl::StatusOr<Published> result = Load(site, load, options, listener, stop);
-  if (!absl::IsCancelled(result.status())) {
-    const absl::Status removed = site.RemoveTree(LoadFolder(load.load));
-    if (result.ok() && !removed.ok()) return removed;
+  // What was published is found by what is noted of it, should nobody hear of it now.
+  if (!result.ok() && !absl::IsCancelled(result.status())) {
+    site.RemoveTree(LoadFolder(load.load)).IgnoreError();
   }
   return result;
 }

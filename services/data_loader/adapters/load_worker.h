@@ -49,10 +49,15 @@ struct LoadListener {
 //    reader sees the whole version or none. A version that is there already is left as it is.
 //
 // On an error that a repeated attempt can't mend the staged files are removed. `stop` ends the load
-// early with CANCELLED, leaving what was staged to be taken up again.
+// early with CANCELLED, leaving what was staged to be taken up again. What is noted of a version
+// that was published stays too, so that the same load, run again, finds it and reads nothing: the
+// caller removes LoadFolder once it has stored what came of the load.
 absl::StatusOr<Published> RunLoad(const SafeRoot& site, const StartLoad& load,
                                   const LoadOptions& options, const LoadListener& listener,
                                   const std::atomic<bool>& stop);
+
+// Of what a load has staged and noted, relative to the Site.
+std::string LoadFolder(const std::string& load);
 
 }  // namespace capstan::data_loader
 

@@ -84,7 +84,6 @@ TEST_F(LoadWorkerTest, PublishesTheWholeVersionReadOnly) {
   struct ::stat st{};
   ASSERT_EQ(::stat((base_ + "/" + version + "/a").c_str(), &st), 0);
   EXPECT_EQ(st.st_mode & 07777, 0444u);
-  EXPECT_FALSE(site_->Stat("staging/loads/l1").ok());
   // The same content is the same version, loaded by whomever.
   load_.load = "projects/q/dataLoads/l2";
   EXPECT_EQ(Run()->manifest_digest, done->manifest_digest);
@@ -235,13 +234,20 @@ TEST_F(LoadWorkerTest, KilledBetweenPublishingAndReportFindsItsVersion) {
   Write("bucket/d/a", "abc");
   const absl::StatusOr<Published> done = Run();
   ASSERT_TRUE(done.ok());
-  // What a kill at that moment leaves: the version, and the load's folder with the digest.
-  ASSERT_TRUE(site_->MakeDirectories("staging/loads/l1/files").ok());
-  Write("site/staging/loads/l1/digest", done->manifest_digest);
-  ASSERT_EQ(::unlink((base_ + "/bucket/d/a").c_str()), 0);
-  const absl::StatusOr<Published> again = Run();
+  // The report is lost with the process; by then the source has other content.
+  Write("bucket/d/a", "abcdef");
+  load_.source_bytes_read = done->source_bytes_read;
+  const absl::StatusOr<Published> again =
+      Run([](int64_t) { ADD_FAILURE() << "it was read again"; });
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->manifest_digest, done->manifest_digest);
+  EXPECT_EQ(again->source_bytes_read, 3);
+  // Unless it has had to leave.
+  ASSERT_TRUE(site_->RemoveTree("versions/" + done->manifest_digest.substr(7)).ok());
+  const absl::StatusOr<Published> anew = Run();
+  ASSERT_TRUE(anew.ok()) << anew.status();
+  EXPECT_NE(anew->manifest_digest, done->manifest_digest);
+  EXPECT_EQ(anew->source_bytes_read, 9);
 }
 
 }  // namespace

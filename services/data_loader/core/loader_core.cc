@@ -74,9 +74,7 @@ absl::Status LoaderCore::Load(const store::KeyValue& kv) {
 Step LoaderCore::Resume() {
   Step step;
   std::vector<const LoadRecord*> open;
-  for (const auto& [name, record] : loads_) {
-    if (!IsFinal(record.load())) open.push_back(&record);
-  }
+  for (const std::string& name : OpenLoads()) open.push_back(&loads_.at(name));
   // What was under way goes first, then by age.
   std::sort(open.begin(), open.end(), [](const LoadRecord* a, const LoadRecord* b) {
     const bool a_queued = a->load().state() == pb::DataLoad::STATE_QUEUED;
@@ -89,6 +87,14 @@ Step LoaderCore::Resume() {
   for (const LoadRecord* record : open) queued_.push_back(record->load().name());
   StartQueued(step);
   return step;
+}
+
+std::set<std::string> LoaderCore::OpenLoads() const {
+  std::set<std::string> open;
+  for (const auto& [name, record] : loads_) {
+    if (!IsFinal(record.load())) open.insert(name);
+  }
+  return open;
 }
 
 void LoaderCore::PutLoad(const LoadRecord& record, Step& step) {
@@ -376,6 +382,7 @@ Step LoaderCore::LoadPublished(const std::string& load, const std::string& manif
   done.clear_eta();
   *done.mutable_end_time() = ToProto(now.wall);
   PutLoad(record, step);
+  step.after.push_back(ForgetLoad{load});
   TryWaiting(step);
   return step;
 }
@@ -402,6 +409,7 @@ Step LoaderCore::LoadFailed(const std::string& load, const absl::Status& error, 
   failed.set_state(pb::DataLoad::STATE_FAILED);
   *failed.mutable_end_time() = ToProto(now.wall);
   PutLoad(record, step);
+  step.after.push_back(ForgetLoad{load});
   TryWaiting(step);
   return step;
 }

@@ -56,7 +56,11 @@ struct AnswerPlan {
   std::string load;
   absl::Status admitted;
 };
-using Effect = std::variant<StartLoad, RemoveFolder, EvictVersion, AnswerPlan>;
+// What the Site has noted of a load that is final is not needed any more.
+struct ForgetLoad {
+  std::string load;
+};
+using Effect = std::variant<StartLoad, RemoveFolder, EvictVersion, AnswerPlan, ForgetLoad>;
 
 // What to store, then what to do.
 struct Step {
@@ -176,7 +180,10 @@ class LoaderCore {
 
   // Folders below `outputs/` of the Site that a record names, relative to the Site.
   std::set<std::string> OutputFolders() const;
-  // Digests of versions that have left the Site.
+  // Loads that are not final.
+  std::set<std::string> OpenLoads() const;
+  // Digests of versions that have left the Site. Not of Datasets that are being loaded: what is
+  // there of them may just have been published, by a load that has not come to say so.
   std::set<std::string> AbsentVersions() const;
 
  private:

@@ -250,12 +250,16 @@ absl::StatusOr<ReadableContent> LoaderCore::CheckRead(const pb::ContentRef& cont
 }
 
 std::set<std::string> LoaderCore::AbsentVersions() const {
+  std::set<std::string> loading;
+  for (const std::string& load : OpenLoads()) loading.insert(loads_.at(load).load().dataset());
   std::set<std::string> absent;
   for (const auto& [name, record] : versions_) {
     if (record.absent()) absent.insert(record.version().manifest_digest());
   }
   for (const auto& [name, record] : versions_) {
-    if (!record.absent()) absent.erase(record.version().manifest_digest());
+    if (!record.absent() || loading.count(name.substr(0, name.rfind("/versions/"))) != 0) {
+      absent.erase(record.version().manifest_digest());
+    }
   }
   return absent;
 }

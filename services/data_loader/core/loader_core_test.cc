@@ -51,6 +51,7 @@ class LoaderCoreTest : public ::testing::Test {
       if (const auto* evict = std::get_if<EvictVersion>(&effect)) {
         evicted_.push_back(evict->manifest_digest);
       }
+      if (const auto* forget = std::get_if<ForgetLoad>(&effect)) forgotten_.push_back(forget->load);
       if (const auto* plan = std::get_if<AnswerPlan>(&effect))
         admitted_[plan->load] = plan->admitted;
     }
@@ -138,6 +139,7 @@ class LoaderCoreTest : public ::testing::Test {
   std::vector<StartLoad> started_;
   std::vector<std::string> removed_;
   std::vector<std::string> evicted_;
+  std::vector<std::string> forgotten_;
   std::map<std::string, absl::Status> admitted_;
   int64_t limit_ = 0;
 };
@@ -478,6 +480,25 @@ TEST_F(LoaderCoreTest, AVersionWhoseSourceHasChangedIsGone) {
   request.set_version(std::string(16, 'f'));
   EXPECT_EQ(Keep(core_->EnsureLoad(request, "load-more", clock_.Read())).version(),
             Version("a", 'f'));
+}
+
+// A load may have published it, and been killed before it came to say so.
+TEST_F(LoaderCoreTest, AVersionThatIsBeingBroughtAgainIsNotTakenForOneThatHasLeft) {
+  limit_ = 100;
+  Restart();
+  LoadVersion("a", 'a', 60);
+  LoadVersion("b", 'b', 60);
+  EXPECT_EQ(core_->AbsentVersions(), std::set<std::string>{Digest('a')});
+  EXPECT_TRUE(core_->OpenLoads().empty());
+  Keep(PinOf("a", 'a', "uid/1", "c/n", "load-again"));
+  const std::string again = "projects/p/dataLoads/load-again";
+  Restart();
+  EXPECT_TRUE(core_->AbsentVersions().empty());
+  EXPECT_EQ(core_->OpenLoads(), std::set<std::string>{again});
+  forgotten_.clear();
+  Keep(core_->LoadFailed(again, absl::InternalError("torn"), clock_.Read()));
+  EXPECT_EQ(forgotten_, std::vector<std::string>{again});
+  EXPECT_EQ(core_->AbsentVersions(), std::set<std::string>{Digest('a')});
 }
 
 TEST_F(LoaderCoreTest, WrongRequestsNameTheField) {

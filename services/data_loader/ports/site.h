@@ -88,6 +88,11 @@ class Site {
   virtual void StartLoad(const StartLoad& load) = 0;
   // OK lets a planned load go on; an error ends it.
   virtual void AdmitLoad(const std::string& load, const absl::Status& admitted) = 0;
+  // What came of the load is stored: what the Site has noted of it is not needed any more. Until
+  // then a load that has published its version, and is started again, finds it and reads nothing.
+  virtual void ForgetLoad(const std::string& load) = 0;
+  // The same for all but `kept`.
+  virtual void CollectLoads(const std::set<std::string>& kept) = 0;
 
   // Absolute directory of what has been published.
   virtual std::string VersionDirectory(const std::string& manifest_digest) const = 0;

@@ -185,10 +185,10 @@ DecisionOr<pb::Dataset> LoaderCore::CreateDataset(const pb::CreateDatasetRequest
 }
 
 absl::Status LoaderCore::VersionGone(const std::string& version, const std::string& newest) {
-  return status::Error(absl::StatusCode::kFailedPrecondition, "VERSION_GONE",
-                       absl::StrCat("version '", version,
-                                    "' has left the Site, and its source has '", newest,
-                                    "' now; submit the Job again to use that"));
+  return status::Error(
+      absl::StatusCode::kFailedPrecondition, "VERSION_GONE",
+      absl::StrCat("version '", version, "' has left the Site, and its source has '", newest,
+                   "' now; submit the Job again to use that"));
 }
 
 DecisionOr<pb::DataLoad> LoaderCore::EnsureLoad(const pb::EnsureDataLoadRequest& request,

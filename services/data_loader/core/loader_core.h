@@ -118,9 +118,9 @@ class LoaderCore {
   DecisionOr<capstan::dataloader::v1::Dataset> CreateDataset(
       const capstan::dataloader::v1::CreateDatasetRequest& request, const std::string& uid,
       Now now);
-  // `new_id` names the load if one is made. FAILED_PRECONDITION (VERSION_GONE) if the version that is
-  // asked for has left the Site and its source is known to have another one now; a load that is under
-  // way may turn out to bring another one too.
+  // `new_id` names the load if one is made. FAILED_PRECONDITION (VERSION_GONE) if the version that
+  // is asked for has left the Site and its source is known to have another one now; a load that is
+  // under way may turn out to bring another one too.
   DecisionOr<capstan::dataloader::v1::DataLoad> EnsureLoad(
       const capstan::dataloader::v1::EnsureDataLoadRequest& request, const std::string& new_id,
       Now now);

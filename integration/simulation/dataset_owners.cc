@@ -22,12 +22,10 @@ struct Owned {
 };
 
 // Two have one source, so that their content is one.
-constexpr Owned kDatasets[] = {{"digits", "file:///data/digits/"},
-                               {"faces", "file:///data/faces/"},
-                               {"words", "file:///data/words/"},
-                               {"maps", "file:///data/maps/"},
-                               {"digits-again", "file:///data/digits/"},
-                               {"nowhere", "file:///data/nowhere/"}};
+constexpr Owned kDatasets[] = {
+    {"digits", "file:///data/digits/"},       {"faces", "file:///data/faces/"},
+    {"words", "file:///data/words/"},         {"maps", "file:///data/maps/"},
+    {"digits-again", "file:///data/digits/"}, {"nowhere", "file:///data/nowhere/"}};
 constexpr uint64_t kWithSource = 5;
 // Of a Dataset; the Site has room for one of the largest and a small one.
 constexpr int kMostParts = 5;
@@ -63,8 +61,7 @@ void DatasetOwners::Make(const std::string& id, const std::string& uri,
   request.set_request_id(request_id);
   ++open_;
   network_->Call<pb::Dataset>(
-      this, loader_,
-      [this, request](const auto& reply) { loader_->CreateDataset(request, reply); },
+      this, loader_, [this, request](const auto& reply) { loader_->CreateDataset(request, reply); },
       [this, id, uri, request_id](const absl::StatusOr<pb::Dataset>& made) {
         --open_;
         if (made.ok()) {

@@ -168,9 +168,8 @@ bool DatasetWitness::Settled(const Disk& loader_disk, std::string* why) const {
                           "`, which the data_loader has not said");
       return false;
     }
-    const bool nowhere =
-        std::any_of(job.spec().datasets().begin(), job.spec().datasets().end(),
-                    [](const auto& mount) { return mount.dataset() == kNowhere; });
+    const bool nowhere = std::any_of(job.spec().datasets().begin(), job.spec().datasets().end(),
+                                     [](const auto& mount) { return mount.dataset() == kNowhere; });
     if (nowhere && state.state() == Job::STATE_SUCCEEDED) {
       *why = absl::StrCat("job ", uid, " has succeeded without its data");
       return false;

@@ -33,6 +33,7 @@ class DatasetWitness {
   // Of a load, by the Site.
   void Read(const std::string& load, int part);
   void Journalled(const std::string& load, int part);
+  void TakenUp() { ++taken_up_; }
   // What it had staged was removed, since it has failed.
   void Unstaged(const std::string& load) { journalled_.erase(load); }
   // A folder of content has been renamed to its place. `whole`: with all parts of one revision.
@@ -61,13 +62,11 @@ class DatasetWitness {
   // At the end; if not, says why.
   bool Settled(const Disk& loader_disk, std::string* why) const;
 
-  // Tasks that have begun with a Dataset, versions that have left the Site, and Jobs that failed
-  // for want of their data.
+  // Tasks that have begun with a Dataset, versions that have left the Site, and attempts at loads
+  // that went on with what an earlier one had journalled.
   int64_t starts() const { return starts_; }
   int64_t evictions() const { return evictions_; }
   int64_t taken_up() const { return taken_up_; }
-  // An attempt goes on with what an earlier one has journalled.
-  void TakenUp() { ++taken_up_; }
 
  private:
   bool IsWhole(const std::string& digest) const { return whole_.count(digest) != 0; }

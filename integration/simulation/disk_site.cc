@@ -46,9 +46,15 @@ DiskSite::Published DiskSite::Result(const Running& running, const Staged& stage
 }
 
 void DiskSite::Begin(const std::string& load, Running& running) {
-  const auto before = staged_.find(load);
+  auto before = staged_.find(load);
   if (before != staged_.end() && HasVersion(before->second.digest)) {
     return Done(load, Result(running, before->second));
+  }
+  if (before != staged_.end() && before->second.moved) {
+    // It was published, and has had to leave.
+    staged_.erase(before);
+    witness_->Unstaged(load);
+    before = staged_.end();
   }
   if (before == staged_.end()) {
     const DatasetSources::Content* const found = sources_->Find(running.load.source_uri);
@@ -133,11 +139,10 @@ void DiskSite::NoteDigest(const std::string& load, Running& running) {
 }
 
 void DiskSite::Rename(Staged& staged) {
-  const bool whole = staged.parts.size() == staged.plan.parts.size() &&
-                     std::all_of(staged.parts.begin(), staged.parts.end(),
-                                 [&staged](const auto& part) {
-                                   return part.second == staged.plan.revision;
-                                 });
+  const bool whole =
+      staged.parts.size() == staged.plan.parts.size() &&
+      std::all_of(staged.parts.begin(), staged.parts.end(),
+                  [&staged](const auto& part) { return part.second == staged.plan.revision; });
   // Equal content that is there is left as it is.
   if (versions_.insert(staged.digest).second) witness_->Appeared(staged.digest, whole);
   staged.moved = true;
@@ -150,15 +155,24 @@ void DiskSite::Publish(const std::string& load, Running& running) {
 
 void DiskSite::PublishLate(const std::string& load, Running& /*running*/) {
   Rename(staged_.at(load));
-  staged_.erase(load);
   running_.erase(load);
 }
 
 void DiskSite::Done(const std::string& load, const absl::StatusOr<Published>& result) {
-  staged_.erase(load);
-  if (!result.ok()) witness_->Unstaged(load);
+  if (!result.ok()) {
+    staged_.erase(load);
+    witness_->Unstaged(load);
+  }
   running_.erase(load);
   process_->Later(absl::ZeroDuration(), [this, load, result] { reports_.done(load, result); });
+}
+
+void DiskSite::ForgetLoad(const std::string& load) {
+  if (running_.count(load) == 0) staged_.erase(load);
+}
+
+void DiskSite::CollectLoads(const std::set<std::string>& kept) {
+  std::erase_if(staged_, [&kept](const auto& staged) { return kept.count(staged.first) == 0; });
 }
 
 void DiskSite::EvictVersion(const std::string& digest) {

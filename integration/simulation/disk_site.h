@@ -56,6 +56,9 @@ class DiskSite {
   // One that is under way goes on.
   void StartLoad(const data_loader::StartLoad& load);
   void AdmitLoad(const std::string& load, const absl::Status& admitted);
+  // What is noted of it is not needed any more.
+  void ForgetLoad(const std::string& load);
+  void CollectLoads(const std::set<std::string>& kept);
   bool HasVersion(const std::string& digest) const { return versions_.count(digest) != 0; }
   void EvictVersion(const std::string& digest);
   // Some version, for the mutant that does not ask whether it may.

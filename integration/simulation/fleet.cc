@@ -86,8 +86,8 @@ Fleet::Fleet(const FleetConfig& config)
   queue_owners_ = std::make_unique<QueueOwners>(&network_, &service_clock_, schedulers,
                                                 &placement_witness_.queues());
   job_owners_ = std::make_unique<JobOwners>(&network_, &service_clock_, schedulers, &store_);
-  dataset_owners_ = std::make_unique<DatasetOwners>(&network_, &service_clock_, loader_.get(),
-                                                    &dataset_sources_);
+  dataset_owners_ =
+      std::make_unique<DatasetOwners>(&network_, &service_clock_, loader_.get(), &dataset_sources_);
   health_ = std::make_unique<HealthActor>(
       &network_, clock(), schedulers, [this] { operators_->Check(); }, &config_.mutants);
   if (config.subscribers) {

@@ -51,19 +51,17 @@ void LoadFollower::Ask(const Key& key, int64_t order) {
   network_->Call<pb::DataLoad>(
       scheduler_, loader_,
       [loader = loader_, request](const auto& reply) { loader->EnsureLoad(request, reply); },
-      Alive(
-          [this, key, order](const absl::StatusOr<pb::DataLoad>& load) {
-            Wanted* const wanted = Find(key, order);
-            if (wanted == nullptr) return;
-            if (!load.ok()) {
-              if (MayPass(load.status())) return AskLater(key, order);
-              return Fail(key,
-                          absl::IsNotFound(load.status()) ? "DATA_NOT_FOUND" : "DATA_LOAD_FAILED",
-                          std::string(load.status().message()));
-            }
-            wanted->back_off = kFirstBackOff;
-            if (Show(key, *wanted, *load)) Look(key, order, load->name());
-          }));
+      Alive([this, key, order](const absl::StatusOr<pb::DataLoad>& load) {
+        Wanted* const wanted = Find(key, order);
+        if (wanted == nullptr) return;
+        if (!load.ok()) {
+          if (MayPass(load.status())) return AskLater(key, order);
+          return Fail(key, absl::IsNotFound(load.status()) ? "DATA_NOT_FOUND" : "DATA_LOAD_FAILED",
+                      std::string(load.status().message()));
+        }
+        wanted->back_off = kFirstBackOff;
+        if (Show(key, *wanted, *load)) Look(key, order, load->name());
+      }));
 }
 
 void LoadFollower::AskLater(const Key& key, int64_t order) {
@@ -76,31 +74,26 @@ void LoadFollower::AskLater(const Key& key, int64_t order) {
 }
 
 void LoadFollower::Look(const Key& key, int64_t order, const std::string& load) {
-  scheduler_->Later(kLookAgain, Alive([this, key, order, load] {
-    if (Find(key, order) == nullptr) return;
-    network_->Call<pb::DataLoad>(
-        scheduler_, loader_,
-        [loader = loader_, load](const auto& reply) { loader->GetLoad(load, reply); },
-        Alive(
-            [this, key, order](const absl::StatusOr<pb::DataLoad>& load) {
+  scheduler_->Later(
+      kLookAgain, Alive([this, key, order, load] {
+        if (Find(key, order) == nullptr) return;
+        network_->Call<pb::DataLoad>(
+            scheduler_, loader_,
+            [loader = loader_, load](const auto& reply) { loader->GetLoad(load, reply); },
+            Alive([this, key, order](const absl::StatusOr<pb::DataLoad>& load) {
               const Wanted* const wanted = Find(key, order);
               if (wanted == nullptr) return;
               // Not final yet: ask anew.
               if (!load.ok()) return AskLater(key, order);
               if (Show(key, *wanted, *load)) Look(key, order, load->name());
             }));
-  }));
+      }));
 }
 
 bool LoadFollower::Show(const Key& key, const Wanted& wanted, const pb::DataLoad& load) {
-  std::string version = load.version();
-  bool is_ready = load.state() == pb::DataLoad::STATE_SUCCEEDED;
-  if (mutants_->publishing_is_ready && load.state() == pb::DataLoad::STATE_PUBLISHING) {
-    is_ready = true;
-    version = wanted.data.version;
-  }
-  if (is_ready) {
-    End(key, scheduler::DataReady{key.first, key.second, version.substr(version.rfind('/') + 1)});
+  if (load.state() == pb::DataLoad::STATE_SUCCEEDED) {
+    End(key, scheduler::DataReady{key.first, key.second,
+                                  load.version().substr(load.version().rfind('/') + 1)});
     return false;
   }
   if (load.state() == pb::DataLoad::STATE_FAILED && !mutants_->failed_load_awaited) {

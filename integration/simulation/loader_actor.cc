@@ -61,8 +61,7 @@ DiskSite::Reports LoaderActor::SiteReports() {
               return Submit(core_->LoadFailed(load, result.status(), Read()), [] {});
             }
             Submit(core_->LoadPublished(load, result->digest, result->total_bytes,
-                                        /*file_count=*/1, result->source_bytes_read,
-                                        Read()),
+                                        /*file_count=*/1, result->source_bytes_read, Read()),
                    [] {});
           }};
 }
@@ -84,6 +83,7 @@ void LoaderActor::ReadStore() {
   pipe_ = std::make_unique<CommitPipe>(this, &disk_, options);
   data_loader::Step step = core_->Resume();
   site_.CollectFolders(core_->OutputFolders());
+  site_.CollectLoads(core_->OpenLoads());
   for (const std::string& digest : core_->AbsentVersions()) site_.EvictVersion(digest);
   witness_->datasets().CheckStored(disk_);
   Submit(std::move(step), [] {});
@@ -126,6 +126,8 @@ void LoaderActor::CarryOut(const data_loader::Effect& effect) {
     site_.EvictVersion(evict->manifest_digest);
   } else if (const auto* plan = std::get_if<data_loader::AnswerPlan>(&effect)) {
     AnswerPlan(*plan);
+  } else if (const auto* forget = std::get_if<data_loader::ForgetLoad>(&effect)) {
+    site_.ForgetLoad(forget->load);
   }
 }
 

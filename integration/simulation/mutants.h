@@ -34,8 +34,6 @@ struct Mutants {
   bool eviction_ignores_pins = false;
   // A load that is begun anew forgets what it has journalled.
   bool load_forgets_journal = false;
-  // The scheduler takes data for ready whose load is only publishing it.
-  bool publishing_is_ready = false;
   // The scheduler goes on to wait for a load that has failed.
   bool failed_load_awaited = false;
   // Credentials commits without comparing that no other replica was faster.

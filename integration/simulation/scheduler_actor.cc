@@ -179,9 +179,8 @@ void SchedulerActor::Lead(int64_t epoch) {
   // As store::Outbox: above all that an earlier term has given.
   next_sequence_ = (store_->disk.revision << 20) + 1;
   core_ = *std::move(core);
-  loads_ = std::make_unique<LoadFollower>(
-      network_, this, loader_, mutants_,
-      [this](const scheduler::Event& event) { Apply(event); });
+  loads_ = std::make_unique<LoadFollower>(network_, this, loader_, mutants_,
+                                          [this](const scheduler::Event& event) { Apply(event); });
   CommitPipe::Options options;
   // Of the life that submits it: what it leaves behind may arrive in a later one.
   options.compare = [this, epoch, claim = Claim()] {

@@ -77,6 +77,9 @@ TEST(SimulationTest, InvariantsHoldInEverySeed) {
   int64_t placed_before = 0;
   int64_t orders_used = 0;
   int64_t instances = 0;
+  int64_t tasks_with_datasets = 0;
+  int64_t versions_left = 0;
+  int64_t loads_taken_up = 0;
   int64_t placed_below_limits = 0;
   int64_t placed_after_others = 0;
   std::map<std::string, int64_t> rare;
@@ -96,6 +99,9 @@ TEST(SimulationTest, InvariantsHoldInEverySeed) {
     placed_before += outcome.placed_before;
     orders_used += outcome.orders_used;
     instances += outcome.instances;
+    tasks_with_datasets += outcome.tasks_with_datasets;
+    versions_left += outcome.versions_left;
+    loads_taken_up += outcome.loads_taken_up;
     placed_below_limits += outcome.placed_below_limits;
     placed_after_others += outcome.placed_after_others;
     for (const char* kind : kRareFaults) rare[kind] += Fired(outcome, kind);
@@ -113,6 +119,9 @@ TEST(SimulationTest, InvariantsHoldInEverySeed) {
   EXPECT_GT(placed_before, wanted / 4);
   EXPECT_GT(orders_used, wanted / 2);
   EXPECT_GT(instances, wanted * 10);
+  EXPECT_GT(tasks_with_datasets, wanted * 10);
+  EXPECT_GT(versions_left, wanted);
+  EXPECT_GT(loads_taken_up, wanted / 4);
   EXPECT_GT(placed_below_limits, wanted * 10);
   EXPECT_GT(placed_after_others, wanted);
   for (const auto& [kind, fired] : rare) EXPECT_GT(fired, wanted / 2) << kind;

@@ -331,7 +331,7 @@ Foretold ForetellInWorlds(uint64_t seeds, int nodes) {
 }
 
 TEST(WhatIfPropertyTest, WhatItSaysIsWhatThenHappens) {
-  Foretold told = ForetellInWorlds(80, kFewNodes);
+  Foretold told = ForetellInWorlds(100, kFewNodes);
   // The test has to have tested something.
   EXPECT_GT(told.outcomes[JobOutcome::OUTCOME_STARTS], 15);
   EXPECT_GT(told.outcomes[JobOutcome::OUTCOME_MAKES_ROOM], 5);

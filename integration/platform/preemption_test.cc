@@ -1,0 +1,82 @@
+// One Job that has others ended on a platform: what both sides are told, over a scheduler that is
+// killed meanwhile, and that the ended one goes on.
+#include <memory>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "integration/platform/test_platform.h"
+
+namespace capstan::integration {
+namespace {
+
+using ::testing::HasSubstr;
+
+class PreemptionTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto unable = TestPlatform::Unable();
+    if (unable.has_value()) GTEST_SKIP() << *unable;
+    platform_ = std::make_unique<TestPlatform>(
+        "node_agent:\n  reserved: {cpu: 0, memory: 0}\n  accelerators: {slot: 4}\n");
+    platform_->Up();
+  }
+
+  // Tasks of a slot each, which end only when they are killed, once they have said that.
+  void Submit(const std::string& id, int priority, int replicas) {
+    const CommandResult result = platform_->SubmitText(
+        id, absl::StrCat(
+                "job_id: ", id, "\nspec:\n  priority: ", priority,
+                "\n  stop_grace: 15s\n  task_groups:\n    - name: w\n      replicas: ", replicas,
+                "\n      argv: [/bin/sh, -c, 'trap \"\" TERM; echo stays; sleep 600']\n",
+                "      resources: {cpu: 10m, memory: 32Mi, accelerators: {slot: 1}}\n"));
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  }
+  bool AwaitJob(const std::string& id, const std::string& expected) {
+    return platform_->Await([&] {
+      return absl::StartsWith(platform_->MustCapstan({"job", "get", id, "-o",
+                                                      "jsonpath={.state} {.reason} {.generation}"}),
+                              expected);
+    });
+  }
+
+  bool AwaitStays(const std::string& id) {
+    return platform_->Await(
+        [&] { return absl::StrContains(platform_->MustCapstan({"job", "logs", id}), "stays"); });
+  }
+
+  std::unique_ptr<TestPlatform> platform_;
+};
+
+TEST_F(PreemptionTest, BothSidesAreToldWhyAndTheEndedOneGoesOn) {
+  platform_->MustCapstan({"queue", "update", "default", "--min-runtime", "0s"});
+  Submit("low", 0, 2);
+  Submit("other", 0, 1);
+  ASSERT_TRUE(AwaitStays("low"));
+  ASSERT_TRUE(AwaitStays("other"));
+  // One slot is free: it needs those of both.
+  Submit("high", 10, 4);
+  ASSERT_TRUE(AwaitJob("high", "STATE_QUEUED MAKING_ROOM"));
+  // The decision is stored with its reasons.
+  platform_->KillAndAwait("scheduler");
+  ASSERT_TRUE(platform_->AwaitReady());
+  const std::string why = platform_->MustCapstan({"job", "explain", "high"});
+  EXPECT_THAT(why, HasSubstr("room is made for it:\n"
+                             "  projects/default/jobs/low ends; otherwise at most 2 of its 4 Tasks "
+                             "would have room\n"
+                             "  projects/default/jobs/other ends; otherwise at most 3 of its 4 "
+                             "Tasks would have room\n"));
+  ASSERT_TRUE(AwaitJob("high", "STATE_RUNNING STARTED 1"));
+  ASSERT_TRUE(AwaitJob("low", "STATE_QUEUED"));
+  EXPECT_THAT(platform_->MustCapstan({"job", "get", "low"}),
+              HasSubstr("PREEMPTED, for projects/default/jobs/high: otherwise at most 2 of its 4 "
+                        "Tasks would have room"));
+  platform_->MustCapstan({"job", "cancel", "high"});
+  EXPECT_TRUE(AwaitJob("low", "STATE_RUNNING STARTED 2"));
+  EXPECT_TRUE(AwaitJob("other", "STATE_RUNNING STARTED 2"));
+}
+
+}  // namespace
+}  // namespace capstan::integration

@@ -67,7 +67,8 @@ struct SubmittedJob {
 // The real cores of scheduler (two replicas of it, and two of credentials), executors, agents,
 // shims, data_loader, credentials, telemetry and cluster_manager, wired to each other over a
 // simulated network, and people who submit, deny, cordon, plan maintenance, order Nodes and keep
-// Queues and Datasets. Process i of agents() runs on machine i of machines(), in Cluster i / nodes_per_cluster.
+// Queues and Datasets. Process i of agents() runs on machine i of machines(), in Cluster
+// i / nodes_per_cluster.
 class Fleet {
  public:
   explicit Fleet(const FleetConfig& config);

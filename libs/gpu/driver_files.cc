@@ -1,5 +1,7 @@
 #include "libs/gpu/driver_files.h"
 
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -13,10 +15,10 @@ namespace {
 constexpr int kMostMajor = (1 << 12) - 1;
 constexpr int kMostMinor = (1 << 20) - 1;
 
-// Digits alone: SimpleAtoi takes a sign too.
+// Digits alone: SimpleAtoi takes a sign, and white space around it, too.
 absl::optional<int> Number(absl::string_view text, int most) {
   int number = 0;
-  if (text.empty() || !absl::ascii_isdigit(static_cast<unsigned char>(text.front())) ||
+  if (!std::all_of(text.begin(), text.end(), absl::ascii_isdigit) ||
       !absl::SimpleAtoi(text, &number) || number > most) {
     return absl::nullopt;
   }

@@ -27,6 +27,7 @@ TEST(DriverFilesTest, MajorsAreThoseOfCharacterDevicesOfExactlyTheName) {
   EXPECT_EQ(CharacterMajor(kDevices, "loop"), absl::nullopt) << "a block device";
   EXPECT_EQ(CharacterMajor("Character devices:\n-1 nvidia\n", "nvidia"), absl::nullopt);
   EXPECT_EQ(CharacterMajor("Character devices:\n4096 nvidia\n", "nvidia"), absl::nullopt);
+  EXPECT_EQ(CharacterMajor("Character devices:\n195\v nvidia\n", "nvidia"), absl::nullopt);
   EXPECT_EQ(CharacterMajor("195 nvidia\n", "nvidia"), absl::nullopt);
   EXPECT_EQ(CharacterMajor("", "nvidia"), absl::nullopt);
 }

@@ -84,6 +84,22 @@ TEST(SigningKeyTest, ThumbprintIsTheStandards) {
   EXPECT_EQ(key->key_id(), "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs");
 }
 
+TEST(SigningKeyTest, RefusesWhatIsNoWholeKey) {
+  for (const char* algorithm : {kEs256, kRs256}) {
+    const nlohmann::json whole = nlohmann::json::parse(Key(algorithm).PrivateJwk());
+    for (const char* name : {"x", "y", "n", "e", "p", "q", "dp", "dq", "qi"}) {
+      if (!whole.contains(name)) continue;
+      nlohmann::json jwk = whole;
+      jwk.erase(name);
+      EXPECT_FALSE(SigningKey::FromPrivateJwk(algorithm, jwk.dump()).ok()) << name;
+      jwk[name] = whole[name].get<std::string>() + "=";
+      EXPECT_FALSE(SigningKey::FromPrivateJwk(algorithm, jwk.dump()).ok()) << name;
+      jwk[name] = 1;
+      EXPECT_FALSE(SigningKey::FromPrivateJwk(algorithm, jwk.dump()).ok()) << name;
+    }
+  }
+}
+
 TEST(SigningKeyTest, KeepsItsIdentityThroughItsPrivateText) {
   for (const char* algorithm : {kEs256, kRs256}) {
     const SigningKey key = Key(algorithm);
@@ -253,8 +269,15 @@ TEST(KeySetTest, LeavesOutWhatItCannotUse) {
   set["keys"].push_back(other);
   // 512 bits.
   other = {{"kty", "RSA"}, {"e", "AQAB"}, {"alg", "RS256"}, {"kid", "short"}};
-  other["n"] = std::string(85, '_');
+  other["n"] = absl::WebSafeBase64Escape(std::string(64, '\xff'));
   set["keys"].push_back(other);
+  // Padding within a member, and none of one.
+  for (const char* y : {"4Etl6SRW2YiLUrN5vfvVH===7x8PxltmWWlbbM4IFyM", "="}) {
+    other = set["keys"][0];
+    other["kid"] = "padded";
+    other["y"] = y;
+    set["keys"].push_back(other);
+  }
   const auto parsed = KeySet::Parse(set.dump());
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->size(), 1u);

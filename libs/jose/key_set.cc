@@ -4,10 +4,10 @@
 
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_split.h"
 #include "libs/jose/cjose_ptr.h"
 #include "libs/jose/json_text.h"
+#include "libs/jose/jwk_members.h"
 #include "libs/jose/signing_key.h"
 #include "libs/status/error.h"
 
@@ -30,15 +30,6 @@ std::string Text(const nlohmann::json& object, const char* name) {
   return it != object.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
-// base64url without padding of which the bytes give back exactly this text.
-absl::optional<std::string> Decode(absl::string_view text) {
-  std::string bytes;
-  if (!absl::WebSafeBase64Unescape(text, &bytes) || absl::WebSafeBase64Escape(bytes) != text) {
-    return absl::nullopt;
-  }
-  return bytes;
-}
-
 // The key, if it is one for its algorithm.
 std::shared_ptr<cjose_jwk_t> ImportKey(const nlohmann::json& jwk, const std::string& algorithm) {
   const bool ec = algorithm == kEs256;
@@ -46,10 +37,12 @@ std::shared_ptr<cjose_jwk_t> ImportKey(const nlohmann::json& jwk, const std::str
     return nullptr;
   }
   // Its public members alone: whatever else is there is not looked at.
+  const std::vector<const char*> names =
+      ec ? std::vector<const char*>{"x", "y"} : std::vector<const char*>{"n", "e"};
+  if (!HasMembers(jwk, names)) return nullptr;
   nlohmann::json members = {{"kty", jwk["kty"]}};
-  for (const char* name : {"crv", "x", "y", "n", "e"}) {
-    if (jwk.contains(name)) members[name] = jwk[name];
-  }
+  if (ec) members["crv"] = jwk["crv"];
+  for (const char* name : names) members[name] = jwk[name];
   const std::string text = members.dump();
   cjose_err error = {};
   std::shared_ptr<cjose_jwk_t> key(cjose_jwk_import(text.data(), text.size(), &error),
@@ -101,9 +94,9 @@ absl::StatusOr<std::string> KeySet::Verify(absl::string_view token) const {
   if (parts.size() != 3 || parts[0].size() > kMaxHeaderBytes) {
     return InvalidToken("a token is header, payload and signature");
   }
-  const absl::optional<std::string> header_text = Decode(parts[0]);
-  const absl::optional<std::string> payload = Decode(parts[1]);
-  if (!header_text.has_value() || !payload.has_value() || !Decode(parts[2]).has_value()) {
+  const absl::optional<std::string> header_text = DecodeBase64Url(parts[0]);
+  const absl::optional<std::string> payload = DecodeBase64Url(parts[1]);
+  if (!header_text.has_value() || !payload.has_value() || !DecodeBase64Url(parts[2]).has_value()) {
     return InvalidToken("a token's parts are base64url without padding");
   }
   const absl::optional<nlohmann::json> header = ParseObject(*header_text);

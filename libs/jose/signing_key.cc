@@ -3,13 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "libs/digest/sha256.h"
 #include "libs/jose/cjose_ptr.h"
 #include "libs/jose/json_text.h"
+#include "libs/jose/jwk_members.h"
 #include "libs/status/error.h"
 
 namespace capstan::jose {
@@ -41,6 +44,24 @@ absl::optional<nlohmann::json> RequiredMembers(absl::string_view algorithm,
   if (members.value("kty", "") != (ec ? "EC" : "RSA")) return absl::nullopt;
   if (ec && members.value("crv", "") != "P-256") return absl::nullopt;
   return members;
+}
+
+// Whether it is the text of a key for the algorithm with all of its private members, or none.
+bool IsWhole(absl::string_view algorithm, absl::string_view jwk) {
+  const bool ec = algorithm == kEs256;
+  const std::vector<const char*> open =
+      ec ? std::vector<const char*>{"x", "y"} : std::vector<const char*>{"n", "e"};
+  const std::vector<const char*> secret =
+      ec ? std::vector<const char*>{"d"}
+         : std::vector<const char*>{"d", "p", "q", "dp", "dq", "qi"};
+  absl::optional<nlohmann::json> members = ParseObject(jwk);
+  if (!members.has_value()) return false;
+  const bool is_public = std::none_of(secret.begin(), secret.end(), [&members](const char* name) {
+    return members->contains(name);
+  });
+  const bool is_whole = HasMembers(*members, open) && (is_public || HasMembers(*members, secret));
+  Wipe(&*members);
+  return is_whole;
 }
 
 }  // namespace
@@ -79,12 +100,10 @@ absl::StatusOr<SigningKey> SigningKey::Generate(absl::string_view algorithm) {
 
 absl::StatusOr<SigningKey> SigningKey::FromPrivateJwk(absl::string_view algorithm,
                                                       absl::string_view jwk) {
+  if (!IsAlgorithm(algorithm) || !IsWhole(algorithm, jwk)) return KeyDamaged();
   cjose_err error = {};
   cjose_jwk_t* const key = cjose_jwk_import(jwk.data(), jwk.size(), &error);
-  if (!IsAlgorithm(algorithm) || key == nullptr) {
-    cjose_jwk_release(key);
-    return KeyDamaged();
-  }
+  if (key == nullptr) return KeyDamaged();
   return Make(algorithm, key);
 }
 

@@ -19,7 +19,10 @@
 
 ABSL_FLAG(int64_t, seed, -1, "runs this seed alone and prints its log");
 ABSL_FLAG(bool, print_hash_order, false, "prints first how hash tables order things");
-ABSL_FLAG(int64_t, first_seed, 0, "first seed");
+#ifndef CAPSTAN_FIRST_SEED
+#define CAPSTAN_FIRST_SEED 0
+#endif
+ABSL_FLAG(int64_t, first_seed, CAPSTAN_FIRST_SEED, "first seed");
 #ifndef CAPSTAN_SEEDS
 #define CAPSTAN_SEEDS 50
 #endif

@@ -3,7 +3,6 @@
 #include <memory>
 #include <string>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -31,20 +30,13 @@ class MaintenanceTest : public ::testing::Test {
                          "      resources: {cpu: 10m, memory: 32Mi}\n"));
     EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   }
-  bool AwaitJob(const std::string& id, const std::string& expected) {
-    return platform_->Await([&] {
-      return absl::StartsWith(platform_->MustCapstan({"job", "get", id, "-o",
-                                                      "jsonpath={.state} {.reason} {.generation}"}),
-                              expected);
-    });
-  }
 
   std::unique_ptr<TestPlatform> platform_;
 };
 
 TEST_F(MaintenanceTest, StopsWhatRunsAndLetsItGoOn) {
   Submit("long", "");
-  ASSERT_TRUE(AwaitJob("long", "STATE_RUNNING STARTED 1"));
+  ASSERT_TRUE(platform_->AwaitJob("long", "STATE_RUNNING STARTED 1"));
   const std::string made =
       platform_->MustCapstan({"node", "maintenance", "create", "disks", "--all-nodes", "--start",
                               "1h", "--for", "1h", "--reason", "new disks"});
@@ -54,14 +46,14 @@ TEST_F(MaintenanceTest, StopsWhatRunsAndLetsItGoOn) {
               HasSubstr("clusters/local/maintenanceWindows/disks"));
   // No time limit: it cannot be known to be over in time.
   Submit("late", "");
-  ASSERT_TRUE(AwaitJob("late", "STATE_QUEUED INSUFFICIENT_RESOURCES"));
+  ASSERT_TRUE(platform_->AwaitJob("late", "STATE_QUEUED INSUFFICIENT_RESOURCES"));
   EXPECT_THAT(platform_->MustCapstan({"job", "explain", "late"}), HasSubstr("maintenance window"));
   Submit("soon", "  time_limit: 10m\n");
-  ASSERT_TRUE(AwaitJob("soon", "STATE_RUNNING STARTED 1"));
+  ASSERT_TRUE(platform_->AwaitJob("soon", "STATE_RUNNING STARTED 1"));
 
   platform_->MustCapstan(
       {"node", "maintenance", "create", "now", "--all-nodes", "--for", "30m", "--evict"});
-  ASSERT_TRUE(AwaitJob("long", "STATE_QUEUED MAINTENANCE 1"));
+  ASSERT_TRUE(platform_->AwaitJob("long", "STATE_QUEUED MAINTENANCE 1"));
   EXPECT_THAT(platform_->MustCapstan({"node", "list"}), HasSubstr("ACTIVE,MAINTENANCE"));
   platform_->KillAndAwait("scheduler");
   ASSERT_TRUE(platform_->AwaitReady());
@@ -70,8 +62,8 @@ TEST_F(MaintenanceTest, StopsWhatRunsAndLetsItGoOn) {
               HasSubstr("is stopped with grace"));
   platform_->MustCapstan({"node", "maintenance", "delete", "now"});
   platform_->MustCapstan({"node", "maintenance", "delete", "disks"});
-  EXPECT_TRUE(AwaitJob("long", "STATE_RUNNING STARTED 2"));
-  EXPECT_TRUE(AwaitJob("late", "STATE_RUNNING STARTED 1"));
+  EXPECT_TRUE(platform_->AwaitJob("long", "STATE_RUNNING STARTED 2"));
+  EXPECT_TRUE(platform_->AwaitJob("late", "STATE_RUNNING STARTED 1"));
 }
 
 }  // namespace

@@ -34,13 +34,6 @@ class PreemptionTest : public ::testing::Test {
                 "      resources: {cpu: 10m, memory: 32Mi, accelerators: {slot: 1}}\n"));
     EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   }
-  bool AwaitJob(const std::string& id, const std::string& expected) {
-    return platform_->Await([&] {
-      return absl::StartsWith(platform_->MustCapstan({"job", "get", id, "-o",
-                                                      "jsonpath={.state} {.reason} {.generation}"}),
-                              expected);
-    });
-  }
 
   bool AwaitStays(const std::string& id) {
     return platform_->Await(
@@ -58,7 +51,7 @@ TEST_F(PreemptionTest, BothSidesAreToldWhyAndTheEndedOneGoesOn) {
   ASSERT_TRUE(AwaitStays("other"));
   // One slot is free: it needs those of both.
   Submit("high", 10, 4);
-  ASSERT_TRUE(AwaitJob("high", "STATE_QUEUED MAKING_ROOM"));
+  ASSERT_TRUE(platform_->AwaitJob("high", "STATE_QUEUED MAKING_ROOM"));
   // The decision is stored with its reasons.
   platform_->KillAndAwait("scheduler");
   ASSERT_TRUE(platform_->AwaitReady());
@@ -68,14 +61,14 @@ TEST_F(PreemptionTest, BothSidesAreToldWhyAndTheEndedOneGoesOn) {
                              "would have room\n"
                              "  projects/default/jobs/other ends; otherwise at most 3 of its 4 "
                              "Tasks would have room\n"));
-  ASSERT_TRUE(AwaitJob("high", "STATE_RUNNING STARTED 1"));
-  ASSERT_TRUE(AwaitJob("low", "STATE_QUEUED"));
+  ASSERT_TRUE(platform_->AwaitJob("high", "STATE_RUNNING STARTED 1"));
+  ASSERT_TRUE(platform_->AwaitJob("low", "STATE_QUEUED"));
   EXPECT_THAT(platform_->MustCapstan({"job", "get", "low"}),
               HasSubstr("PREEMPTED, for projects/default/jobs/high: otherwise at most 2 of its 4 "
                         "Tasks would have room"));
   platform_->MustCapstan({"job", "cancel", "high"});
-  EXPECT_TRUE(AwaitJob("low", "STATE_RUNNING STARTED 2"));
-  EXPECT_TRUE(AwaitJob("other", "STATE_RUNNING STARTED 2"));
+  EXPECT_TRUE(platform_->AwaitJob("low", "STATE_RUNNING STARTED 2"));
+  EXPECT_TRUE(platform_->AwaitJob("other", "STATE_RUNNING STARTED 2"));
 }
 
 }  // namespace

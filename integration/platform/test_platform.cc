@@ -239,6 +239,14 @@ void TestPlatform::ForgetWitnesses() {
   EXPECT_EQ(truncate((folder_ + "/witness/log").c_str(), 0), 0);
 }
 
+bool TestPlatform::AwaitJob(const std::string& job, const std::string& expected) {
+  return Await([&] {
+    return absl::StartsWith(
+        MustCapstan({"job", "get", job, "-o", "jsonpath={.state} {.reason} {.generation}"}),
+        expected);
+  });
+}
+
 bool TestPlatform::AwaitReady(absl::Duration time_out) {
   return Await([&] { return Capstan({"dev", "status"}).exit_code == 0; }, time_out);
 }

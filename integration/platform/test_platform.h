@@ -95,6 +95,8 @@ class TestPlatform {
   // Re-evaluates at each line that a witness writes, and at least every 100 ms. False if it has
   // not come true in time.
   bool Await(const std::function<bool()>& condition, absl::Duration time_out = absl::Seconds(60));
+  // Until the Job's `<state> <reason> <generation>` begins so, e.g. `STATE_RUNNING STARTED 1`.
+  bool AwaitJob(const std::string& job, const std::string& expected);
   WitnessLog Witnesses() const;
   // Empties the witnesses' file between two Jobs; nobody may be writing it.
   void ForgetWitnesses();

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
-#include "libs/time/proto_time.h"
+#include "services/scheduler/adapters/load_events.h"
 
 namespace capstan::simulation {
 
@@ -14,12 +13,6 @@ namespace {
 constexpr absl::Duration kFirstBackOff = absl::Milliseconds(200);
 constexpr absl::Duration kLongestBackOff = absl::Seconds(10);
 constexpr absl::Duration kLookAgain = absl::Seconds(1);
-
-// Whether asking again could end differently without anyone having changed the Job.
-bool MayPass(const absl::Status& status) {
-  return !absl::IsNotFound(status) && !absl::IsInvalidArgument(status) &&
-         !absl::IsFailedPrecondition(status);
-}
 
 }  // namespace
 
@@ -42,12 +35,8 @@ void LoadFollower::Stop(const std::string& job_uid) {
 void LoadFollower::Ask(const Key& key, int64_t order) {
   Wanted* const wanted = Find(key, order);
   if (wanted == nullptr) return;
-  pb::EnsureDataLoadRequest request;
-  request.set_dataset(wanted->data.dataset);
-  request.set_version(wanted->data.version);
-  request.set_cluster(wanted->data.cluster);
-  // A Job that is new to a load which failed before it came tries once more.
-  request.set_retry_failed(std::exchange(wanted->is_first, false));
+  const pb::EnsureDataLoadRequest request =
+      scheduler::RequestFor(wanted->data, std::exchange(wanted->is_first, false));
   network_->Call<pb::DataLoad>(
       scheduler_, loader_,
       [loader = loader_, request](const auto& reply) { loader->EnsureLoad(request, reply); },
@@ -55,9 +44,8 @@ void LoadFollower::Ask(const Key& key, int64_t order) {
         Wanted* const wanted = Find(key, order);
         if (wanted == nullptr) return;
         if (!load.ok()) {
-          if (MayPass(load.status())) return AskLater(key, order);
-          return Fail(key, absl::IsNotFound(load.status()) ? "DATA_NOT_FOUND" : "DATA_LOAD_FAILED",
-                      std::string(load.status().message()));
+          if (scheduler::MayPass(load.status())) return AskLater(key, order);
+          return End(key, scheduler::FailureOf(wanted->data, load.status()));
         }
         wanted->back_off = kFirstBackOff;
         if (Show(key, *wanted, *load)) Look(key, order, load->name());
@@ -91,31 +79,17 @@ void LoadFollower::Look(const Key& key, int64_t order, const std::string& load) 
 }
 
 bool LoadFollower::Show(const Key& key, const Wanted& wanted, const pb::DataLoad& load) {
-  if (load.state() == pb::DataLoad::STATE_SUCCEEDED) {
-    End(key, scheduler::DataReady{key.first, key.second,
-                                  load.version().substr(load.version().rfind('/') + 1)});
+  const bool is_awaited =
+      mutants_->failed_load_awaited && load.state() == pb::DataLoad::STATE_FAILED;
+  if (is_awaited) return true;
+  const scheduler::Event event = scheduler::EventOf(wanted.data, load);
+  if (scheduler::IsFinal(load)) {
+    End(key, event);
     return false;
   }
-  if (load.state() == pb::DataLoad::STATE_FAILED && !mutants_->failed_load_awaited) {
-    Fail(key, load.reason() == "OBJECT_NOT_FOUND" ? "DATA_NOT_FOUND" : "DATA_LOAD_FAILED",
-         absl::StrCat(wanted.data.dataset, ": ", load.message()));
-    return false;
-  }
-  scheduler::DataProgressed progress;
-  progress.job_uid = key.first;
-  progress.dataset = key.second;
-  progress.data_load = load.name();
-  progress.loaded_bytes = load.loaded_bytes();
-  progress.total_bytes = load.total_bytes();
-  progress.bytes_per_second = load.bytes_per_second();
-  if (load.has_eta()) progress.eta = ToDuration(load.eta());
   const std::weak_ptr<char> alive = alive_;
-  report_(progress);
+  report_(event);
   return !alive.expired();
-}
-
-void LoadFollower::Fail(const Key& key, const std::string& reason, const std::string& message) {
-  End(key, scheduler::DataFailed{key.first, key.second, reason, message});
 }
 
 void LoadFollower::End(const Key& key, const scheduler::Event& event) {

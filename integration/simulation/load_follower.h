@@ -60,7 +60,6 @@ class LoadFollower {
   bool Show(const Key& key, const Wanted& wanted, const capstan::dataloader::v1::DataLoad& load);
   // The last report, which may be the end of this object.
   void End(const Key& key, const scheduler::Event& event);
-  void Fail(const Key& key, const std::string& reason, const std::string& message);
   // Does it while this lives.
   template <typename Then>
   auto Alive(Then then) {

@@ -5,7 +5,7 @@
 #include "libs/rpc/call.h"
 #include "libs/rpc/client_stream.h"
 #include "libs/status/error.h"
-#include "libs/time/proto_time.h"
+#include "services/scheduler/adapters/load_events.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -15,21 +15,6 @@ using Stub = pb::DataLoadService::Stub;
 using Async = pb::DataLoadService::StubInterface::async_interface;
 
 constexpr absl::Duration kDeadline = absl::Seconds(10);
-
-// Whether asking again could end differently without anyone having changed the Job.
-bool MayPass(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kNotFound:
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kFailedPrecondition:
-      return false;
-    default:
-      return true;
-  }
-}
-
-// The id of `projects/{p}/datasets/{d}/versions/{v}`; an id alone is itself.
-std::string VersionId(const std::string& version) { return version.substr(version.rfind('/') + 1); }
 
 }  // namespace
 
@@ -54,13 +39,8 @@ class DataLoaderSource::Load : public std::enable_shared_from_this<Load> {
 
  private:
   void Ask() {
-    pb::EnsureDataLoadRequest request;
-    request.set_dataset(wanted_.dataset);
-    request.set_version(wanted_.version);
-    request.set_cluster(wanted_.cluster);
-    // A Job that is new to a load which failed before it came tries once more.
-    request.set_retry_failed(std::exchange(first_, false));
-    rpc::CallUnary(stub_.get(), &Async::EnsureDataLoad, std::move(request),
+    rpc::CallUnary(stub_.get(), &Async::EnsureDataLoad,
+                   RequestFor(wanted_, std::exchange(first_, false)),
                    rpc::CallOptions{.deadline = kDeadline}, strand_,
                    [self = shared_from_this()](absl::StatusOr<pb::DataLoad> load) {
                      if (!self->stopped_) self->Asked(load);
@@ -70,8 +50,7 @@ class DataLoaderSource::Load : public std::enable_shared_from_this<Load> {
   void Asked(const absl::StatusOr<pb::DataLoad>& load) {
     if (!load.ok()) {
       if (MayPass(load.status())) return retry_.Lost();
-      return Fail(absl::IsNotFound(load.status()) ? "DATA_NOT_FOUND" : "DATA_LOAD_FAILED",
-                  std::string(load.status().message()));
+      return End(FailureOf(wanted_, load.status()));
     }
     retry_.Succeeded();
     if (!Show(*load)) Follow(load->name());
@@ -94,32 +73,15 @@ class DataLoaderSource::Load : public std::enable_shared_from_this<Load> {
 
   // True if this was the end.
   bool Show(const pb::DataLoad& load) {
-    if (load.state() == pb::DataLoad::STATE_SUCCEEDED) {
-      Stop();
-      report_(DataReady{wanted_.job_uid, wanted_.dataset_position, VersionId(load.version())});
-      return true;
-    }
-    if (load.state() == pb::DataLoad::STATE_FAILED) {
-      Fail(load.reason() == "OBJECT_NOT_FOUND" ? "DATA_NOT_FOUND" : "DATA_LOAD_FAILED",
-           absl::StrCat(wanted_.dataset, ": ", load.message()));
-      return true;
-    }
-    DataProgressed progress;
-    progress.job_uid = wanted_.job_uid;
-    progress.dataset = wanted_.dataset_position;
-    progress.data_load = load.name();
-    progress.loaded_bytes = load.loaded_bytes();
-    progress.total_bytes = load.total_bytes();
-    progress.bytes_per_second = load.bytes_per_second();
-    if (load.has_eta()) progress.eta = ToDuration(load.eta());
-    report_(std::move(progress));
-    return false;
+    const bool is_final = IsFinal(load);
+    if (is_final) Stop();
+    report_(EventOf(wanted_, load));
+    return is_final;
   }
 
-  void Fail(std::string reason, std::string message) {
+  void End(Event event) {
     Stop();
-    report_(DataFailed{wanted_.job_uid, wanted_.dataset_position, std::move(reason),
-                       std::move(message)});
+    report_(std::move(event));
   }
 
   const std::shared_ptr<Stub> stub_;

@@ -66,11 +66,11 @@ void SchedulerCore::ForeseeRound(const Now& now) {
   foreseen_->placing->Prepare();
 }
 
-void SchedulerCore::SeeNodes(absl::Time now, std::vector<NodeStanding>* seen) {
+std::vector<NodeStanding> SchedulerCore::SeeNodes(absl::Time now) {
   // It has what is to be seen.
   foreseen_.reset();
   standing_book_.SetChanged(usage_.TakeChanged());
-  *seen = standing_book_.Look({model_, usage_, draining_, UnreportedNodes(), now});
+  return standing_book_.Look({model_, usage_, draining_, UnreportedNodes(), now});
 }
 
 void SchedulerCore::SupposeNodes(const SupposedNodes& nodes, const Now& now) {

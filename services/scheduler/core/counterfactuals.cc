@@ -228,11 +228,6 @@ CommonSight SeeCommon(const Model& model, const NodeUsage& usage,
           model.jobs.WaitingWithGang()};
 }
 
-CommonSight SeeCommon(const QueueBook& book, const Model& model, const NodeUsage& usage,
-                      const std::vector<NodeStanding>& nodes) {
-  return {SeeQueues(book, nodes), WholeNodes(nodes, usage), model.jobs.WaitingWithGang()};
-}
-
 ExplainJobResponse ExplainWhole(const Model& model, const NodeUsage& usage, const JobEntry& job,
                                 const std::vector<NodeStanding>& nodes, const CommonSight& common,
                                 const CoreConfig& config, absl::Time now) {

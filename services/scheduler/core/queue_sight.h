@@ -16,10 +16,8 @@
 namespace capstan::scheduler {
 
 struct QueueSight {
-  // What is asked is what is in use there; what waits is not.
-  const QueueBook* book = nullptr;
-  // If it is of this alone.
-  std::unique_ptr<QueueBook> own;
+  // Of what is in use alone: nothing waits in it.
+  QueueBook book;
   // What shares are of, and what of it is free.
   Resources capacity;
   Resources free;
@@ -31,9 +29,6 @@ inline constexpr size_t kMostGangsSeen = 16'384;
 // Null if there are more. O(Nodes + gangs that hold a place).
 std::unique_ptr<QueueSight> SeeQueues(const Model& model, const NodeUsage& usage,
                                       const std::vector<NodeStanding>& nodes, absl::Time now);
-// With a book that is kept, which stays as it is as long as the answer is asked. O(Nodes).
-std::unique_ptr<QueueSight> SeeQueues(const QueueBook& book,
-                                      const std::vector<NodeStanding>& nodes);
 
 }  // namespace capstan::scheduler
 

@@ -79,9 +79,10 @@ class EvictionRules {
 // priority, then least lost work, then fewest. Minimal by inclusion: for gangs whose groups are of
 // one class, in slices of one kind, under one level over all domains, since what fits goes on
 // fitting when more is free; for others in the domain where it goes, by trying each victim.
-// absl::nullopt if there is none. `excluded` are gangs that cannot be victims any more. The workspace is as before.
+// absl::nullopt if there is none. `excluded` are gangs that cannot be victims any more. The
+// workspace is as before.
 //
-// O(runs of all candidates · log) for the former.
+// O(Nodes + runs of all candidates · log + victims · domains) for the former.
 absl::optional<Preemption> FindVictims(Workspace& workspace, GangPlacer& placer,
                                        const Budgets& budgets, const PreemptionLimits& limits,
                                        const absl::flat_hash_set<GangIndex>& excluded,

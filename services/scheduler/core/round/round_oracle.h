@@ -27,8 +27,8 @@ bool CanCount(const GangShape& shape);
 // room for and grows is whole, admitted, within its topology and within what is free, all of it
 // together; victims ran, are named once, and make the room. With `minimal`, no victim of a gang
 // that CanCount could have stayed, each is needed for what is said of it, and none were named for a
-// gang that would have fitted. With
-// `complete`, no gang that CanCount waits for room that there is. Quotas are checked by the caller.
+// gang that would have fitted. With `complete`, no gang that CanCount waits for room that there is.
+// Quotas are checked by the caller.
 struct RoundChecks {
   bool minimal = true;
   bool complete = true;

@@ -66,11 +66,11 @@ void SchedulerCore::ForeseeRound(const Now& now) {
   foreseen_->placing->Prepare();
 }
 
-std::vector<NodeStanding> SchedulerCore::SeeNodes(absl::Time now) {
+void SchedulerCore::SeeNodes(absl::Time now, std::vector<NodeStanding>* seen) {
   // It has what is to be seen.
   foreseen_.reset();
   standing_book_.SetChanged(usage_.TakeChanged());
-  return standing_book_.Look({model_, usage_, draining_, UnreportedNodes(), now});
+  *seen = standing_book_.Look({model_, usage_, draining_, UnreportedNodes(), now});
 }
 
 void SchedulerCore::SupposeNodes(const SupposedNodes& nodes, const Now& now) {

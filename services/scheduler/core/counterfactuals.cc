@@ -224,8 +224,16 @@ ExplainJobResponse ExplainWhole(const Model& model, const NodeUsage& usage, cons
 
 CommonSight SeeCommon(const Model& model, const NodeUsage& usage,
                       const std::vector<NodeStanding>& nodes, absl::Time now) {
-  return {SeeQueues(model, usage, nodes, now), WholeNodes(nodes, usage),
-          model.jobs.WaitingWithGang()};
+  CommonSight common;
+  common.waiting_with_gang = model.jobs.WaitingWithGang();
+  common.queues = SeeQueues(model, usage, nodes, common.waiting_with_gang, now);
+  common.whole = WholeNodes(nodes, usage);
+  return common;
+}
+
+CommonSight SeeCommon(const QueueBook& book, const Model& model, const NodeUsage& usage,
+                      const std::vector<NodeStanding>& nodes) {
+  return {SeeQueues(book, nodes), WholeNodes(nodes, usage), model.jobs.WaitingWithGang()};
 }
 
 ExplainJobResponse ExplainWhole(const Model& model, const NodeUsage& usage, const JobEntry& job,

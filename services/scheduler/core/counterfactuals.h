@@ -10,6 +10,7 @@
 #include "services/scheduler/core/core_config.h"
 #include "services/scheduler/core/explain.h"
 #include "services/scheduler/core/model.h"
+#include "services/scheduler/core/queue_book.h"
 #include "services/scheduler/core/queue_sight.h"
 #include "services/scheduler/core/record_pool.h"
 #include "services/scheduler/core/usage.h"
@@ -42,6 +43,9 @@ struct CommonSight {
 };
 CommonSight SeeCommon(const Model& model, const NodeUsage& usage,
                       const std::vector<NodeStanding>& nodes, absl::Time now);
+// With a book of the Queues that is kept.
+CommonSight SeeCommon(const QueueBook& book, const Model& model, const NodeUsage& usage,
+                      const std::vector<NodeStanding>& nodes);
 // As above.
 capstan::scheduler::v1::ExplainJobResponse ExplainWhole(const Model& model, const NodeUsage& usage,
                                                         const JobEntry& job,

@@ -51,21 +51,22 @@ class Slot {
   const Amounts& taken() const { return taken_; }
   // How many more Tasks fit into what is free, and into what would be; at most `limit`.
   int64_t FitsFree(const Amounts& each, int64_t limit) const {
-    return IsUntouched() ? node_->free.Fits(each, limit) : Left(node_->free).Fits(each, limit);
+    return is_untouched_ ? node_->free.Fits(each, limit) : Left(node_->free).Fits(each, limit);
   }
   int64_t FitsWhole(const Amounts& each, int64_t limit) const {
-    return IsUntouched() ? whole_->Fits(each, limit) : Left(*whole_).Fits(each, limit);
+    return is_untouched_ ? whole_->Fits(each, limit) : Left(*whole_).Fits(each, limit);
   }
   // What a Task would lack.
   int64_t LackOf(const Amounts& each) const {
-    return IsUntouched() ? scheduler::LackOf(each, node_->free)
+    return is_untouched_ ? scheduler::LackOf(each, node_->free)
                          : scheduler::LackOf(each, Left(node_->free));
   }
-  void Take(const Amounts& each, int64_t count) { taken_.Add(each, count); }
+  void Take(const Amounts& each, int64_t count) {
+    taken_.Add(each, count);
+    is_untouched_ = false;
+  }
 
  private:
-  // Of most Nodes nothing is ever taken, and there are many of them.
-  bool IsUntouched() const { return taken_ == Amounts(); }
   Amounts Left(Amounts of) const {
     of.Subtract(taken_);
     return of;
@@ -74,6 +75,8 @@ class Slot {
   const NodeCapacity* node_;
   const Amounts* whole_;
   Amounts taken_;
+  // As most Nodes are to the end, and there are many of them.
+  bool is_untouched_ = true;
 };
 using Slots = std::vector<Slot*>;
 

@@ -106,8 +106,8 @@ size_t JobTable::CountWaiting() const {
   return kept_.size() + waiting_.size() + WaitingWithGang().size();
 }
 
-void JobTable::ForEachWaiting(absl::FunctionRef<bool(absl::string_view uid)> look) const {
-  std::vector<JobGlance> with_gang = WaitingWithGang();
+void JobTable::ForEachWaiting(std::vector<JobGlance> with_gang,
+                              absl::FunctionRef<bool(absl::string_view uid)> look) const {
   std::sort(with_gang.begin(), with_gang.end(),
             [](const JobGlance& a, const JobGlance& b) { return a.GoesBefore(b); });
   bool goes_on = true;

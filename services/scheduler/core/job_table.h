@@ -126,7 +126,11 @@ class JobTable {
   std::vector<JobGlance> WaitingWithGang() const;
   // all in the order in which they are placed, those first that room is made or kept for, until
   // `look` says no;
-  void ForEachWaiting(absl::FunctionRef<bool(absl::string_view uid)> look) const;
+  void ForEachWaiting(absl::FunctionRef<bool(absl::string_view uid)> look) const {
+    ForEachWaiting(WaitingWithGang(), look);
+  }
+  void ForEachWaiting(std::vector<JobGlance> with_gang,
+                      absl::FunctionRef<bool(absl::string_view uid)> look) const;
   // and how many there are. O(Jobs with a gang) beside what is asked for.
   size_t CountWaiting() const;
   // The Jobs with a gang that is live, in order of uid. It may not put or erase any.

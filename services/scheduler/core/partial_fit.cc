@@ -14,17 +14,16 @@ namespace {
 using capstan::scheduler::v1::Topology;
 using Rooms = std::vector<Room*>;
 
-// By domain of the level; `outside` gets the Nodes that are in none.
+// By domain of the level, which is one; `outside` gets the Nodes that are in none.
 std::map<std::string, Rooms> ByDomain(const Rooms& rooms, Topology::Level level,
                                       std::vector<NodeId>* outside) {
   std::map<std::string, Rooms> domains;
   for (Room* room : rooms) {
-    std::string domain =
-        level == Topology::LEVEL_UNSPECIFIED ? "all" : DomainOf(*room->node, level);
+    std::string domain = DomainOf(room->node(), level);
     if (!domain.empty()) {
       domains[std::move(domain)].push_back(room);
     } else if (outside != nullptr) {
-      outside->push_back(room->node->id);
+      outside->push_back(room->node().id);
     }
   }
   return domains;
@@ -32,15 +31,15 @@ std::map<std::string, Rooms> ByDomain(const Rooms& rooms, Topology::Level level,
 
 // How many of the group's Tasks, at most `limit`, the Node has room for.
 int64_t FitOn(const Room& room, const GangRequest::Group& group, int64_t limit) {
-  if (FirstUnmet(*room.node, group.node_requirements) >= 0) return 0;
-  return room.free.Fits(group.each, limit);
+  if (FirstUnmet(room.node(), group.node_requirements) >= 0) return 0;
+  return room.free().Fits(group.each, limit);
 }
 
 // Takes room for so many Tasks, which fit.
-void TakeRoom(const Amounts& each, int64_t count, Amounts* free) {
+void TakeRoom(const Amounts& each, int64_t count, Room* room) {
   const auto ask = each.mig.ask();
-  if (!ask.has_value()) return free->Subtract(each, count);
-  for (int64_t i = 0; i < count; ++i) free->Subtract(WithInstance(each, free->mig.Choose(*ask)));
+  if (!ask.has_value()) return room->Take(each, count);
+  for (int64_t i = 0; i < count; ++i) room->Take(WithInstance(each, room->free().mig.Choose(*ask)));
 }
 
 // Up to so many Tasks of the group, from that slice on in whole ones: how many there is room for,
@@ -52,7 +51,7 @@ int64_t FitInto(const GangRequest::Group& group, size_t slice, const Rooms& room
     for (Room* room : rooms) {
       if (fit == wanted) break;
       const int64_t here = FitOn(*room, group, wanted - fit);
-      if (take && here > 0) TakeRoom(group.each, here, &room->free);
+      if (take && here > 0) TakeRoom(group.each, here, room);
       fit += here;
     }
     return fit;
@@ -71,7 +70,7 @@ class Fitting {
   Fitting(const GangRequest& gang, const std::vector<const NodeCapacity*>& nodes)
       : gang_(gang), sections_(gang.sections.size()), outside_(gang.sections.size()) {
     rooms_.reserve(nodes.size());
-    for (const NodeCapacity* node : nodes) rooms_.push_back({node, node->free});
+    for (const NodeCapacity* node : nodes) rooms_.emplace_back(node);
     for (Room& room : rooms_) all_.push_back(&room);
     for (size_t g = 0; g < gang.groups.size(); ++g) {
       for (int s = gang.groups[g].section; s >= 0; s = gang.sections[s].parent) {
@@ -95,11 +94,11 @@ class Fitting {
       FindSlice(group, in, &fit);
       fit.left.reserve(in.size());
       for (Room& room : rooms_) {
-        const int unmet = FirstUnmet(*room.node, group.node_requirements);
-        if (unmet >= 0) fit.unmet[unmet].push_back(room.node->id);
+        const int unmet = FirstUnmet(room.node(), group.node_requirements);
+        if (unmet >= 0) fit.unmet[unmet].push_back(room.node().id);
       }
       for (Room* room : in) {
-        if (FirstUnmet(*room->node, group.node_requirements) >= 0) continue;
+        if (FirstUnmet(room->node(), group.node_requirements) >= 0) continue;
         fit.left.push_back(std::move(*room));
       }
       if (!outside.empty()) fit.outside[DepthOf(group.topology.required())] = std::move(outside);
@@ -117,6 +116,7 @@ class Fitting {
   // least room, else the one that holds most.
   Rooms Best(const Rooms& rooms, Topology::Level level, const std::vector<int>& groups,
              std::vector<NodeId>* outside) const {
+    if (level == Topology::LEVEL_UNSPECIFIED) return rooms;
     int64_t wanted = 0;
     for (int g : groups) wanted += gang_.groups[g].replicas;
     Rooms best;
@@ -156,7 +156,7 @@ class Fitting {
       fit->slice_node = nullptr;
       for (const auto& [name, rooms] : ByDomain(in, slice.level, nullptr)) {
         const int64_t here = FitInto(group, s, rooms, slice.size, false);
-        if (here > most || fit->slice_node == nullptr) fit->slice_node = rooms.front()->node;
+        if (here > most || fit->slice_node == nullptr) fit->slice_node = &rooms.front()->node();
         most = std::max(most, here);
       }
       if (most >= slice.size) continue;

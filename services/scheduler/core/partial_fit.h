@@ -5,15 +5,29 @@
 #include <map>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
 #include "services/scheduler/core/placer.h"
 #include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
 
-struct Room {
-  const NodeCapacity* node;
-  Amounts free;
+// What a Node has free, less what was put there; the Node stays where and as it is meanwhile.
+class Room {
+ public:
+  explicit Room(const NodeCapacity* node) : node_(node) {}
+
+  const NodeCapacity& node() const { return *node_; }
+  const Amounts& free() const { return left_.has_value() ? *left_ : node_->free; }
+  void Take(const Amounts& amounts, int64_t times = 1) {
+    // On most Nodes nothing is ever put, and there are many of them.
+    if (!left_.has_value()) left_ = node_->free;
+    left_->Subtract(amounts, times);
+  }
+
+ private:
+  const NodeCapacity* node_;
+  absl::optional<Amounts> left_;
 };
 
 // As many Tasks of the gang as fit into one domain that it may be in, and what is left then.

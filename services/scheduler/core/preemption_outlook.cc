@@ -125,10 +125,10 @@ PreemptionOutlook LookForVictims(const Model& model, const NodeUsage& usage, con
                                  const QueueSight& sight, const CoreConfig& config,
                                  absl::Time now) {
   PreemptionOutlook outlook;
-  const absl::optional<QueueVictims::Gang> claimant = sight.book.ClaimantOf(job);
+  const absl::optional<QueueVictims::Gang> claimant = sight.book->ClaimantOf(job);
   if (!claimant.has_value() || nodes.empty()) return outlook;
   const Held held = HeldOn(model, usage, nodes, config, now);
-  const std::vector<QueueVictims::Gang> gangs = sight.book.GangsOf(held.gangs);
+  const std::vector<QueueVictims::Gang> gangs = sight.book->GangsOf(held.gangs);
   std::vector<NodeCapacity> capacities;
   for (const NodeStanding* node : nodes) {
     capacities.push_back(node->capacity);
@@ -136,7 +136,7 @@ PreemptionOutlook LookForVictims(const Model& model, const NodeUsage& usage, con
   }
   const std::unique_ptr<PlacingRound> placing = TightPlacer().Begin(capacities, held.gangs);
   const bool may_start =
-      sight.book.VictimsFor(*claimant, sight.capacity, sight.free, gangs).MayStart();
+      sight.book->VictimsFor(*claimant, sight.capacity, sight.free, gangs).MayStart();
   if (may_start && placing->FitsAfterEnding(request)) return outlook;
   // Nobody knows when its Queues let it.
   if (may_start) outlook.alone = placing->Reserve(request);
@@ -151,7 +151,7 @@ PreemptionOutlook LookForVictims(const Model& model, const NodeUsage& usage, con
       may_end[i] = held.gangs[i].preemptible && !held.gangs[i].ending && gangs[i].leaf >= 0 &&
                    (tried != Pass::kNow || !too_early);
     }
-    QueueVictims rules = sight.book.VictimsFor(*claimant, sight.capacity, sight.free, gangs);
+    QueueVictims rules = sight.book->VictimsFor(*claimant, sight.capacity, sight.free, gangs);
     LaxRules lax(&rules, std::move(may_end), tried != Pass::kAnyone);
     found.clear();
     for (const Victim& victim : placing->FindVictims(request, job.spec.spec().priority(), &lax)) {
@@ -162,7 +162,7 @@ PreemptionOutlook LookForVictims(const Model& model, const NodeUsage& usage, con
   }
   if (found.empty()) return outlook;
 
-  QueueVictims rules = sight.book.VictimsFor(*claimant, sight.capacity, sight.free, gangs);
+  QueueVictims rules = sight.book->VictimsFor(*claimant, sight.capacity, sight.free, gangs);
   Hindrances hindrances;
   absl::Duration longest = absl::ZeroDuration();
   for (const int at : found) {

@@ -2,6 +2,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
@@ -10,17 +11,19 @@
 namespace capstan::scheduler {
 
 std::unique_ptr<QueueSight> SeeQueues(const Model& model, const NodeUsage& usage,
-                                      const std::vector<NodeStanding>& nodes, absl::Time now) {
+                                      const std::vector<NodeStanding>& nodes,
+                                      const std::vector<JobGlance>& waiting_with_gang,
+                                      absl::Time now) {
   if (usage.shares().size() > kMostGangsSeen) return nullptr;
-  auto sight = std::make_unique<QueueSight>();
+  auto book = std::make_unique<QueueBook>();
   std::set<std::string> accelerators;
   for (const auto& [id, node] : model.nodes) AddAccelerators(node.observation(), &accelerators);
-  sight->book.SetNow(Now{now, BootTime()});
-  sight->book.SetTree(model.queues, accelerators);
-  model.jobs.ForEachLive([&](absl::string_view, const JobEntry& job) { sight->book.SetLive(job); });
+  book->SetNow(Now{now, BootTime()});
+  book->SetTree(model.queues, accelerators);
+  model.jobs.ForEachLive([&](absl::string_view, const JobEntry& job) { book->SetLive(job); });
   // Those first that room is made or kept for.
   std::vector<std::string> kept;
-  model.jobs.ForEachWaiting([&](absl::string_view uid) {
+  model.jobs.ForEachWaiting(waiting_with_gang, [&](absl::string_view uid) {
     const absl::optional<JobGlance> job = model.jobs.Glance(uid);
     if (!job.has_value() || !job->has_room_kept() || kept.size() == kMostGangsSeen) return false;
     kept.emplace_back(uid);
@@ -28,14 +31,24 @@ std::unique_ptr<QueueSight> SeeQueues(const Model& model, const NodeUsage& usage
   });
   for (const std::string& uid : kept) {
     const JobEntry* const job = model.FindJob(uid);
-    if (job != nullptr && !job->live()) sight->book.SetLive(*job);
+    if (job != nullptr && !job->live()) book->SetLive(*job);
   }
+  std::unique_ptr<QueueSight> sight = SeeQueues(*book, nodes);
+  sight->own = std::move(book);
+  return sight;
+}
+
+std::unique_ptr<QueueSight> SeeQueues(const QueueBook& book,
+                                      const std::vector<NodeStanding>& nodes) {
   std::vector<Amounts> free;
+  free.reserve(nodes.size());
   for (const NodeStanding& node : nodes) {
     if (node.capacity.eligible && !node.maintained) free.push_back(node.capacity.free);
   }
-  sight->free = sight->book.Sum(free);
-  sight->capacity = sight->book.Capacity(free);
+  auto sight = std::make_unique<QueueSight>();
+  sight->book = &book;
+  sight->free = book.Sum(free);
+  sight->capacity = book.Capacity(free);
   return sight;
 }
 

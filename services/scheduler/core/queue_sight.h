@@ -11,13 +11,16 @@
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/queue_book.h"
 #include "services/scheduler/core/quota/resources.h"
+#include "services/scheduler/core/record_pool.h"
 #include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
 
 struct QueueSight {
-  // Of what is in use alone: nothing waits in it.
-  QueueBook book;
+  // What is asked is what is in use there; what waits is not.
+  const QueueBook* book = nullptr;
+  // If it is of this alone.
+  std::unique_ptr<QueueBook> own;
   // What shares are of, and what of it is free.
   Resources capacity;
   Resources free;
@@ -26,9 +29,15 @@ struct QueueSight {
 // So many gangs that hold a place are looked at; whoever asks has the strand wait.
 inline constexpr size_t kMostGangsSeen = 16'384;
 
-// Null if there are more. O(Nodes + gangs that hold a place).
+// Null if there are more. `waiting_with_gang`: what JobTable::WaitingWithGang says. O(Nodes + gangs
+// that hold a place).
 std::unique_ptr<QueueSight> SeeQueues(const Model& model, const NodeUsage& usage,
-                                      const std::vector<NodeStanding>& nodes, absl::Time now);
+                                      const std::vector<NodeStanding>& nodes,
+                                      const std::vector<JobGlance>& waiting_with_gang,
+                                      absl::Time now);
+// With a book that is kept, which stays as it is as long as the answer is asked. O(Nodes).
+std::unique_ptr<QueueSight> SeeQueues(const QueueBook& book,
+                                      const std::vector<NodeStanding>& nodes);
 
 }  // namespace capstan::scheduler
 

@@ -79,7 +79,7 @@ void AddRaises(const std::vector<QueueBook::LimitWait>& waits, ExplainJobRespons
 
 void AddLimits(const JobEntry& job, const QueueSight* sight, ExplainJobResponse* response) {
   std::vector<QueueBook::LimitWait> waits;
-  if (sight != nullptr) waits = sight->book.Refusals(job, sight->capacity);
+  if (sight != nullptr) waits = sight->book->Refusals(job, sight->capacity);
   for (const QueueBook::LimitWait& wait : waits) {
     const bool is_limit = !wait.resource.empty();
     Constraint& constraint =

@@ -84,15 +84,16 @@ void AddMig(const PartialFit& fit, ExplainJobResponse* response) {
   std::vector<std::pair<int64_t, const NodeId*>> lacking;
   int with_gpus = 0;
   for (const Room& room : fit.left) {
-    const std::vector<MigGpuState> gpus = room.free.mig.Gpus();
+    const std::vector<MigGpuState> gpus = room.free().mig.Gpus();
     with_gpus += std::any_of(gpus.begin(), gpus.end(),
                              [&ask](const MigGpuState& gpu) { return gpu.model == ask->model; })
                      ? 1
                      : 0;
-    if (room.free.mig.Fits(fit.next.mig, 1) > 0) continue;
+    if (room.free().mig.Fits(fit.next.mig, 1) > 0) continue;
     const auto free =
-        room.free.accelerators.find(mig::SliceResource(mig::DeviceModels()[ask->model]));
-    lacking.emplace_back(free == room.free.accelerators.end() ? 0 : free->second, &room.node->id);
+        room.free().accelerators.find(mig::SliceResource(mig::DeviceModels()[ask->model]));
+    lacking.emplace_back(free == room.free().accelerators.end() ? 0 : free->second,
+                         &room.node().id);
   }
   if (lacking.empty()) return;
   std::stable_sort(lacking.begin(), lacking.end(),
@@ -150,9 +151,9 @@ void AddLacking(const GangRequest& gang, const PartialFit& fit, const std::strin
     std::vector<std::pair<int64_t, const NodeId*>> lacking;
     int64_t most = 0;
     for (const Room& room : fit.left) {
-      const int64_t have = std::max<int64_t>(of.In(room.free), 0);
+      const int64_t have = std::max<int64_t>(of.In(room.free()), 0);
       most = std::max(most, have);
-      if (have < asked) lacking.emplace_back(asked - have, &room.node->id);
+      if (have < asked) lacking.emplace_back(asked - have, &room.node().id);
     }
     if (lacking.empty()) continue;
     const auto named = lacking.begin() + std::min<ptrdiff_t>(lacking.size(), kMaxNodeFits);
@@ -164,7 +165,7 @@ void AddLacking(const GangRequest& gang, const PartialFit& fit, const std::strin
     constraint.set_level(ExplainJobResponse::Constraint::LEVEL_NODE);
     constraint.set_resource(of.counted_as());
     if (within != Topology::LEVEL_UNSPECIFIED) {
-      *constraint.mutable_domain() = DomainAt(*fit.left.front().node, within);
+      *constraint.mutable_domain() = DomainAt(fit.left.front().node(), within);
     }
     constraint.set_nodes(static_cast<int>(lacking.size()));
     constraint.set_lacking(lacking.front().first);

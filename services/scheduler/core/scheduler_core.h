@@ -74,6 +74,8 @@ class SchedulerCore {
   const LeaseTable& leases() const { return leases_; }
   // What its gangs take, as of the last round or placement.
   const NodeUsage& usage() const { return usage_; }
+  // The Queues, as of now.
+  const QueueBook& queue_book() const { return queue_book_; }
   // Rounds of placement so far.
   int64_t rounds() const { return rounds_; }
   // None is before.
@@ -102,8 +104,9 @@ class SchedulerCore {
   // Finds out what a round at `now` begins with, if it is one because a Job is submitted then: that
   // is the same whatever the Job is. Of no use if anything else is the next event.
   void ForeseeRound(const Now& now);
-  // Where all Nodes stand, sorted by id. A round that was foreseen is not any more.
-  std::vector<NodeStanding> SeeNodes(absl::Time now);
+  // Where all Nodes stand, sorted by id. A round that was foreseen is not any more. Of as many as
+  // there were in `seen` each stays where it is in memory.
+  void SeeNodes(absl::Time now, std::vector<NodeStanding>* seen);
 
  private:
   struct Session {

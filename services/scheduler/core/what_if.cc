@@ -18,6 +18,7 @@
 #include "services/scheduler/core/explain.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/placer.h"
+#include "services/scheduler/core/queue_sight.h"
 #include "services/scheduler/core/scheduler_core.h"
 #include "services/scheduler/core/topology_levels.h"
 #include "services/scheduler/core/usage.h"
@@ -83,7 +84,7 @@ class Simulation::Course {
     // For one Job that found no room the fleet is as it was.
     if (request.jobs_size() != 1 || request.node_changes_size() > 0 ||
         core_->rounds() > rounds + 1) {
-      standings_.reset();
+      is_stale_ = true;
     }
     common_.waiting_with_gang = model().jobs.WaitingWithGang();
     for (int i = 0; i < request.jobs_size(); ++i) TellOutcome(i);
@@ -287,9 +288,8 @@ class Simulation::Course {
       TellPlacement(*job, &outcome);
       return;
     }
-    if (!standings_.has_value()) Look();
-    auto why =
-        ExplainWhole(model(), core_->usage(), *job, *standings_, common_, config_, now_.wall);
+    if (std::exchange(is_stale_, false)) LookAgain();
+    auto why = ExplainWhole(model(), core_->usage(), *job, standings_, common_, config_, now_.wall);
     outcome.set_summary(why.summary());
     outcome.set_jobs_ahead(why.jobs_ahead());
     *outcome.mutable_constraints() = why.constraints();
@@ -379,11 +379,18 @@ class Simulation::Course {
 
   // What explanations are of.
   void Look() {
-    standings_ = core_->SeeNodes(now_.wall);
-    std::erase_if(*standings_, [this](const NodeStanding& standing) {
+    core_->SeeNodes(now_.wall, &standings_);
+    std::erase_if(standings_, [this](const NodeStanding& standing) {
       return removed_.count(standing.capacity.id) > 0;
     });
-    common_ = SeeCommon(model(), core_->usage(), *standings_, now_.wall);
+    common_ = SeeCommon(core_->queue_book(), model(), core_->usage(), standings_);
+  }
+  // After what has happened since.
+  void LookAgain() {
+    // What Nodes would have if nothing ran there is another only where they are others.
+    if (request_->node_changes_size() > 0) return Look();
+    core_->SeeNodes(now_.wall, &standings_);
+    common_.queues = SeeQueues(core_->queue_book(), standings_);
   }
 
   const CoreConfig config_;
@@ -397,7 +404,8 @@ class Simulation::Course {
   std::map<CallId, absl::Status> refusals_;
   std::set<NodeId> removed_;
   int last_node_ = 0;
-  absl::optional<std::vector<NodeStanding>> standings_;
+  std::vector<NodeStanding> standings_;
+  bool is_stale_ = false;
   // With them.
   CommonSight common_;
 };

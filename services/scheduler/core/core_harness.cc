@@ -15,6 +15,7 @@
 #include "services/scheduler/core/closure_check.h"
 #include "services/scheduler/core/dependencies.h"
 #include "services/scheduler/core/disruptions.h"
+#include "services/scheduler/core/optional_parts.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/placer.h"
 #include "services/scheduler/core/validate.h"
@@ -277,13 +278,15 @@ void CoreHarness::CheckSizes(const JobEntry& job) const {
   const JobSpec& spec = job.spec.spec();
   ASSERT_EQ(job.gang->head.group_sizes_size(), IsElastic(spec) ? spec.task_groups_size() : 0);
   int tasks = 0;
+  std::vector<int> sizes;
   for (int group = 0; group < spec.task_groups_size(); ++group) {
     const int size = SizeOf(job, group);
-    ASSERT_GE(size, MinReplicas(spec.task_groups(group))) << job.uid() << " group " << group;
+    sizes.push_back(size);
     ASSERT_LE(size, spec.task_groups(group).replicas()) << job.uid() << " group " << group;
     ASSERT_EQ(size % SizeStep(spec.task_groups(group)), 0) << job.uid() << " group " << group;
     tasks += size;
   }
+  ASSERT_TRUE(HasWholeParts(spec, sizes)) << job.uid() << " " << job.gang->head.ShortDebugString();
   ASSERT_EQ(job.gang->nodes.size(), static_cast<size_t>(tasks)) << job.uid();
   ASSERT_EQ(job.gang->tasks.size(), static_cast<size_t>(tasks)) << job.uid();
 }

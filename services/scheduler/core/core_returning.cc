@@ -14,7 +14,9 @@
 #include "absl/types/optional.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/core_round.h"
+#include "services/scheduler/core/gang_sizes.h"
 #include "services/scheduler/core/gang_state.h"
+#include "services/scheduler/core/optional_parts.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/scheduler_core.h"
 #include "services/scheduler/core/time_words.h"
@@ -40,6 +42,25 @@ void AddTo(const std::vector<MoreTasks>& more, GangPlacement* placement) {
       placement->mig.insert(placement->mig.begin() + end, one.count, one.mig);
     }
     placement->sizes[one.group] += one.count;
+  }
+}
+
+// Takes out the Tasks of parts of which less is left than they need.
+void DropBrokenParts(const GangRequest& gang, GangPlacement* placement) {
+  for (const OptionalPart& part : gang.parts) {
+    const bool is_whole = std::all_of(part.groups.begin(), part.groups.end(), [&](int g) {
+      return placement->sizes[g] >= gang.groups[g].least_of_part;
+    });
+    if (is_whole && (part.within < 0 || HasAnyOf(gang.parts[part.within], placement->sizes))) {
+      continue;
+    }
+    for (const int g : part.groups) {
+      const int begin = std::accumulate(placement->sizes.begin(), placement->sizes.begin() + g, 0);
+      const int end = begin + std::exchange(placement->sizes[g], 0);
+      placement->nodes.erase(placement->nodes.begin() + begin, placement->nodes.begin() + end);
+      if (placement->mig.empty()) continue;
+      placement->mig.erase(placement->mig.begin() + begin, placement->mig.begin() + end);
+    }
   }
 }
 
@@ -177,10 +198,8 @@ absl::optional<GangPlacement> SchedulerCore::FindPlaceAgain(const JobEntry& job,
     absl::optional<GangPlacement> placement = has;
     AddTo(missing, &*placement);
     AddTo(returned.additions, &*placement);
-    for (int group = 0; group < groups; ++group) {
-      if (placement->sizes[group] < MinReplicas(spec.task_groups(group))) placement.reset();
-      if (!placement.has_value()) break;
-    }
+    DropBrokenParts(whole, &*placement);
+    if (!HasWholeParts(spec, placement->sizes)) placement.reset();
     return placement;
   };
   if (returned.is_whole()) return with({});
@@ -191,13 +210,21 @@ absl::optional<GangPlacement> SchedulerCore::FindPlaceAgain(const JobEntry& job,
   int least = 0;
   bool is_anchored = true;
   for (int group = 0; group < groups; ++group) {
-    const int size = has.sizes[group];
     rest.groups[group].replicas = SizeOf(job, group);
     rest.groups[group].more = 0;
+  }
+  // It goes on without a part that it has lost.
+  for (const OptionalPart& part : rest.parts) {
+    if (HasAnyOf(part, has.sizes)) continue;
+    for (const int group : part.groups) rest.groups[group].replicas = 0;
+  }
+  for (int group = 0; group < groups; ++group) {
+    const int size = has.sizes[group];
+    least += std::max(whole.groups[group].replicas - size, 0);
     whole.groups[group].more = SizeOf(job, group) - whole.groups[group].replicas;
-    least += std::max(MinReplicas(spec.task_groups(group)) - size, 0);
     // With none of its Tasks left nothing says which domain it is in.
-    is_anchored = is_anchored && (size > 0 || !IsBoundToDomain(whole, whole.groups[group]));
+    is_anchored = is_anchored && (size > 0 || rest.groups[group].replicas == 0 ||
+                                  !IsBoundToDomain(whole, whole.groups[group]));
   }
   is_anchored = is_anchored && !has.nodes.empty();
   // The narrower one first.

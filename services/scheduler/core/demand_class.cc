@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "libs/digest/sha256.h"
 #include "services/scheduler/core/node_terms.h"
+#include "services/scheduler/core/optional_parts.h"
 
 namespace capstan::scheduler {
 
@@ -54,22 +55,30 @@ DemandNeed DemandNeed::Of(const JobEntry& job) {
   std::sort(need.clusters.begin(), need.clusters.end());
   need.clusters.erase(std::unique(need.clusters.begin(), need.clusters.end()), need.clusters.end());
   need.min_priority = BandOf(spec.priority());
-  std::vector<std::pair<std::string, const TaskGroup*>> groups;
+  struct Group {
+    std::string shape;
+    const TaskGroup* group;
+    int least;
+  };
+  std::vector<Group> groups;
   groups.reserve(spec.task_groups_size());
-  for (const TaskGroup& group : spec.task_groups())
-    groups.emplace_back(ShapeKey(spec, group), &group);
+  const std::vector<int> least = MinSizes(spec);
+  for (int g = 0; g < spec.task_groups_size(); ++g) {
+    if (least[g] == 0) continue;
+    groups.push_back({ShapeKey(spec, spec.task_groups(g)), &spec.task_groups(g), least[g]});
+  }
   std::stable_sort(groups.begin(), groups.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+                   [](const Group& a, const Group& b) { return a.shape < b.shape; });
   need.key = absl::StrCat(spec.queue(), "|", need.min_priority, "|", spec.topology().required());
   for (const std::string& cluster : need.clusters) absl::StrAppend(&need.key, "|", cluster);
   absl::StrAppend(&need.key, KeyOf(spec.node_requirements()), KeyOf(spec.tolerations()));
   for (size_t i = 0; i < groups.size(); ++i) {
-    if (i == 0 || groups[i].first != groups[i - 1].first) {
-      absl::StrAppend(&need.key, ";", groups[i].first);
-      need.shapes.push_back(groups[i].second);
+    if (i == 0 || groups[i].shape != groups[i - 1].shape) {
+      absl::StrAppend(&need.key, ";", groups[i].shape);
+      need.shapes.push_back(groups[i].group);
       need.tasks.push_back(0);
     }
-    need.tasks.back() += MinReplicas(*groups[i].second);
+    need.tasks.back() += groups[i].least;
   }
   return need;
 }

@@ -7,6 +7,7 @@
 #include "libs/time/proto_time.h"
 #include "libs/trace/context.h"
 #include "services/scheduler/core/job_spans.h"
+#include "services/scheduler/core/optional_parts.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -135,7 +136,8 @@ bool IsReturning(const JobEntry& job) {
 
 bool IsSpare(const JobEntry& job, int rank) {
   const auto [group, index] = GroupOf(job, rank);
-  return index >= MinReplicas(job.spec.spec().task_groups(group));
+  const auto& spec = job.spec.spec();
+  return index >= MinReplicas(spec.task_groups(group)) || IsOptional(spec, group);
 }
 
 std::string SizeInWords(const JobEntry& job) {

@@ -40,11 +40,38 @@ void SetLevels(const Topology& topology, absl::optional<Level> preferred, GangSh
   if (preferred.has_value() && preferred > group->required) group->preferred = preferred;
 }
 
+bool IsLeafAlone(const GangRequest& gang) {
+  return gang.groups.size() == 1 && gang.sections.empty();
+}
+
+// By section, its position in the tree; -1 of one without Tasks.
+std::vector<int> InnerOf(const GangRequest& gang, const std::vector<int>& sizes) {
+  std::vector<int> at(gang.sections.size(), -1);
+  for (size_t g = 0; g < gang.groups.size(); ++g) {
+    if (sizes[g] == 0) continue;
+    for (int s = gang.groups[g].section; s >= 0; s = gang.sections[s].parent) at[s] = 0;
+  }
+  int next = 1;
+  for (int& position : at) {
+    if (position == 0) position = next++;
+  }
+  return at;
+}
+
 }  // namespace
 
-int FirstLeafOf(const GangRequest& gang) {
-  const bool is_leaf_alone = gang.groups.size() == 1 && gang.sections.empty();
-  return is_leaf_alone ? 0 : 1 + static_cast<int>(gang.sections.size());
+std::vector<int> LeavesOf(const GangRequest& gang, const std::vector<int>& sizes) {
+  std::vector<int> leaves(gang.groups.size(), -1);
+  int next = 0;
+  if (!IsLeafAlone(gang)) {
+    const std::vector<int> inner = InnerOf(gang, sizes);
+    next = 1 + static_cast<int>(std::count_if(inner.begin(), inner.end(),
+                                              [](int position) { return position > 0; }));
+  }
+  for (size_t g = 0; g < leaves.size(); ++g) {
+    if (sizes[g] > 0) leaves[g] = next++;
+  }
+  return leaves;
 }
 
 GangShape TreeOf(const GangRequest& gang, const std::vector<int>& sizes,
@@ -52,16 +79,20 @@ GangShape TreeOf(const GangRequest& gang, const std::vector<int>& sizes,
   GangShape shape;
   shape.groups.emplace_back();
   SetLevels(gang.topology, Level::kNvlinkDomain, &shape.groups[0]);
-  for (const GangRequest::Section& section : gang.sections) {
+  const std::vector<int> at = InnerOf(gang, sizes);
+  const auto position_of = [&at](int section) { return section < 0 ? 0 : at[section]; };
+  for (size_t s = 0; s < gang.sections.size(); ++s) {
+    if (at[s] < 0) continue;
     GangShape::Group inner;
-    inner.parent = section.parent + 1;
-    SetLevels(section.topology, absl::nullopt, &inner);
+    inner.parent = position_of(gang.sections[s].parent);
+    SetLevels(gang.sections[s].topology, absl::nullopt, &inner);
     shape.groups.push_back(std::move(inner));
   }
   for (size_t g = 0; g < gang.groups.size(); ++g) {
+    if (sizes[g] == 0) continue;
     const GangRequest::Group& group = gang.groups[g];
     GangShape::Group leaf;
-    leaf.parent = group.section + 1;
+    leaf.parent = position_of(group.section);
     SetLevels(group.topology, absl::nullopt, &leaf);
     leaf.task_class = class_of(group);
     leaf.min = leaf.max = sizes[g];
@@ -70,7 +101,7 @@ GangShape TreeOf(const GangRequest& gang, const std::vector<int>& sizes,
     }
     shape.groups.push_back(std::move(leaf));
   }
-  if (FirstLeafOf(gang) == 0) {
+  if (IsLeafAlone(gang)) {
     GangShape::Group& leaf = shape.groups[1];
     leaf.parent = -1;
     leaf.required = std::max(leaf.required, shape.groups[0].required);

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "libs/session/lower_side.h"
 #include "services/scheduler/core/keys.h"
+#include "services/scheduler/core/optional_parts.h"
 #include "services/scheduler/core/topology_levels.h"
 
 namespace capstan::scheduler {
@@ -35,10 +37,6 @@ Model Model::CopyFleet(std::shared_ptr<RecordPool> pool) const {
   return copy;
 }
 
-int MinReplicas(const TaskGroup& group) {
-  return group.min_replicas() == 0 ? group.replicas() : group.min_replicas();
-}
-
 int SizeStep(const TaskGroup& group) {
   return group.slices().empty() ? 1 : std::max(group.slices(0).size(), 1);
 }
@@ -56,14 +54,15 @@ Topology::Level RequiredOf(const JobSpec& spec, const TaskGroup& group) {
 }
 
 bool IsElastic(const JobSpec& spec) {
-  return std::any_of(spec.task_groups().begin(), spec.task_groups().end(),
-                     [](const TaskGroup& group) { return MinReplicas(group) < group.replicas(); });
+  return std::any_of(
+             spec.task_groups().begin(), spec.task_groups().end(),
+             [](const TaskGroup& group) { return MinReplicas(group) < group.replicas(); }) ||
+         !OptionalParts(spec).empty();
 }
 
 int MinTaskCount(const JobSpec& spec) {
-  int count = 0;
-  for (const TaskGroup& group : spec.task_groups()) count += MinReplicas(group);
-  return count;
+  const std::vector<int> least = MinSizes(spec);
+  return std::accumulate(least.begin(), least.end(), 0);
 }
 
 int MaxTaskCount(const JobSpec& spec) {

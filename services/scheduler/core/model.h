@@ -52,8 +52,6 @@ struct Model {
   const JobEntry* FindJobByName(absl::string_view name) const { return jobs.FindByName(name); }
 };
 
-// Tasks that a group has at least.
-int MinReplicas(const capstan::scheduler::v1::TaskGroup& group);
 // Its number of Tasks is a multiple of this: of a group in slices, the widest of them.
 int SizeStep(const capstan::scheduler::v1::TaskGroup& group);
 // The level that all of the group is in one domain of, be it by itself or with its sections; none if

@@ -8,6 +8,7 @@
 #include "libs/store/record.h"
 #include "services/scheduler/core/keys.h"
 #include "services/scheduler/core/model.h"
+#include "services/scheduler/core/optional_parts.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -63,11 +64,12 @@ bool HasSizesOf(const rec::GangHeadRecord& head, const capstan::scheduler::v1::J
   for (int i = 0; i < head.group_sizes_size(); ++i) {
     const capstan::scheduler::v1::TaskGroup& group = spec.task_groups(i);
     const int size = head.group_sizes(i);
-    if (size < MinReplicas(group) || size > group.replicas()) return false;
+    if (size < 0 || size > group.replicas()) return false;
     if (size % SizeStep(group) != 0) return false;
     count += size;
   }
-  return count == head.task_count();
+  return count == head.task_count() &&
+         HasWholeParts(spec, {head.group_sizes().begin(), head.group_sizes().end()});
 }
 
 // Gives each rank that asks for one its instance, of those that the records have in order. Whether

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/time/proto_time.h"
+#include "services/scheduler/core/optional_parts.h"
 #include "services/scheduler/core/topology_levels.h"
 
 namespace capstan::scheduler {
@@ -29,10 +30,13 @@ GangRequest GangRequest::From(const JobEntry& job) {
     request.sections.push_back(
         {SectionOf(spec, spec.sections(s).parent(), s), spec.sections(s).topology()});
   }
-  for (const auto& group : spec.task_groups()) {
-    const int least = MinReplicas(group);
-    request.groups.push_back(
-        {least, Amounts::From(group.resources()), group.topology(), group.replicas() - least});
+  request.parts = OptionalParts(spec);
+  const std::vector<int> sizes = MinSizes(spec);
+  for (int g = 0; g < spec.task_groups_size(); ++g) {
+    const capstan::scheduler::v1::TaskGroup& group = spec.task_groups(g);
+    request.groups.push_back({sizes[g], Amounts::From(group.resources()), group.topology(),
+                              group.replicas() - sizes[g]});
+    if (sizes[g] == 0) request.groups.back().least_of_part = MinReplicas(group);
     for (const auto& slice : group.slices()) {
       request.groups.back().slices.push_back({slice.level(), slice.size()});
     }
@@ -64,6 +68,7 @@ std::string GangRequest::Shape() const {
     absl::StrAppend(&shape, ";(", section.parent, ",", section.topology.required(), "/",
                     section.topology.preferred());
   }
+  for (const OptionalPart& part : parts) absl::StrAppend(&shape, "?", part.section);
   for (const Group& group : groups) {
     absl::StrAppend(&shape, ";", group.replicas, ",", group.topology.required(), "/",
                     group.topology.preferred(), ",", group.each.cpu_millis, ",",
@@ -74,6 +79,7 @@ std::string GangRequest::Shape() const {
     // The model's name is among those.
     if (const auto ask = group.each.mig.ask(); ask) absl::StrAppend(&shape, "#", ask->profile);
     if (group.more > 0) absl::StrAppend(&shape, "+", group.more);
+    if (group.least_of_part > 0) absl::StrAppend(&shape, "?", group.least_of_part);
     for (const Slice& slice : group.slices)
       absl::StrAppend(&shape, "/", slice.level, "x", slice.size);
     if (group.section >= 0) absl::StrAppend(&shape, ")", group.section);

@@ -19,6 +19,7 @@
 #include "services/scheduler/core/mig_amounts.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/node_terms.h"
+#include "services/scheduler/core/optional_parts.h"
 #include "services/scheduler/core/round/need.h"
 #include "services/scheduler/core/usage.h"
 
@@ -129,6 +130,10 @@ struct GangRequest {
     int section = -1;
     // Of labels, beside what the gang asks for.
     NodeRequirements node_requirements = {};
+    // Of one in a part, of which `replicas` is 0: at least so many, if it has any.
+    int least_of_part = 0;
+
+    int most() const { return replicas + more; }
 
     // It has whole ones of so many Tasks.
     int step() const { return slices.empty() ? 1 : slices.front().size; }
@@ -142,6 +147,9 @@ struct GangRequest {
   // In rank order.
   std::vector<Group> groups;
   std::vector<Section> sections;
+  // Beyond what it needs, before its groups get `more`: each whole or not at all, in order, where
+  // `more` lets all of its groups have their least.
+  std::vector<OptionalPart> parts;
   // Clusters allowed; empty means any.
   std::set<std::string> clusters;
   std::string submitter;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "libs/mig/profiles.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
+#include "services/scheduler/core/gang_sizes.h"
 #include "services/scheduler/core/group_tree.h"
 #include "services/scheduler/core/node_terms.h"
 
@@ -55,12 +56,6 @@ round::SelectorTerm TermOf(const NodeRequirement& requirement) {
 }
 
 }  // namespace
-
-std::vector<int> LeastSizes(const GangRequest& gang) {
-  std::vector<int> sizes;
-  for (const GangRequest::Group& group : gang.groups) sizes.push_back(group.replicas);
-  return sizes;
-}
 
 PlacingFleet::PlacingFleet(const std::vector<NodeCapacity>& nodes,
                            const std::vector<HeldGang>& held,

@@ -21,9 +21,6 @@ namespace capstan::scheduler {
 // All times of a round are counted from its own.
 inline constexpr absl::Time kRoundStart = absl::UnixEpoch();
 
-// So many Tasks of each group at least.
-std::vector<int> LeastSizes(const GangRequest& gang);
-
 // What a round sees, in the engine's words: the fleet that its Nodes are to be added to, and what
 // gangs are in it. Nodes that are closed at the same times are told apart from others by a label,
 // and those that are kept for somebody by a taint; a gang selects and tolerates by these, beside

@@ -9,6 +9,7 @@
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/gang_state.h"
 #include "services/scheduler/core/node_terms.h"
+#include "services/scheduler/core/optional_parts.h"
 #include "services/scheduler/core/placer.h"
 #include "services/scheduler/core/quota/admission.h"
 #include "services/scheduler/core/retry.h"
@@ -52,8 +53,10 @@ Amounts LiveAmounts(const JobEntry& job) {
 
 Amounts LeastOf(const JobEntry& job) {
   Amounts amounts;
-  for (const auto& group : job.spec.spec().task_groups()) {
-    amounts.Add(Amounts::From(group.resources()), MinReplicas(group));
+  const auto& groups = job.spec.spec().task_groups();
+  const std::vector<int> least = MinSizes(job.spec.spec());
+  for (int g = 0; g < groups.size(); ++g) {
+    if (least[g] > 0) amounts.Add(Amounts::From(groups[g].resources()), least[g]);
   }
   return amounts;
 }

@@ -22,6 +22,7 @@
 #include "services/scheduler/core/demand_class.h"
 #include "services/scheduler/core/events.h"
 #include "services/scheduler/core/model.h"
+#include "services/scheduler/core/optional_parts.h"
 #include "services/scheduler/core/placer.h"
 #include "services/scheduler/core/queue_checks.h"
 #include "services/scheduler/core/random_queues.h"
@@ -106,6 +107,9 @@ class RandomWorld {
   int beyond_least() const { return beyond_least_; }
   int short_of_most() const { return short_of_most_; }
   int resized() const { return resized_; }
+  // Parts of such generations that are there, and that are not.
+  int parts_there() const { return parts_there_; }
+  int parts_missing() const { return parts_missing_; }
   // Times that a gang gave up Tasks for another.
   int shrunk() const {
     const auto& events = harness_.events();
@@ -355,7 +359,28 @@ class RandomWorld {
     }
     workers.set_section("cell");
     if (spec->task_groups_size() > 1) spec->mutable_task_groups(1)->set_section("all");
-    ++sectioned_;
+    if (++sectioned_ % 2 == 0) AddParts(spec);
+  }
+
+  // It may be without one, and that without half of itself.
+  void AddParts(JobSpec* spec) {
+    using capstan::scheduler::v1::Topology;
+    spec->set_min_sections(1);
+    auto& whole = *spec->add_sections();
+    whole.set_name("spare");
+    whole.set_min_sections(1);
+    if (IsNarrower(Topology::LEVEL_RACK, spec->topology().required())) {
+      whole.mutable_topology()->set_required(Topology::LEVEL_RACK);
+    }
+    for (const char* const name : {"spare-a", "spare-b"}) {
+      auto& half = *spec->add_sections();
+      half.set_name(name);
+      half.set_parent("spare");
+      auto& group = *spec->add_task_groups();
+      group = CoreHarness::Spec(2, 400).task_groups(0);
+      group.set_name(name);
+      group.set_section(name);
+    }
   }
 
   void Give(const std::vector<Effect>& effects) {
@@ -744,6 +769,9 @@ class RandomWorld {
     ++elastic_;
     if (tasks > MinTaskCount(job.spec.spec())) ++beyond_least_;
     if (tasks < MaxTaskCount(job.spec.spec())) ++short_of_most_;
+    for (const OptionalPart& part : OptionalParts(job.spec.spec())) {
+      ++(SizeOf(job, part.groups.front()) > 0 ? parts_there_ : parts_missing_);
+    }
     const auto [before, first] = sizes_.emplace(uid, tasks);
     if (!first && before->second != tasks) ++resized_;
     before->second = tasks;
@@ -827,6 +855,8 @@ class RandomWorld {
   int elastic_ = 0;
   int beyond_least_ = 0;
   int short_of_most_ = 0;
+  int parts_there_ = 0;
+  int parts_missing_ = 0;
   int resized_ = 0;
 };
 

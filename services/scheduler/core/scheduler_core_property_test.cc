@@ -26,6 +26,8 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   int elastic = 0;
   int beyond_least = 0;
   int short_of_most = 0;
+  int parts_there = 0;
+  int parts_missing = 0;
   int resized = 0;
   int shrunk = 0;
   int nominated = 0;
@@ -56,6 +58,8 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
     elastic += world.elastic();
     beyond_least += world.beyond_least();
     short_of_most += world.short_of_most();
+    parts_there += world.parts_there();
+    parts_missing += world.parts_missing();
     resized += world.resized();
     shrunk += world.shrunk();
     nominated += world.nominated();
@@ -87,6 +91,8 @@ TEST(SchedulerCorePropertyTest, KeepsItsPromisesUnderRandomEvents) {
   EXPECT_GT(elastic, 50);
   EXPECT_GT(beyond_least, 20);
   EXPECT_GT(short_of_most, 20);
+  EXPECT_GT(parts_there, 10);
+  EXPECT_GT(parts_missing, 10);
   EXPECT_GT(resized, 10);
   EXPECT_GT(shrunk, 5);
   EXPECT_GT(nominated, 10);

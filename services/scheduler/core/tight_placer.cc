@@ -11,10 +11,12 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "services/scheduler/core/gang_sizes.h"
 #include "services/scheduler/core/group_tree.h"
 #include "services/scheduler/core/kept_fleet.h"
 #include "services/scheduler/core/mig_amounts.h"
 #include "services/scheduler/core/move_search.h"
+#include "services/scheduler/core/optional_parts.h"
 #include "services/scheduler/core/placing_fleet.h"
 #include "services/scheduler/core/round/backfill.h"
 #include "services/scheduler/core/round/fleet.h"
@@ -148,57 +150,31 @@ class TightRound final : public PlacingRound {
 
   std::vector<MoreTasks> Grow(const GangRequest& gang, const GangPlacement& has, int least,
                               MayHaveMore may_have) override {
-    const Plane plane = PlaneOf(gang);
-    std::vector<int> most;
-    for (const GangRequest::Group& group : gang.groups) {
-      most.push_back(group.replicas + group.more);
-    }
+    Growth growth{gang, PlaneOf(gang), has.sizes, may_have};
+    const std::vector<int> most = MostSizes(gang);
     const absl::optional<round::ShapeId> widest = placing_fleet_.ShapeOf(gang, most);
     if (!widest.has_value()) return {};
-    const int first_leaf = FirstLeafOf(gang);
-    std::vector<TaskRun> runs;
+    growth.widest = *widest;
+    growth.leaves = LeavesOf(gang, most);
     size_t rank = 0;
     for (size_t g = 0; g < gang.groups.size(); ++g) {
       for (int i = 0; i < has.sizes[g]; ++i, ++rank) {
-        runs.push_back({static_cast<round::NodeIndex>(has.nodes[rank]),
-                        static_cast<int32_t>(g) + first_leaf, 1});
+        growth.runs.push_back(
+            {static_cast<round::NodeIndex>(has.nodes[rank]), growth.leaves[g], 1});
       }
     }
+    const size_t before = growth.runs.size();
     // The classes of the shapes that are tried are those of the widest.
     const size_t mark = LoadFor(*widest);
-    round::GangPlacer placer(&workspace_, 0);
-    std::vector<MoreTasks> added;
-    std::vector<TaskRun> added_runs;
-    Amounts more;
-    int count = 0;
-    for (size_t g = 0; g < gang.groups.size(); ++g) {
-      const Amounts& each = gang.groups[g].each;
-      int wanted = MostAllowed(each, most[g] - has.sizes[g], more, may_have);
-      wanted -= wanted % gang.groups[g].step();
-      for (const Topology::Level level : LevelsOf(gang, g)) {
-        if (wanted == 0) break;
-        GangRequest narrowed = gang;
-        narrowed.groups[g].topology.set_required(level);
-        const absl::optional<round::ShapeId> id = placing_fleet_.ShapeOf(narrowed, most);
-        if (!id.has_value()) break;
-        const GangShape& shape = fleet_.shape(*id);
-        std::vector<int64_t> limit(shape.groups.size(), 0);
-        limit[g + first_leaf] = wanted;
-        for (const TaskRun& run : placer.Grow(shape, runs, plane, limit)) {
-          runs.push_back(run);
-          added_runs.push_back(run);
-          added.push_back({static_cast<int>(g), static_cast<int>(run.node), run.count,
-                           placing_fleet_.SpotOf(run)});
-          more.Add(each, run.count);
-          wanted -= run.count;
-          count += run.count;
-        }
-      }
-    }
+    for (const OptionalPart& part : gang.parts) AddPart(part, &growth);
+    for (size_t g = 0; g < gang.groups.size(); ++g) GrowGroup(static_cast<int>(g), &growth);
     workspace_.UndoTo(mark);
-    if (count < std::max(least, 1) || !HoldMore(gang, added)) return {};
-    if (plane == Plane::kBeyondReservation) Lower(fleet_.shape(*widest), added_runs);
-    return added;
+    if (growth.count < std::max(least, 1) || !HoldMore(gang, growth.added)) return {};
+    if (growth.plane == Plane::kBeyondReservation) {
+      growth.runs.erase(growth.runs.begin(), growth.runs.begin() + static_cast<ptrdiff_t>(before));
+      Lower(fleet_.shape(*widest), growth.runs);
+    }
+    return growth.added;
   }
 
   absl::optional<StartEstimate> Reserve(const GangRequest& gang) override {
@@ -362,13 +338,13 @@ class TightRound final : public PlacingRound {
     const absl::optional<round::ShapeId> id = placing_fleet_.ShapeOf(gang, placement.sizes);
     if (!id.has_value()) return false;
     std::vector<TaskRun> runs;
-    const int first_leaf = FirstLeafOf(gang);
+    const std::vector<int> leaves = LeavesOf(gang, placement.sizes);
     size_t rank = 0;
     for (size_t g = 0; g < placement.sizes.size(); ++g) {
       for (int i = 0; i < placement.sizes[g]; ++i, ++rank) {
         TaskRun run;
         run.node = static_cast<round::NodeIndex>(placement.nodes[rank]);
-        run.group = static_cast<int32_t>(g) + first_leaf;
+        run.group = leaves[g];
         run.count = 1;
         if (rank < placement.mig.size() && placement.mig[rank].has_value()) {
           run.instance = placing_fleet_.PlaceOf(placement.nodes[rank], *placement.mig[rank]);
@@ -439,11 +415,8 @@ class TightRound final : public PlacingRound {
     return fits;
   }
 
-  // How many Tasks of each group fit and may be; empty if the least does not fit. Groups grow in
-  // their order, each by bisection, by whole slices: more of one class under one level fit only if
-  // fewer do.
+  // How many Tasks of each group fit and may be; empty if the least does not fit.
   std::vector<int> SizesFor(const GangRequest& gang, Plane plane, MayHaveMore may_have) {
-    std::vector<int> sizes = LeastSizes(gang);
     const auto may_be = [&](const std::vector<int>& tried) {
       Amounts more;
       for (size_t g = 0; g < tried.size(); ++g) {
@@ -451,27 +424,11 @@ class TightRound final : public PlacingRound {
       }
       return may_have(more) && Fits(gang, tried, plane);
     };
-    std::vector<int> most = sizes;
-    for (size_t g = 0; g < most.size(); ++g) most[g] += gang.groups[g].more;
+    std::vector<int> most = MostSizes(gang);
     // Where it is not elastic the attempt to place it answers.
-    if (most == sizes || may_be(most)) return most;
-    if (!Fits(gang, sizes, plane)) return {};
-    for (size_t g = 0; g < sizes.size(); ++g) {
-      const int step = gang.groups[g].step();
-      int low = sizes[g] / step;
-      int high = most[g] / step;
-      while (low < high) {
-        const int middle = low + (high - low + 1) / 2;
-        sizes[g] = middle * step;
-        if (may_be(sizes)) {
-          low = middle;
-        } else {
-          high = middle - 1;
-        }
-      }
-      sizes[g] = low * step;
-    }
-    return sizes;
+    if (most == LeastSizes(gang) || may_be(most)) return most;
+    if (!Fits(gang, LeastSizes(gang), plane)) return {};
+    return MostThatMayBe(gang, may_be);
   }
 
   // How many of `most` the queues let it have beside what it has got.
@@ -488,6 +445,95 @@ class TightRound final : public PlacingRound {
       }
     }
     return low;
+  }
+
+  // What a gang gets beside what it has.
+  struct Growth {
+    const GangRequest& gang;
+    const Plane plane;
+    // By group, how many Tasks it has by now.
+    std::vector<int> sizes;
+    MayHaveMore may_have;
+    // With the most of each group, and where that has them.
+    round::ShapeId widest = 0;
+    std::vector<int> leaves = {};
+    // Of all that it has by now.
+    std::vector<TaskRun> runs = {};
+    std::vector<MoreTasks> added = {};
+    Amounts more = {};
+    int count = 0;
+  };
+
+  void Add(int group, TaskRun run, Growth* growth) const {
+    run.group = growth->leaves[group];
+    growth->runs.push_back(run);
+    growth->added.push_back(
+        {group, static_cast<int>(run.node), run.count, placing_fleet_.SpotOf(run)});
+    growth->more.Add(growth->gang.groups[group].each, run.count);
+    growth->sizes[group] += run.count;
+    growth->count += run.count;
+  }
+
+  // The part as a whole, if the gang has nothing of it: within the domains that what is around it
+  // is in.
+  void AddPart(const OptionalPart& part, Growth* growth) {
+    const GangRequest& gang = growth->gang;
+    if (!MayHavePart(gang, part) || HasAnyOf(part, growth->sizes)) return;
+    if (part.within >= 0 && !HasAnyOf(gang.parts[part.within], growth->sizes)) return;
+    std::vector<int> own(gang.groups.size(), 0);
+    Amounts all = growth->more;
+    for (const int g : part.groups) {
+      own[g] = gang.groups[g].least_of_part;
+      all.Add(gang.groups[g].each, own[g]);
+    }
+    if (!growth->may_have(all)) return;
+    GangRequest alone = gang;
+    alone.topology.clear_required();
+    for (int s = gang.sections[part.section].parent; s >= 0; s = gang.sections[s].parent) {
+      alone.sections[s].topology.clear_required();
+    }
+    const absl::optional<round::ShapeId> id = placing_fleet_.ShapeOf(alone, own);
+    if (!id.has_value()) return;
+    round::GangPlacer placer(&workspace_, 0);
+    const round::Range around = placer.DomainFor(fleet_.shape(growth->widest),
+                                                 growth->leaves[part.groups.front()], growth->runs);
+    const auto runs = placer.PlaceIn(fleet_.shape(*id), around, growth->plane);
+    if (!runs.has_value()) return;
+    const std::vector<int> leaves = LeavesOf(alone, own);
+    for (const TaskRun& run : *runs) {
+      const auto group = std::find(leaves.begin(), leaves.end(), run.group) - leaves.begin();
+      Add(static_cast<int>(group), run, growth);
+    }
+  }
+
+  // More Tasks of a group, unless that is in a part that the gang is without.
+  void GrowGroup(int group, Growth* growth) {
+    const GangRequest& gang = growth->gang;
+    const GangRequest::Group& grown = gang.groups[group];
+    const bool is_without = std::any_of(
+        gang.parts.begin(), gang.parts.end(), [group, growth](const OptionalPart& part) {
+          return !HasAnyOf(part, growth->sizes) &&
+                 std::find(part.groups.begin(), part.groups.end(), group) != part.groups.end();
+        });
+    if (is_without) return;
+    int wanted = MostAllowed(grown.each, grown.most() - growth->sizes[group], growth->more,
+                             growth->may_have);
+    wanted -= wanted % grown.step();
+    for (const Topology::Level level : LevelsOf(gang, static_cast<size_t>(group))) {
+      if (wanted == 0) return;
+      GangRequest narrowed = gang;
+      narrowed.groups[group].topology.set_required(level);
+      const absl::optional<round::ShapeId> id = placing_fleet_.ShapeOf(narrowed, MostSizes(gang));
+      if (!id.has_value()) return;
+      const GangShape& shape = fleet_.shape(*id);
+      std::vector<int64_t> limit(shape.groups.size(), 0);
+      limit[growth->leaves[group]] = wanted;
+      round::GangPlacer placer(&workspace_, 0);
+      for (const TaskRun& run : placer.Grow(shape, growth->runs, growth->plane, limit)) {
+        Add(group, run, growth);
+        wanted -= run.count;
+      }
+    }
   }
 
   // Levels in which more Tasks of the group are looked for beside those that it has: from what is

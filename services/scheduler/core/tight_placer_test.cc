@@ -253,11 +253,11 @@ TEST(TightPlacerTest, RanksFollowTheGroupsAndNotTheSections) {
   for (GangRequest::Section& section : gang.sections) {
     section.topology.set_required(Topology::LEVEL_ZONE);
   }
+  gang.groups[0].section = gang.groups[2].section = 1;
   EXPECT_FALSE(Place(gang, nodes).has_value()) << "no Node is in a zone";
   gang.sections[0].topology.clear_required();
   gang.sections[1].topology.set_required(Topology::LEVEL_ROW);
   // The first and the last are together, though another rank lies between them.
-  gang.groups[0].section = gang.groups[2].section = 1;
   const auto placed = Place(gang, nodes);
   ASSERT_TRUE(placed.has_value());
   ASSERT_EQ(placed->size(), 3u);

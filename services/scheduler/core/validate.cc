@@ -15,6 +15,7 @@
 #include "libs/resource/id.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/mig_amounts.h"
+#include "services/scheduler/core/optional_parts.h"
 #include "services/scheduler/core/quota/rate.h"
 
 namespace capstan::scheduler {
@@ -218,10 +219,10 @@ void CheckGrowth(const CoreConfig& config, const JobSpec& spec, const std::strin
       std::any_of(spec.task_groups().begin(), spec.task_groups().end(), [](const TaskGroup& group) {
         return group.min_replicas() > 0 && group.min_replicas() < group.replicas();
       });
-  if (!is_elastic) {
+  if (!is_elastic && OptionalParts(spec).empty()) {
     errors->Add(path,
                 "is set, and no TaskGroup has a `min_replicas` below its `replicas`; give one "
-                "to those that may have fewer Tasks, or leave this out");
+                "to those that may have fewer Tasks, or a `min_sections`, or leave this out");
   }
   if (!spec.has_checkpoint_period()) {
     errors->Add(path,

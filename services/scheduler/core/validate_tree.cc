@@ -78,9 +78,22 @@ void CheckSlices(const TaskGroup& group, Topology::Level outer, const std::strin
   }
 }
 
+// `inner`: how many sections there are of which that is said.
+void CheckMinSections(int least, int inner, const std::string& path, status::FieldErrors* errors) {
+  if (least >= 0 && least <= inner) return;
+  errors->Add(path,
+              absl::StrCat("is ", least, "; expected ",
+                           inner == 0 ? "0: no section has it as its parent"
+                                      : absl::StrCat("1 to ", inner,
+                                                     ", which is how many sections it is of, or 0 "
+                                                     "for all of them")));
+}
+
 // A section as far as it is good.
 struct Known {
   int depth = 1;
+  // Sections in it.
+  int inner = 0;
   // What all of it is in one domain of.
   Topology::Level level = Topology::LEVEL_UNSPECIFIED;
   int parent = -1;
@@ -101,6 +114,7 @@ void ValidateGroupTree(const JobSpec& spec, absl::string_view path, status::Fiel
   }
   std::map<std::string, int> names;
   std::vector<Known> known(spec.sections_size());
+  int outermost = 0;
   for (int i = 0; i < spec.sections_size(); ++i) {
     const Section& section = spec.sections(i);
     const std::string field = absl::StrCat(sections, "[", i, "]");
@@ -109,6 +123,7 @@ void ValidateGroupTree(const JobSpec& spec, absl::string_view path, status::Fiel
     if (parent != names.end()) {
       known[i].parent = parent->second;
       known[i].depth = known[parent->second].depth + 1;
+      ++known[parent->second].inner;
       outer = known[parent->second].level;
     } else if (!section.parent().empty()) {
       errors->Add(absl::StrCat(field, ".parent"),
@@ -132,6 +147,12 @@ void ValidateGroupTree(const JobSpec& spec, absl::string_view path, status::Fiel
     }
     CheckTopology(section.topology(), outer, absl::StrCat(field, ".topology"), errors);
     known[i].level = NarrowerOf(outer, section.topology().required());
+    if (known[i].parent < 0) ++outermost;
+  }
+  CheckMinSections(spec.min_sections(), outermost, absl::StrCat(path, ".min_sections"), errors);
+  for (int i = 0; i < spec.sections_size(); ++i) {
+    CheckMinSections(spec.sections(i).min_sections(), known[i].inner,
+                     absl::StrCat(sections, "[", i, "].min_sections"), errors);
   }
   for (int i = 0; i < spec.task_groups_size(); ++i) {
     const TaskGroup& group = spec.task_groups(i);

@@ -62,6 +62,20 @@ std::string SizeText(const Job& job, int64_t placed, int64_t least, int64_t most
   return absl::StrCat(has_place ? absl::StrCat(placed, " of ") : "", least, "..", most);
 }
 
+// Whether a generation may be without it: those before it are as many as its parent needs.
+bool IsOptional(const Job& job, const std::string& section) {
+  std::map<std::string, int> inner;  // by parent
+  std::map<std::string, bool> optional = {{"", false}};
+  std::map<std::string, int> least = {{"", job.spec().min_sections()}};
+  for (const scheduler::v1::Section& one : job.spec().sections()) {
+    const int needed = least[one.parent()];
+    optional[one.name()] = (++inner[one.parent()] > needed && needed > 0) || optional[one.parent()];
+    least[one.name()] = one.min_sections();
+  }
+  return optional[section];
+}
+
+// Where it has any.
 int64_t LeastOf(const TaskGroup& group) {
   return group.min_replicas() == 0 ? group.replicas() : group.min_replicas();
 }
@@ -70,7 +84,7 @@ std::string TasksText(const Job& job) {
   int64_t least = 0;
   int64_t most = 0;
   for (const TaskGroup& group : job.spec().task_groups()) {
-    least += LeastOf(group);
+    least += IsOptional(job, group.section()) ? 0 : LeastOf(group);
     most += group.replicas();
   }
   const std::string tasks = SizeText(job, job.tasks_size(), least, most);
@@ -121,6 +135,32 @@ void AddField(std::string* out, const char* name, const std::string& value) {
                   WithoutControls(value), "\n");
 }
 
+// Whether the section is around that one, or is it.
+bool IsWithin(const Job& job, std::string name, const std::string& section) {
+  const auto& sections = job.spec().sections();
+  for (int depth = 0; depth < sections.size() && !name.empty() && name != section; ++depth) {
+    const auto at = std::find_if(sections.begin(), sections.end(),
+                                 [&name](const auto& one) { return one.name() == name; });
+    name = at == sections.end() ? "" : at->parent();
+  }
+  return name == section;
+}
+
+// `, optional`, and whether what has a place is without it.
+std::string OptionalText(const Job& job, const scheduler::v1::Section& section) {
+  if (!IsOptional(job, section.name()) || IsOptional(job, section.parent())) return "";
+  const bool is_there =
+      std::any_of(job.tasks().begin(), job.tasks().end(), [&](const TaskStatus& task) {
+        const auto& groups = job.spec().task_groups();
+        const auto group = std::find_if(groups.begin(), groups.end(), [&task](const auto& one) {
+          return one.name() == task.group();
+        });
+        return group != groups.end() && IsWithin(job, group->section(), section.name());
+      });
+  const bool is_missing = job.state() != Job::STATE_QUEUED && job.tasks_size() > 0 && !is_there;
+  return is_missing ? ", optional, not there" : ", optional";
+}
+
 // Its parts as a tree: each section, then what is in it.
 void AddTree(const Job& job, const std::string& section, std::string* out) {
   const std::string indent = Indent(job, section);
@@ -129,7 +169,9 @@ void AddTree(const Job& job, const std::string& section, std::string* out) {
   }
   for (const scheduler::v1::Section& inner : job.spec().sections()) {
     if (inner.parent() != section || inner.name() == section) continue;
-    AddField(out, "Section", absl::StrCat(indent, inner.name(), WithinText(inner.topology())));
+    AddField(
+        out, "Section",
+        absl::StrCat(indent, inner.name(), WithinText(inner.topology()), OptionalText(job, inner)));
     AddTree(job, inner.name(), out);
   }
 }

@@ -116,6 +116,29 @@ TEST(JobTextTest, ShowsTheTreeOfAJob) {
   EXPECT_LT(inner, workers) << text;
 }
 
+TEST(JobTextTest, SaysWhichSectionsAGenerationMayBeWithout) {
+  Job job = Elastic(Job::STATE_QUEUED, 0);
+  scheduler::v1::JobSpec& spec = *job.mutable_spec();
+  spec.set_min_sections(1);
+  for (const char* name : {"first", "second"}) spec.add_sections()->set_name(name);
+  scheduler::v1::Section& inner = *spec.add_sections();
+  inner.set_name("inner");
+  inner.set_parent("second");
+  spec.mutable_task_groups(0)->set_section("first");
+  spec.mutable_task_groups(1)->set_section("inner");
+  EXPECT_EQ(TasksOf(job), "4..9");
+  const auto text = [&job] { return DescribeJob(job, absl::UnixEpoch(), Terminal()); };
+  EXPECT_TRUE(absl::StrContains(text(), " first\n")) << text();
+  EXPECT_TRUE(absl::StrContains(text(), " second, optional\n")) << text();
+  EXPECT_TRUE(absl::StrContains(text(), " inner\n")) << text();
+  job.set_state(Job::STATE_RUNNING);
+  for (int task = 0; task < 4; ++task) job.add_tasks()->set_group(spec.task_groups(0).name());
+  EXPECT_TRUE(absl::StrContains(text(), " second, optional, not there\n")) << text();
+  EXPECT_EQ(TasksOf(job), "4 of 4..9");
+  job.add_tasks()->set_group(spec.task_groups(1).name());
+  EXPECT_TRUE(absl::StrContains(text(), " second, optional\n")) << text();
+}
+
 TEST(JobTextTest, ShowsOfOtherJobsHowManyTasksTheyHave) {
   Job job = Elastic(Job::STATE_RUNNING, 8);
   job.mutable_spec()->mutable_task_groups(0)->clear_min_replicas();

@@ -43,6 +43,10 @@ class GangPlacer {
   std::vector<TaskRun> Grow(const GangShape& shape, absl::Span<const TaskRun> runs, Plane plane,
                             absl::Span<const int64_t> limit);
 
+  // Where more tasks of the leaf may be beside those of its gang: the narrowest of the domains that
+  // it, or a group around it, has to be in and has tasks in; empty if such a domain is unknown.
+  Range DomainFor(const GangShape& shape, int leaf, absl::Span<const TaskRun> runs) const;
+
   // Whether there may be room within the range for all minima below the group, class by class and
   // for each kind of slices. Not to fit so is not to fit at all. O(range) for each.
   bool MayFit(const GangShape& shape, int group, Range range, Plane plane);
@@ -118,7 +122,6 @@ class GangPlacer {
   int OrdersFor(const GangShape& shape) const;
   std::vector<int> ChildrenInOrder(int group) const;
   std::vector<TaskRun> TakeRuns();
-  Range DomainFor(const GangShape& shape, int leaf, absl::Span<const TaskRun> runs) const;
   Range Everything() const { return {0, workspace_->rows().size()}; }
   int Origin(Range range) const;
 

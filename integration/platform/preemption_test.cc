@@ -1,5 +1,5 @@
-// One Job that has others ended on a platform: what both sides are told, over a scheduler that is
-// killed meanwhile, and that the ended one goes on.
+// One Job that has others ended on a platform, or has them give up what they can do without: what
+// both sides are told, over a scheduler that is killed meanwhile, and that the others go on.
 #include <memory>
 #include <string>
 
@@ -69,6 +69,38 @@ TEST_F(PreemptionTest, BothSidesAreToldWhyAndTheEndedOneGoesOn) {
   platform_->MustCapstan({"job", "cancel", "high"});
   EXPECT_TRUE(platform_->AwaitJob("low", "STATE_RUNNING STARTED 2"));
   EXPECT_TRUE(platform_->AwaitJob("other", "STATE_RUNNING STARTED 2"));
+}
+
+TEST_F(PreemptionTest, AJobGivesUpASectionForAnother) {
+  platform_->MustCapstan({"queue", "update", "default", "--min-runtime", "0s"});
+  std::string text =
+      "job_id: parts\nspec:\n  min_sections: 1\n  sections:\n    - {name: first}\n"
+      "    - {name: second}\n  task_groups:\n";
+  for (const char* section : {"first", "second"}) {
+    absl::StrAppend(&text, "    - name: in-", section, "\n      section: ", section,
+                    "\n      replicas: 2\n",
+                    "      argv: [/bin/sh, -c, 'echo one of $WORLD_SIZE; exec sleep 600']\n",
+                    "      resources: {cpu: 10m, memory: 32Mi, accelerators: {slot: 1}}\n");
+  }
+  const CommandResult result = platform_->SubmitText("parts", text);
+  ASSERT_EQ(result.exit_code, 0) << result.out << result.err;
+  const auto says = [this](const char* words) {
+    return platform_->Await(
+        [&] { return absl::StrContains(platform_->MustCapstan({"job", "logs", "parts"}), words); });
+  };
+  ASSERT_TRUE(says("one of 4"));
+  EXPECT_THAT(platform_->MustCapstan({"job", "get", "parts"}), HasSubstr("second, optional\n"));
+  Submit("high", 10, 2);
+  ASSERT_TRUE(AwaitStays("high"));
+  ASSERT_TRUE(platform_->AwaitJob("parts", "STATE_RUNNING STARTED 2"));
+  EXPECT_TRUE(says("one of 2"));
+  platform_->KillAndAwait("scheduler");
+  ASSERT_TRUE(platform_->AwaitReady());
+  const std::string parts = platform_->MustCapstan({"job", "get", "parts"});
+  EXPECT_THAT(parts, HasSubstr("2 of 2..4"));
+  EXPECT_THAT(parts, HasSubstr("second, optional, not there\n"));
+  EXPECT_THAT(parts, HasSubstr("SHRUNK, for projects/default/jobs/high"));
+  EXPECT_TRUE(platform_->AwaitJob("parts", "STATE_RUNNING STARTED 2"));
 }
 
 }  // namespace

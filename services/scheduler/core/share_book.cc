@@ -12,6 +12,7 @@
 #include "proto/capstan/scheduler/v1/node.pb.h"
 #include "proto/capstan/type/v1/task.pb.h"
 #include "services/scheduler/core/gang_state.h"
+#include "services/scheduler/core/optional_parts.h"
 #include "services/scheduler/core/queue_book.h"
 #include "services/scheduler/core/quota/fair_shares.h"
 #include "services/scheduler/core/quota/share.h"
@@ -79,11 +80,18 @@ bool IsPartial(const JobEntry& job) {
   const Gang& gang = *job.gang;
   const GangHeadRecord::Phase phase = gang.head.phase();
   if (phase == GangHeadRecord::PHASE_STOPPING || phase == GangHeadRecord::PHASE_ENDED) return false;
-  const auto lacking =
-      std::count_if(gang.tasks.begin(), gang.tasks.end(), [](const rec::TaskRecord& task) {
-        return task.state() == TaskObservation::STATE_ENDED && !Succeeded(task.end());
-      });
-  return static_cast<int64_t>(gang.tasks.size()) - lacking < MinTaskCount(job.spec.spec());
+  const auto is_lacking = [](const rec::TaskRecord& task) {
+    return task.state() == TaskObservation::STATE_ENDED && !Succeeded(task.end());
+  };
+  if (std::none_of(gang.tasks.begin(), gang.tasks.end(), is_lacking)) return false;
+  std::vector<int> sizes;
+  auto task = gang.tasks.begin();
+  for (int g = 0; g < job.spec.spec().task_groups_size(); ++g) {
+    const int size = SizeOf(job, g);
+    sizes.push_back(size - static_cast<int>(std::count_if(task, task + size, is_lacking)));
+    task += size;
+  }
+  return !HasWholeParts(job.spec.spec(), sizes);
 }
 
 }  // namespace

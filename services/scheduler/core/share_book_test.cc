@@ -164,6 +164,24 @@ TEST(ShareBookTest, AGangThatGoesOnWithoutATaskIsPartial) {
   EXPECT_EQ(book.partial(), 0);
 }
 
+TEST(ShareBookTest, AGangIsPartialThatLacksATaskItNeedsThoughOtherGroupsHaveMore) {
+  ShareBook book;
+  JobEntry job = Running("j", "a", 3);
+  auto& spec = *job.spec.mutable_spec();
+  *spec.add_task_groups() = spec.task_groups(0);
+  spec.mutable_task_groups(0)->set_replicas(1);
+  spec.mutable_task_groups(1)->set_replicas(2);
+  spec.mutable_task_groups(1)->set_min_replicas(1);
+  for (const int size : {1, 2}) job.gang->head.add_group_sizes(size);
+  End(2, TaskEnd::CAUSE_LOST, &job);
+  book.SetJob("j", &job);
+  EXPECT_EQ(book.partial(), 0) << "one of what it has beyond its least";
+  End(0, TaskEnd::CAUSE_LOST, &job);
+  End(2, TaskEnd::CAUSE_EXITED, &job);
+  book.SetJob("j", &job);
+  EXPECT_EQ(book.partial(), 1);
+}
+
 // What follows each change is what is there if one begins anew, and both are a recount.
 TEST(ShareBookTest, FollowsChanges) {
   for (uint64_t seed = 1; seed <= 6; ++seed) {

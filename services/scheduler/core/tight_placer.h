@@ -16,9 +16,9 @@ namespace capstan::scheduler {
 // that within what is around it; ranks fill a Node before the next one is opened, and the next one is the tightest
 // that takes all that is left of the group, else the roomiest. Exact for gangs of one group, in
 // slices or not; of several groups, those are tried in rank order and with the largest Tasks first, and a gang that
-// only fits in a cleverer way is not found. Of an elastic gang each group, in order, gets as many
-// Tasks, in whole slices, as a bisection finds to fit beside the least of the groups behind it: of one group, no more
-// would. Beyond 30 kinds of accelerator in the fleet the rest, in order of names, counts as not
+// only fits in a cleverer way is not found. Of an elastic gang each part, in order, is there if it
+// fits beside the least of the rest, and then each group, in order, gets as many Tasks, in whole slices, as a bisection
+// finds to fit beside the least of the groups behind it: of one group, no more would. Beyond 30 kinds of accelerator in the fleet the rest, in order of names, counts as not
 // there.
 //
 // A gang with a place on a Node that has less than nothing free is no victim, and is not counted on

@@ -262,21 +262,21 @@ class PlacingRound {
   // Does now what whoever is asked about first would have to wait for.
   virtual void Prepare() = 0;
 
-  // All that the gang needs at least, or nothing; of its parts, in order, those that fit beside that;
-  // and of each group, in order, as many more as fit; as far as `may_have` lets it have them, which
-  // must let it have less where it lets it have more.
-  // absl::nullopt if the least does not fit now, and then no gang of its Shape and Openings fits in
-  // this round any more; unless it IsBound, which holds of others of these that are bound.
+  // All that the gang needs at least, or nothing; of its parts, in order, those that fit beside
+  // that; and of each group, in order, as many more as fit; as far as `may_have` lets it have them,
+  // which must let it have less where it lets it have more. absl::nullopt if the least does not fit
+  // now, and then no gang of its Shape and Openings fits in this round any more; unless it IsBound,
+  // which holds of others of these that are bound.
   virtual absl::optional<GangPlacement> Place(const GangRequest& gang, MayHaveMore may_have) = 0;
   absl::optional<GangPlacement> Place(const GangRequest& gang) {
     return Place(gang, [](const Amounts&) { return true; });
   }
 
-  // More Tasks for a gang that holds, or kept, the place `has`: the parts that it has nothing of, in
-  // order, where they fit whole; then of each group that is there, in order, as many as fit, up to
-  // the most it may have. They fit beside all that was placed or is held, in the domains that the
-  // gang is in, preferably in the preferred ones. If those are at least `least`, their places are taken;
-  // else the answer is empty. A gang that IsBound gets no reserved room.
+  // More Tasks for a gang that holds, or kept, the place `has`: the parts that it has nothing of,
+  // in order, where they fit whole; then of each group that is there, in order, as many as fit, up
+  // to the most it may have. They fit beside all that was placed or is held, in the domains that
+  // the gang is in, preferably in the preferred ones. If they are at least `least`, their places
+  // are taken; else the answer is empty. A gang that IsBound gets no reserved room.
   virtual std::vector<MoreTasks> Grow(const GangRequest& gang, const GangPlacement& has, int least,
                                       MayHaveMore may_have) = 0;
 

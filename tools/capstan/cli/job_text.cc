@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -62,17 +65,30 @@ std::string SizeText(const Job& job, int64_t placed, int64_t least, int64_t most
   return absl::StrCat(has_place ? absl::StrCat(placed, " of ") : "", least, "..", most);
 }
 
-// Whether a generation may be without it: those before it are as many as its parent needs.
-bool IsOptional(const Job& job, const std::string& section) {
+// Sections that a generation may be without: those before them are as many as their parent needs.
+std::set<std::string> OptionalSections(const Job& job) {
+  std::set<std::string> optional;
   std::map<std::string, int> inner;  // by parent
-  std::map<std::string, bool> optional = {{"", false}};
   std::map<std::string, int> least = {{"", job.spec().min_sections()}};
   for (const scheduler::v1::Section& one : job.spec().sections()) {
     const int needed = least[one.parent()];
-    optional[one.name()] = (++inner[one.parent()] > needed && needed > 0) || optional[one.parent()];
+    if (++inner[one.parent()] > needed && needed > 0) optional.insert(one.name());
     least[one.name()] = one.min_sections();
   }
-  return optional[section];
+  return optional;
+}
+
+// The section, and those around it, the innermost first.
+std::vector<std::string> SectionsAround(const Job& job, std::string section) {
+  std::vector<std::string> all;
+  const auto& sections = job.spec().sections();
+  while (!section.empty() && all.size() < static_cast<size_t>(sections.size())) {
+    all.push_back(section);
+    const auto at = std::find_if(sections.begin(), sections.end(),
+                                 [&section](const auto& one) { return one.name() == section; });
+    section = at == sections.end() ? "" : at->parent();
+  }
+  return all;
 }
 
 // Where it has any.
@@ -83,8 +99,13 @@ int64_t LeastOf(const TaskGroup& group) {
 std::string TasksText(const Job& job) {
   int64_t least = 0;
   int64_t most = 0;
+  const std::set<std::string> optional = OptionalSections(job);
   for (const TaskGroup& group : job.spec().task_groups()) {
-    least += IsOptional(job, group.section()) ? 0 : LeastOf(group);
+    const std::vector<std::string> around = SectionsAround(job, group.section());
+    const bool is_needed = std::none_of(around.begin(), around.end(), [&](const auto& section) {
+      return optional.count(section) > 0;
+    });
+    least += is_needed ? LeastOf(group) : 0;
     most += group.replicas();
   }
   const std::string tasks = SizeText(job, job.tasks_size(), least, most);
@@ -103,16 +124,7 @@ std::string WithinText(const Topology& topology) {
 
 // Two blanks for each section around what is in `section`.
 std::string Indent(const Job& job, const std::string& section) {
-  std::string indent;
-  for (std::string name = section; !name.empty() && indent.size() < 64;) {
-    const auto& sections = job.spec().sections();
-    const auto around = std::find_if(sections.begin(), sections.end(),
-                                     [&name](const auto& s) { return s.name() == name; });
-    if (around == sections.end()) break;
-    indent += "  ";
-    name = around->parent();
-  }
-  return indent;
+  return std::string(2 * SectionsAround(job, section).size(), ' ');
 }
 
 std::string GroupText(const Job& job, const TaskGroup& group) {
@@ -135,29 +147,19 @@ void AddField(std::string* out, const char* name, const std::string& value) {
                   WithoutControls(value), "\n");
 }
 
-// Whether the section is around that one, or is it.
-bool IsWithin(const Job& job, std::string name, const std::string& section) {
-  const auto& sections = job.spec().sections();
-  for (int depth = 0; depth < sections.size() && !name.empty() && name != section; ++depth) {
-    const auto at = std::find_if(sections.begin(), sections.end(),
-                                 [&name](const auto& one) { return one.name() == name; });
-    name = at == sections.end() ? "" : at->parent();
-  }
-  return name == section;
-}
-
 // `, optional`, and whether what has a place is without it.
-std::string OptionalText(const Job& job, const scheduler::v1::Section& section) {
-  if (!IsOptional(job, section.name()) || IsOptional(job, section.parent())) return "";
-  const bool is_there =
-      std::any_of(job.tasks().begin(), job.tasks().end(), [&](const TaskStatus& task) {
-        const auto& groups = job.spec().task_groups();
-        const auto group = std::find_if(groups.begin(), groups.end(), [&task](const auto& one) {
-          return one.name() == task.group();
-        });
-        return group != groups.end() && IsWithin(job, group->section(), section.name());
-      });
-  const bool is_missing = job.state() != Job::STATE_QUEUED && job.tasks_size() > 0 && !is_there;
+std::string OptionalText(const Job& job, const std::string& section) {
+  if (OptionalSections(job).count(section) == 0) return "";
+  const auto is_in_it = [&](const TaskStatus& task) {
+    const auto& groups = job.spec().task_groups();
+    return std::any_of(groups.begin(), groups.end(), [&](const TaskGroup& group) {
+      const std::vector<std::string> around = SectionsAround(job, group.section());
+      return group.name() == task.group() &&
+             std::find(around.begin(), around.end(), section) != around.end();
+    });
+  };
+  const bool is_missing = job.state() != Job::STATE_QUEUED && job.tasks_size() > 0 &&
+                          std::none_of(job.tasks().begin(), job.tasks().end(), is_in_it);
   return is_missing ? ", optional, not there" : ", optional";
 }
 
@@ -169,9 +171,9 @@ void AddTree(const Job& job, const std::string& section, std::string* out) {
   }
   for (const scheduler::v1::Section& inner : job.spec().sections()) {
     if (inner.parent() != section || inner.name() == section) continue;
-    AddField(
-        out, "Section",
-        absl::StrCat(indent, inner.name(), WithinText(inner.topology()), OptionalText(job, inner)));
+    AddField(out, "Section",
+             absl::StrCat(indent, inner.name(), WithinText(inner.topology()),
+                          OptionalText(job, inner.name())));
     AddTree(job, inner.name(), out);
   }
 }

@@ -137,6 +137,13 @@ TEST(JobTextTest, SaysWhichSectionsAGenerationMayBeWithout) {
   EXPECT_EQ(TasksOf(job), "4 of 4..9");
   job.add_tasks()->set_group(spec.task_groups(1).name());
   EXPECT_TRUE(absl::StrContains(text(), " second, optional\n")) << text();
+  // One of one that is needed for it.
+  scheduler::v1::Section& other = *spec.add_sections();
+  other.set_name("other");
+  other.set_parent("second");
+  spec.mutable_sections(1)->set_min_sections(1);
+  EXPECT_TRUE(absl::StrContains(text(), " inner\n")) << text();
+  EXPECT_TRUE(absl::StrContains(text(), " other, optional, not there\n")) << text();
 }
 
 TEST(JobTextTest, ShowsOfOtherJobsHowManyTasksTheyHave) {

@@ -127,8 +127,9 @@ class PeeredContent final : public LoaderContent {
       const absl::StatusOr<pb::FindPeersResponse> found =
           network_->FindPeers(Question(content, at, range.total));
       if (absl::IsCancelled(found.status())) return found.status();
-      // A data_loader that knows of no peers gives content all the same, or says why not.
-      if (!found.ok()) return loader_->Read(content, {at, end - at, range.total}, sink);
+      // A data_loader that knows of no peers gives content all the same, or says why not; that too
+      // is checked before others are given it.
+      if (!found.ok()) return ReadSiteUpTo(end, content, at, range.total, sink);
       bool ask_again = false;
       for (const pb::Peer& peer : found->peers()) {
         // Named in the question, but not all may have found room there.
@@ -204,6 +205,16 @@ class PeeredContent final : public LoaderContent {
                        {{"content", content.resource()}, {"cause", digests.status()}});
     }
     return digests;
+  }
+
+  absl::Status ReadSiteUpTo(int64_t end, const pb::ContentRef& content, int64_t from, int64_t total,
+                            Sink sink) {
+    while (from < end) {
+      const int64_t to = std::min(end, from + options_.site_range);
+      CAPSTAN_RETURN_IF_ERROR(ReadSite(content, from, to, total, sink));
+      from = to;
+    }
+    return absl::OkStatus();
   }
 
   absl::Status ReadSite(const pb::ContentRef& content, int64_t from, int64_t to, int64_t total,

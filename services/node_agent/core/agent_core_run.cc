@@ -302,9 +302,12 @@ void AgentCore::Collect(const TaskId& id, Entry& entry) {
   const auto& launch = entry.order.launch();
   const bool holds =
       !launch.bundle().empty() || launch.datasets_size() > 0 || !launch.output().empty();
-  const TaskId first{id.job_uid, id.generation, "", 0};
-  const TaskId after{id.job_uid, id.generation + 1, "", 0};
-  const bool last = std::distance(tasks_.lower_bound(first), tasks_.lower_bound(after)) == 1;
+  const auto at = tasks_.find(id);
+  const auto is_beside = [&id](const auto& task) {
+    return task.first.job_uid == id.job_uid && task.first.generation == id.generation;
+  };
+  const bool last = (at == tasks_.begin() || !is_beside(*std::prev(at))) &&
+                    (std::next(at) == tasks_.end() || !is_beside(*std::next(at)));
   if (holds && last) {
     after_.push_back(
         ReleasePins{id, NewTicket(entry), absl::StrCat(id.job_uid, "/", id.generation)});

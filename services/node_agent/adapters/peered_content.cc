@@ -123,15 +123,19 @@ class PeeredContent final : public LoaderContent {
   absl::Status Read(const pb::ContentRef& content, const ContentRange& range, Sink sink) override {
     if (range.total < options_.least_bytes) return loader_->Read(content, range, sink);
     const int64_t end = range.offset + range.length;
+    bool asks = true;
     for (int64_t at = range.offset; at < end;) {
-      const absl::StatusOr<pb::FindPeersResponse> found =
-          network_->FindPeers(Question(content, at, range.total));
-      if (absl::IsCancelled(found.status())) return found.status();
-      // A data_loader that knows of no peers gives content all the same, or says why not; that too
-      // is checked before others are given it.
-      if (!found.ok()) return ReadSiteUpTo(end, content, at, range.total, sink);
+      pb::FindPeersResponse peers;
+      if (asks) {
+        absl::StatusOr<pb::FindPeersResponse> found =
+            network_->FindPeers(Question(content, at, range.total));
+        if (absl::IsCancelled(found.status())) return found.status();
+        // A data_loader that knows of no peers gives content all the same, or says why not.
+        asks = found.ok();
+        if (found.ok()) peers = *std::move(found);
+      }
       bool ask_again = false;
-      for (const pb::Peer& peer : found->peers()) {
+      for (const pb::Peer& peer : peers.peers()) {
         // Named in the question, but not all may have found room there.
         if (WasWrong(content, peer)) continue;
         const int64_t to = std::min(end, at + options_.peer_range);
@@ -205,16 +209,6 @@ class PeeredContent final : public LoaderContent {
                        {{"content", content.resource()}, {"cause", digests.status()}});
     }
     return digests;
-  }
-
-  absl::Status ReadSiteUpTo(int64_t end, const pb::ContentRef& content, int64_t from, int64_t total,
-                            Sink sink) {
-    while (from < end) {
-      const int64_t to = std::min(end, from + options_.site_range);
-      CAPSTAN_RETURN_IF_ERROR(ReadSite(content, from, to, total, sink));
-      from = to;
-    }
-    return absl::OkStatus();
   }
 
   absl::Status ReadSite(const pb::ContentRef& content, int64_t from, int64_t to, int64_t total,

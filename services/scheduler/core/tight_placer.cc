@@ -11,12 +11,12 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "services/scheduler/core/gang_growth.h"
 #include "services/scheduler/core/gang_sizes.h"
 #include "services/scheduler/core/group_tree.h"
 #include "services/scheduler/core/kept_fleet.h"
 #include "services/scheduler/core/mig_amounts.h"
 #include "services/scheduler/core/move_search.h"
-#include "services/scheduler/core/optional_parts.h"
 #include "services/scheduler/core/placing_fleet.h"
 #include "services/scheduler/core/round/backfill.h"
 #include "services/scheduler/core/round/fleet.h"
@@ -24,13 +24,11 @@
 #include "services/scheduler/core/round/node_rows.h"
 #include "services/scheduler/core/round/preemption.h"
 #include "services/scheduler/core/round/workspace.h"
-#include "services/scheduler/core/topology_levels.h"
 #include "services/scheduler/core/usage.h"
 
 namespace capstan::scheduler {
 namespace {
 
-using capstan::scheduler::v1::Topology;
 using round::Fleet;
 using round::GangIndex;
 using round::GangShape;
@@ -150,31 +148,17 @@ class TightRound final : public PlacingRound {
 
   std::vector<MoreTasks> Grow(const GangRequest& gang, const GangPlacement& has, int least,
                               MayHaveMore may_have) override {
-    Growth growth{gang, PlaneOf(gang), has.sizes, may_have};
-    const std::vector<int> most = MostSizes(gang);
-    const absl::optional<round::ShapeId> widest = placing_fleet_.ShapeOf(gang, most);
+    const absl::optional<round::ShapeId> widest = placing_fleet_.ShapeOf(gang, MostSizes(gang));
     if (!widest.has_value()) return {};
-    growth.widest = *widest;
-    growth.leaves = LeavesOf(gang, most);
-    size_t rank = 0;
-    for (size_t g = 0; g < gang.groups.size(); ++g) {
-      for (int i = 0; i < has.sizes[g]; ++i, ++rank) {
-        growth.runs.push_back(
-            {static_cast<round::NodeIndex>(has.nodes[rank]), growth.leaves[g], 1});
-      }
-    }
-    const size_t before = growth.runs.size();
     // The classes of the shapes that are tried are those of the widest.
     const size_t mark = LoadFor(*widest);
-    for (const OptionalPart& part : gang.parts) AddPart(part, &growth);
-    for (size_t g = 0; g < gang.groups.size(); ++g) GrowGroup(static_cast<int>(g), &growth);
+    const Plane plane = PlaneOf(gang);
+    GangGrowth growth(&placing_fleet_, &workspace_, plane, gang, has, *widest);
+    growth.Run(may_have);
     workspace_.UndoTo(mark);
-    if (growth.count < std::max(least, 1) || !HoldMore(gang, growth.added)) return {};
-    if (growth.plane == Plane::kBeyondReservation) {
-      growth.runs.erase(growth.runs.begin(), growth.runs.begin() + static_cast<ptrdiff_t>(before));
-      Lower(fleet_.shape(*widest), growth.runs);
-    }
-    return growth.added;
+    if (growth.count() < std::max(least, 1) || !HoldMore(gang, growth.added())) return {};
+    if (plane == Plane::kBeyondReservation) Lower(fleet_.shape(*widest), growth.added_runs());
+    return growth.added();
   }
 
   absl::optional<StartEstimate> Reserve(const GangRequest& gang) override {
@@ -429,127 +413,6 @@ class TightRound final : public PlacingRound {
     if (most == LeastSizes(gang) || may_be(most)) return most;
     if (!Fits(gang, LeastSizes(gang), plane)) return {};
     return MostThatMayBe(gang, may_be);
-  }
-
-  // How many of `most` the queues let it have beside what it has got.
-  static int MostAllowed(const Amounts& each, int most, const Amounts& got, MayHaveMore may_have) {
-    int low = 0;
-    for (int high = most; low < high;) {
-      const int tried = low + (high - low + 1) / 2;
-      Amounts all = got;
-      all.Add(each, tried);
-      if (may_have(all)) {
-        low = tried;
-      } else {
-        high = tried - 1;
-      }
-    }
-    return low;
-  }
-
-  // What a gang gets beside what it has.
-  struct Growth {
-    const GangRequest& gang;
-    const Plane plane;
-    // By group, how many Tasks it has by now.
-    std::vector<int> sizes;
-    MayHaveMore may_have;
-    // With the most of each group, and where that has them.
-    round::ShapeId widest = 0;
-    std::vector<int> leaves = {};
-    // Of all that it has by now.
-    std::vector<TaskRun> runs = {};
-    std::vector<MoreTasks> added = {};
-    Amounts more = {};
-    int count = 0;
-  };
-
-  void Add(int group, TaskRun run, Growth* growth) const {
-    run.group = growth->leaves[group];
-    growth->runs.push_back(run);
-    growth->added.push_back(
-        {group, static_cast<int>(run.node), run.count, placing_fleet_.SpotOf(run)});
-    growth->more.Add(growth->gang.groups[group].each, run.count);
-    growth->sizes[group] += run.count;
-    growth->count += run.count;
-  }
-
-  // The part as a whole, if the gang has nothing of it: within the domains that what is around it
-  // is in.
-  void AddPart(const OptionalPart& part, Growth* growth) {
-    const GangRequest& gang = growth->gang;
-    if (!MayHavePart(gang, part) || HasAnyOf(part, growth->sizes)) return;
-    if (part.within >= 0 && !HasAnyOf(gang.parts[part.within], growth->sizes)) return;
-    std::vector<int> own(gang.groups.size(), 0);
-    Amounts all = growth->more;
-    for (const int g : part.groups) {
-      own[g] = gang.groups[g].least_of_part;
-      all.Add(gang.groups[g].each, own[g]);
-    }
-    if (!growth->may_have(all)) return;
-    GangRequest alone = gang;
-    alone.topology.clear_required();
-    for (int s = gang.sections[part.section].parent; s >= 0; s = gang.sections[s].parent) {
-      alone.sections[s].topology.clear_required();
-    }
-    const absl::optional<round::ShapeId> id = placing_fleet_.ShapeOf(alone, own);
-    if (!id.has_value()) return;
-    round::GangPlacer placer(&workspace_, 0);
-    const round::Range around = placer.DomainFor(fleet_.shape(growth->widest),
-                                                 growth->leaves[part.groups.front()], growth->runs);
-    const auto runs = placer.PlaceIn(fleet_.shape(*id), around, growth->plane);
-    if (!runs.has_value()) return;
-    const std::vector<int> leaves = LeavesOf(alone, own);
-    for (const TaskRun& run : *runs) {
-      const auto group = std::find(leaves.begin(), leaves.end(), run.group) - leaves.begin();
-      Add(static_cast<int>(group), run, growth);
-    }
-  }
-
-  // More Tasks of a group, unless that is in a part that the gang is without.
-  void GrowGroup(int group, Growth* growth) {
-    const GangRequest& gang = growth->gang;
-    const GangRequest::Group& grown = gang.groups[group];
-    const bool is_without = std::any_of(
-        gang.parts.begin(), gang.parts.end(), [group, growth](const OptionalPart& part) {
-          return !HasAnyOf(part, growth->sizes) &&
-                 std::find(part.groups.begin(), part.groups.end(), group) != part.groups.end();
-        });
-    if (is_without) return;
-    int wanted = MostAllowed(grown.each, grown.most() - growth->sizes[group], growth->more,
-                             growth->may_have);
-    wanted -= wanted % grown.step();
-    for (const Topology::Level level : LevelsOf(gang, static_cast<size_t>(group))) {
-      if (wanted == 0) return;
-      GangRequest narrowed = gang;
-      narrowed.groups[group].topology.set_required(level);
-      const absl::optional<round::ShapeId> id = placing_fleet_.ShapeOf(narrowed, MostSizes(gang));
-      if (!id.has_value()) return;
-      const GangShape& shape = fleet_.shape(*id);
-      std::vector<int64_t> limit(shape.groups.size(), 0);
-      limit[growth->leaves[group]] = wanted;
-      round::GangPlacer placer(&workspace_, 0);
-      for (const TaskRun& run : placer.Grow(shape, growth->runs, growth->plane, limit)) {
-        Add(group, run, growth);
-        wanted -= run.count;
-      }
-    }
-  }
-
-  // Levels in which more Tasks of the group are looked for beside those that it has: from what is
-  // preferred outwards to what is required.
-  static std::vector<Topology::Level> LevelsOf(const GangRequest& gang, size_t group) {
-    const Topology& own = gang.groups[group].topology;
-    const Topology::Level all = gang.topology.preferred() == Topology::LEVEL_UNSPECIFIED
-                                    ? Topology::LEVEL_NVLINK_DOMAIN
-                                    : gang.topology.preferred();
-    const int required = DepthOf(NarrowerOf(own.required(), gang.topology.required()));
-    std::vector<Topology::Level> levels;
-    for (int depth = DepthOf(NarrowerOf(own.preferred(), all)); depth > required; --depth) {
-      levels.push_back(kLevelsByWidth[depth]);
-    }
-    levels.push_back(own.required());
-    return levels;
   }
 
   // Takes the place of what a gang gets more, as one that stays.

@@ -1,6 +1,7 @@
 // Who is tried in a round, in what order, and for whom others end.
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -42,6 +43,9 @@ constexpr int kMaxRevisions = 32;
 constexpr absl::Duration kReasonHolds = absl::Minutes(1);
 // Jobs looked at and left because of that; then no more are written in the round.
 constexpr int kMaxPutOff = 256;
+
+// Kinds of Job of which it is remembered what they ask for.
+constexpr size_t kMostAsked = 4096;
 
 constexpr char kReserved[] =
     "fits, but might delay a Job that room is kept for; with a time_limit that ends before that "
@@ -114,6 +118,21 @@ bool SchedulerCore::IsLeftUnseen(const QueueOrder& order, const RoundWork& work)
          !queue_book_.Refusal(order, work.capacity).has_value();
 }
 
+const SchedulerCore::Asked& SchedulerCore::AskedBy(const QueueOrder& order, const JobEntry& job) {
+  // Which orders of capacity it may have is of each Job.
+  const bool is_alike = model_.capacity_orders.empty();
+  const uint64_t kind = is_alike ? queue_book_.TermsOf(order.next_gang()).number : 0;
+  if (asked_.size() >= kMostAsked && !asked_.contains(kind)) asked_.clear();
+  std::unique_ptr<Asked>& asked = asked_[kind];
+  if (!is_alike || asked == nullptr) {
+    asked = std::make_unique<Asked>();
+    asked->request = RequestOf(job);
+    asked->request.kind = kind;
+    asked->shape = asked->request.Shape();
+  }
+  return *asked;
+}
+
 // What is said of a whole kind holds until the round ends because room only shrinks, use of Queues
 // and of rates only grows, and who may end for whom, once asked in vain, is not asked again.
 SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, JobEntry* job,
@@ -127,9 +146,10 @@ SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, JobEntry* j
     if (SetState(job, Job::STATE_QUEUED, "QUEUE_LIMIT", limit->words)) return Tried::kLeft;
     return limit->lasts ? Tried::kKindLeft : Tried::kKindLeftUntilStart;
   }
-  const GangRequest request = RequestOf(*job);
+  const Asked& asked = AskedBy(order, *job);
+  const GangRequest& request = asked.request;
   const std::string openings = work->placing->Openings(request);
-  const std::string shape = absl::StrCat(request.Shape(), openings);
+  const std::string shape = absl::StrCat(asked.shape, openings);
   const bool is_reserved = reserved_ == job->uid();
   const bool bound = !is_reserved && work->placing->IsBound(request);
   if (!is_reserved && work->unfit.count(shape) == 0 &&
@@ -157,7 +177,7 @@ SchedulerCore::Tried SchedulerCore::TryNext(const QueueOrder& order, JobEntry* j
   }
   const bool only_bound = !is_reserved && work->unfit.count(shape) == 0;
   if (!only_bound && reserved_.empty() && work->reserve_attempts < kMaxReserveAttempts &&
-      hopeless_.count(request.Shape()) == 0 && work->unreservable.count(request.Shape()) == 0) {
+      hopeless_.count(asked.shape) == 0 && work->unreservable.count(asked.shape) == 0) {
     TryReserve(job, request, work);
   }
   if (Nominate(job)) return Tried::kLeft;

@@ -156,6 +156,7 @@ void SchedulerCore::BeginRound(RoundWork* work) {
     work->awaits_any_report = work->awaits_any_report || !IsHeard(cluster);
     node = model_.nodes.lower_bound({absl::StrCat(cluster, absl::string_view("\0", 1)), ""});
   }
+  if (config_.begin_anew) asked_.clear();
   if (config_.begin_anew) standing_book_.SetAllChanged();
   standing_book_.SetChanged(usage_.TakeChanged());
   standing_book_.Take({model_, usage_, draining_, unreported, now_.wall}, &work->standings,

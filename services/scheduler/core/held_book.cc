@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <utility>
 
 #include "services/scheduler/core/disruptions.h"
@@ -11,6 +10,58 @@
 #include "services/scheduler/core/retry.h"
 
 namespace capstan::scheduler {
+namespace {
+
+// Of a list, what is in the place of the elements [first, last).
+template <typename T>
+struct Change {
+  size_t first = 0;
+  size_t last = 0;
+  std::vector<T> now;
+
+  size_t kept() const { return std::min(last - first, now.size()); }
+};
+
+// Makes these changes, which are in order and apart; `take` gives the list's element of one of
+// `now`. Moves each element of the list at most once in either direction.
+template <typename T, typename Part, typename Take>
+void Splice(std::vector<Change<Part>>* changes, Take take, std::vector<T>* list) {
+  const auto at = [list](size_t position) {
+    return list->begin() + static_cast<ptrdiff_t>(position);
+  };
+  // Those that get shorter first, from the front on.
+  std::vector<size_t> firsts;
+  size_t read = 0;
+  size_t written = 0;
+  size_t more = 0;
+  const auto keep_until = [&](size_t end) {
+    if (read != written) std::move(at(read), at(end), at(written));
+    written += end - read;
+    read = end;
+  };
+  for (const Change<Part>& change : *changes) {
+    keep_until(change.first);
+    firsts.push_back(written);
+    written += change.kept();
+    read = change.last;
+    more += change.now.size() - change.kept();
+  }
+  keep_until(list->size());
+  list->resize(written + more);
+  // Then, from the back on, what gets longer.
+  size_t end = written;
+  size_t to = list->size();
+  for (size_t c = changes->size(); c-- > 0;) {
+    Change<Part>& change = (*changes)[c];
+    const size_t rest = firsts[c] + change.kept();
+    if (to != end) std::move_backward(at(rest), at(end), at(to));
+    to -= end - rest;
+    for (size_t i = change.now.size(); i-- > 0;) (*list)[--to] = take(&change.now[i]);
+    end = firsts[c];
+  }
+}
+
+}  // namespace
 
 HeldBook::NodesSeen::NodesSeen(const std::vector<NodeStanding>& all) : standings(all) {
   any = std::any_of(all.begin(), all.end(), [](const NodeStanding& node) {
@@ -150,11 +201,11 @@ void HeldBook::LookAtAll(const Scene& scene, const NodesSeen& nodes) {
     Append(LookAt(scene, nodes, job, has_used ? &used->second : nullptr,
                   has_started ? &started->second : nullptr));
   });
+  SetSpares(0);
 }
 
 void HeldBook::Append(std::vector<Part> parts) {
   for (Part& part : parts) {
-    if (part.victim.spare >= 0) part.victim.spare = static_cast<int>(victims_.size()) + 1;
     entries_.push_back(part.entry);
     held_.push_back(std::move(part.gang));
     victims_.push_back(part.victim);
@@ -164,44 +215,37 @@ void HeldBook::Append(std::vector<Part> parts) {
 void HeldBook::LookAtChanged(const Scene& scene, const NodesSeen& nodes) {
   for (Entry& entry : entries_) entry.is_new = false;
   if (changed_.empty()) return;
-  const auto first_not_before = [](auto begin, auto end, const std::string& uid) {
-    return std::lower_bound(begin, end, uid, [](const HeldGang& gang, const std::string& wanted) {
-      return gang.uid < wanted;
-    });
-  };
-  // What goes before all of them stays where it is.
-  const ptrdiff_t kept =
-      first_not_before(held_.begin(), held_.end(), *changed_.begin()) - held_.begin();
-  const std::vector<Entry> entries(entries_.begin() + kept, entries_.end());
-  std::vector<HeldGang> held(std::make_move_iterator(held_.begin() + kept),
-                             std::make_move_iterator(held_.end()));
-  const std::vector<QueueVictims::Gang> victims(victims_.begin() + kept, victims_.end());
-  entries_.erase(entries_.begin() + kept, entries_.end());
-  held_.erase(held_.begin() + kept, held_.end());
-  victims_.erase(victims_.begin() + kept, victims_.end());
-  size_t at = 0;
-  const auto keep_until = [&](size_t end) {
-    for (; at < end; ++at) {
-      entries_.push_back(entries[at]);
-      held_.push_back(std::move(held[at]));
-      victims_.push_back(victims[at]);
-      if (held_.back().is_spare && victims_[victims_.size() - 2].spare >= 0) {
-        victims_[victims_.size() - 2].spare = static_cast<int>(victims_.size()) - 1;
-      }
-    }
-  };
+  std::vector<Change<Part>> changes;
+  auto at = held_.begin();
   for (const std::string& uid : changed_) {
-    const auto begin = first_not_before(held.begin() + static_cast<ptrdiff_t>(at), held.end(), uid);
-    keep_until(static_cast<size_t>(begin - held.begin()));
-    while (at < held.size() && held[at].uid == uid) ++at;
+    const auto begin = std::lower_bound(
+        at, held_.end(), uid,
+        [](const HeldGang& gang, const std::string& wanted) { return gang.uid < wanted; });
+    at = std::find_if(begin, held_.end(), [&uid](const HeldGang& gang) { return gang.uid != uid; });
+    Change<Part> change;
+    change.first = static_cast<size_t>(begin - held_.begin());
+    change.last = static_cast<size_t>(at - held_.begin());
     const JobEntry* const job = scene.model.FindJob(uid);
-    if (job == nullptr || !job->live()) continue;
-    const auto used = scene.usage.shares().find(uid);
-    const auto started = scene.started_at.find(uid);
-    Append(LookAt(scene, nodes, *job, used != scene.usage.shares().end() ? &used->second : nullptr,
-                  started != scene.started_at.end() ? &started->second : nullptr));
+    if (job != nullptr && job->live()) {
+      const auto used = scene.usage.shares().find(uid);
+      const auto started = scene.started_at.find(uid);
+      change.now =
+          LookAt(scene, nodes, *job, used != scene.usage.shares().end() ? &used->second : nullptr,
+                 started != scene.started_at.end() ? &started->second : nullptr);
+    }
+    if (begin != at || !change.now.empty()) changes.push_back(std::move(change));
   }
-  keep_until(held.size());
+  if (changes.empty()) return;
+  Splice(&changes, [](const Part* part) { return part->entry; }, &entries_);
+  Splice(&changes, [](const Part* part) { return part->victim; }, &victims_);
+  Splice(&changes, [](Part* part) { return std::move(part->gang); }, &held_);
+  SetSpares(changes.front().first);
+}
+
+void HeldBook::SetSpares(size_t from) {
+  for (size_t i = from; i < victims_.size(); ++i) {
+    if (victims_[i].spare >= 0) victims_[i].spare = static_cast<int>(i) + 1;
+  }
 }
 
 void HeldBook::LookAtOthers(const Scene& scene, const NodesSeen& nodes) {

@@ -90,6 +90,8 @@ class HeldBook {
   std::vector<Part> LookAt(const Scene& scene, const NodesSeen& nodes, const JobEntry& job,
                            const std::map<NodeId, NodeUsage::Share>* used, const BootTime* started);
   void Append(std::vector<Part> parts);
+  // A spare part is right behind the other; from that position on.
+  void SetSpares(size_t from);
   static void SetPreemptible(const Scene& scene, const Entry& entry, absl::Duration ran,
                              HeldGang* gang);
   bool HasSameNodes(const std::vector<NodeStanding>& standings) const;

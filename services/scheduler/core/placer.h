@@ -164,6 +164,8 @@ struct GangRequest {
   Tolerations tolerations;
   // Holds its place for at most so long; infinite if nothing was declared. No part of the Shape.
   absl::Duration duration = absl::InfiniteDuration();
+  // If not 0, requests that have the same are equal.
+  uint64_t kind = 0;
 
   static GangRequest From(const JobEntry& job);
   // Equal for gangs that fit the same Nodes, as far as these are open to them.

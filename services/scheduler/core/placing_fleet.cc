@@ -27,6 +27,9 @@ constexpr char kSubmitterTaint[] = "/submitter";
 constexpr char kOrderTaint[] = "/order";
 // Nodes that are closed at the same times have the same number.
 constexpr char kClosuresLabel[] = "/closures";
+// Of which it is remembered what they are.
+constexpr size_t kMostKinds = 4096;
+
 // No label has it.
 constexpr char kNoValue[] = "/";
 
@@ -137,6 +140,7 @@ absl::optional<MigSpot> PlacingFleet::SpotOf(const round::TaskRun& run) const {
 
 GangRequest PlacingFleet::WithDelay(GangRequest gang) const {
   gang.duration += longest_grace_;
+  gang.kind = 0;
   return gang;
 }
 
@@ -238,7 +242,13 @@ round::Request PlacingFleet::RequestOf(const Amounts& amounts) const {
 }
 
 absl::optional<round::ShapeId> PlacingFleet::ShapeOf(const GangRequest& gang) {
-  return ShapeOf(gang, LeastSizes(gang));
+  if (gang.kind == 0) return ShapeOf(gang, LeastSizes(gang));
+  if (least_shapes_.size() >= kMostKinds && !least_shapes_.contains(gang.kind)) {
+    least_shapes_.clear();
+  }
+  const auto [known, is_new] = least_shapes_.try_emplace(gang.kind);
+  if (is_new) known->second = ShapeOf(gang, LeastSizes(gang));
+  return known->second;
 }
 
 round::Constraints PlacingFleet::ConstraintsOf(const GangRequest& gang,

@@ -2,12 +2,14 @@
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_PLACING_FLEET_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "services/scheduler/core/accelerator_counts.h"
@@ -54,7 +56,8 @@ class PlacingFleet {
   round::InstancePlace PlaceOf(int node, const MigSpot& spot) const;
   absl::optional<MigSpot> SpotOf(const round::TaskRun& run) const;
 
-  // With its least of each group, beginning now; absl::nullopt if it asks for what no Node has.
+  // With its least of each group, beginning now; absl::nullopt if it asks for what no Node has. Of
+  // GangRequest::kind it is remembered.
   absl::optional<round::ShapeId> ShapeOf(const GangRequest& gang);
   // With so many Tasks of each group, beginning so late.
   absl::optional<round::ShapeId> ShapeOf(const GangRequest& gang, const std::vector<int>& sizes,
@@ -90,6 +93,8 @@ class PlacingFleet {
   absl::optional<std::pair<Amounts, round::ClassId>> last_share_;
   // Of gangs that hold equal shares of so many Nodes.
   std::map<std::pair<round::ClassId, size_t>, round::ShapeId> held_shapes_;
+  // By GangRequest::kind.
+  absl::flat_hash_map<uint64_t, absl::optional<round::ShapeId>> least_shapes_;
   // The closures of Nodes, each kind once; and how long it may take until others have stopped.
   std::vector<std::vector<Closure>> calendars_;
   absl::Duration longest_grace_;

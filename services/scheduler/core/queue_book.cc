@@ -149,14 +149,15 @@ absl::optional<rec::QueueUsageRecord> QueueBook::UsageOf(const std::string& queu
 }
 
 void QueueBook::SetLive(const JobEntry& job) {
-  const int leaf = LeafOf(tree_, QueueIdOf(job.spec.spec().queue()));
   auto known = live_.find(job.uid());
+  Amounts amounts = LiveAmounts(job);
+  if (known == live_.end() ? amounts == Amounts() : known->second.amounts == amounts) return;
+  const int leaf = LeafOf(tree_, QueueIdOf(job.spec.spec().queue()));
   if (leaf >= 0) unsettled_.insert(leaf);
   if (known != live_.end()) {
     if (leaf >= 0) usage_.Remove(leaf, ResourcesOf(tree_, known->second.amounts));
     live_.erase(known);
   }
-  Amounts amounts = LiveAmounts(job);
   if (amounts == Amounts()) return;
   if (leaf >= 0) usage_.Add(leaf, ResourcesOf(tree_, amounts));
   live_[job.uid()] = {QueueIdOf(job.spec.spec().queue()), std::move(amounts)};
@@ -212,7 +213,7 @@ uint32_t QueueBook::AcquireKind(const JobEntry& job) {
     kind.waits_for_limit = reason == "QUEUE_LIMIT";
     auto& [number, kinds] = shapes_[shape];
     if (++kinds == 1) number = ++last_shape_;
-    kind.terms = {number, SaysNoRoom(reason), AsksForMig(job.spec.spec())};
+    kind.terms = {++last_kind_, number, SaysNoRoom(reason), AsksForMig(job.spec.spec())};
     kind.shape = std::move(shape);
     scheduler::AddLabelKeys(job.spec.spec(), &kind.label_keys);
     for (const std::string& asked : kind.label_keys) ++label_keys_[asked];

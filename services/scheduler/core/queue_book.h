@@ -149,6 +149,8 @@ class QueueBook {
 
   // What all gangs of a kind that wait have in common, as they were told to wait last.
   struct KindTerms {
+    // This kind's, and no other's, ever: all of it have equal GangRequests.
+    uint64_t number = 0;
     // Equal for kinds of the same GangRequest::Shape and for no others, ever.
     uint64_t shape = 0;
     // They were told what SaysNoRoom of.
@@ -234,6 +236,7 @@ class QueueBook {
   // By Shape, its number, and how many kinds have it.
   absl::flat_hash_map<std::string, std::pair<uint64_t, int64_t>> shapes_;
   uint64_t last_shape_ = 0;
+  uint64_t last_kind_ = 0;
   std::map<std::string, int64_t> label_keys_;  // how many kinds ask by each
   Now now_;
   RateGate submissions_{tree_, RateGate::Kind::kSubmit, BootTime()};

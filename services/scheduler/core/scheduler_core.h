@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -376,6 +377,13 @@ class SchedulerCore {
   // Whether TryNext would leave the whole kind of the order's next gang, and tell it nothing: there
   // may be very many kinds, and to look at a Job takes longer than this.
   bool IsLeftUnseen(const QueueOrder& order, const RoundWork& work) const;
+  // What gangs of a kind ask for, and its Shape.
+  struct Asked {
+    GangRequest request;
+    std::string shape;
+  };
+  // Of the order's next gang, which is the Job's; until it is asked of another one.
+  const Asked& AskedBy(const QueueOrder& order, const JobEntry& job);
   // Tries the order's next gang, which is the Job's.
   Tried TryNext(const QueueOrder& order, JobEntry* job, RoundWork* work);
   // Whether the Job's record may say anew why it waits for room.
@@ -547,6 +555,8 @@ class SchedulerCore {
   // Shapes that would not fit even once all that runs has gone, as far as it was tried with what
   // usable Nodes have in all. They use up no more tries to keep room for somebody.
   std::set<std::string> hopeless_;
+  // By QueueBook::KindTerms::number.
+  absl::flat_hash_map<uint64_t, std::unique_ptr<Asked>> asked_;
   Amounts hopeless_fleet_;
   // When which order of capacity is void; ids.
   std::set<std::pair<BootTime, std::string>> order_expiries_;

@@ -131,7 +131,9 @@ class TightRound final : public PlacingRound {
     GangPlacement placement;
     placement.sizes = SizesFor(gang, plane, may_have);
     if (placement.sizes.empty()) return absl::nullopt;
-    const absl::optional<round::ShapeId> id = placing_fleet_.ShapeOf(gang, placement.sizes);
+    const absl::optional<round::ShapeId> id = placement.sizes == LeastSizes(gang)
+                                                  ? placing_fleet_.ShapeOf(gang)
+                                                  : placing_fleet_.ShapeOf(gang, placement.sizes);
     const auto runs = id.has_value() ? Try(*id, plane) : absl::nullopt;
     if (!runs.has_value()) return absl::nullopt;
     const GangIndex index = AddPending(*id, 0);

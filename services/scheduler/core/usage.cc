@@ -141,35 +141,40 @@ bool Amounts::AnyBelowZero() const {
              [](const auto& entry) { return entry.second < 0; });
 }
 
-void NodeUsage::Update(const std::string& uid, const JobEntry* job) {
-  const bool has_any = job != nullptr && job->live();
-  if (!has_any && shares_.count(uid) == 0) return;
-  std::map<NodeId, Share>& shares = shares_[uid];
-  for (const auto& [node, share] : shares) {
-    Entry& entry = nodes_[node];
-    entry.allocated.Subtract(share.amounts);
-    entry.task_count -= share.task_count;
-    entry.jobs.erase(uid);
-    if (entry.task_count == 0) nodes_.erase(node);
-    if (keeps_changed_) changed_.insert(node);
-  }
-  shares.clear();
-  if (has_any) {
-    const Gang& gang = *job->gang;
-    int rank = 0;
-    for (int g = 0; g < job->spec.spec().task_groups_size(); ++g) {
-      const Amounts each = Amounts::From(job->spec.spec().task_groups(g).resources());
-      const int size = SizeOf(*job, g);
-      for (int i = 0; i < size; ++i, ++rank) {
-        if (gang.ended(rank)) continue;
-        Share& share = shares[gang.node(rank)];
-        if (each.mig.empty()) {
-          share.amounts.Add(each);
-        } else {
-          share.amounts.Add(WithInstance(each, SpotOf(*job, rank)));
-        }
-        ++share.task_count;
+NodeUsage::Shares NodeUsage::LiveShares(const JobEntry& job) {
+  Shares shares;
+  const Gang& gang = *job.gang;
+  int rank = 0;
+  for (int g = 0; g < job.spec.spec().task_groups_size(); ++g) {
+    const Amounts each = Amounts::From(job.spec.spec().task_groups(g).resources());
+    const int size = SizeOf(job, g);
+    for (int i = 0; i < size; ++i, ++rank) {
+      if (gang.ended(rank)) continue;
+      Share& share = shares[gang.node(rank)];
+      if (each.mig.empty()) {
+        share.amounts.Add(each);
+      } else {
+        share.amounts.Add(WithInstance(each, SpotOf(job, rank)));
       }
+      ++share.task_count;
+    }
+  }
+  return shares;
+}
+
+void NodeUsage::Update(const std::string& uid, const JobEntry* job) {
+  Shares shares;
+  if (job != nullptr && job->live()) shares = LiveShares(*job);
+  const auto known = shares_.find(uid);
+  if (known == shares_.end() ? shares.empty() : known->second == shares) return;
+  if (known != shares_.end()) {
+    for (const auto& [node, share] : known->second) {
+      Entry& entry = nodes_[node];
+      entry.allocated.Subtract(share.amounts);
+      entry.task_count -= share.task_count;
+      entry.jobs.erase(uid);
+      if (entry.task_count == 0) nodes_.erase(node);
+      if (keeps_changed_) changed_.insert(node);
     }
   }
   for (const auto& [node, share] : shares) {
@@ -179,7 +184,11 @@ void NodeUsage::Update(const std::string& uid, const JobEntry* job) {
     entry.jobs.insert(uid);
     if (keeps_changed_) changed_.insert(node);
   }
-  if (shares.empty()) shares_.erase(uid);
+  if (shares.empty()) {
+    shares_.erase(known);
+  } else {
+    shares_[uid] = std::move(shares);
+  }
 }
 
 const NodeUsage::Entry& NodeUsage::Get(const NodeId& node) const {

@@ -83,19 +83,25 @@ class NodeUsage {
   struct Share {
     Amounts amounts;
     int task_count = 0;
+
+    friend bool operator==(const Share&, const Share&) = default;
   };
+  using Shares = std::map<NodeId, Share>;
   // The same of all Jobs that have live Tasks, by uid.
-  const std::map<std::string, std::map<NodeId, Share>>& shares() const { return shares_; }
+  const std::map<std::string, Shares>& shares() const { return shares_; }
   // Nodes on which the Job has live Tasks.
   std::set<NodeId> NodesOf(const std::string& uid) const;
   // Nodes of which the entry may be another than when this was asked last.
   std::set<NodeId> TakeChanged() { return std::exchange(changed_, {}); }
 
  private:
+  // Of a Job that is live.
+  static Shares LiveShares(const JobEntry& job);
+
   const bool keeps_changed_;
   std::set<NodeId> changed_;
   std::map<NodeId, Entry> nodes_;
-  std::map<std::string, std::map<NodeId, Share>> shares_;
+  std::map<std::string, Shares> shares_;
 };
 
 }  // namespace capstan::scheduler

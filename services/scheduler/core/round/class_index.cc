@@ -89,6 +89,11 @@ void ClassIndex::Refresh(int position) {
   if (fit == old) return;
   total_ += fit - old;
   fits_[position] = static_cast<uint16_t>(fit);
+  for (int level = 0; level < kLevels; ++level) {
+    if (totals_[level] == nullptr) continue;
+    const int domain = rows_->domain_of(static_cast<Level>(level), position);
+    if (domain >= 0) (*totals_[level])[domain] += fit - old;
+  }
   const int block = position / kBlock;
   const uint64_t mask = MaskOf(Clip(block, {0, rows_->size()}));
   if (mask == masks_[block]) return;
@@ -101,6 +106,15 @@ int64_t ClassIndex::TotalIn(Range range) const {
   int64_t total = 0;
   for (int p = range.first; p < range.last; ++p) total += fits_[p];
   return total;
+}
+
+const std::vector<int64_t>& ClassIndex::TotalsOf(Level level) const {
+  std::unique_ptr<std::vector<int64_t>>& totals = totals_[static_cast<int>(level)];
+  if (totals == nullptr) {
+    totals = std::make_unique<std::vector<int64_t>>();
+    for (const Range& domain : rows_->domains(level)) totals->push_back(TotalIn(domain));
+  }
+  return *totals;
 }
 
 int ClassIndex::TightestIn(Range range, int64_t want) const {

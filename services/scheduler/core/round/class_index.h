@@ -1,6 +1,7 @@
 #ifndef CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_CLASS_INDEX_H_
 #define CAPSTAN_SERVICES_SCHEDULER_CORE_ROUND_CLASS_INDEX_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -38,6 +39,9 @@ class ClassIndex {
   // Sum of all fits, and of those in a range. O(1), O(range).
   int64_t total() const { return total_; }
   int64_t TotalIn(Range range) const;
+  // The same of each domain of the level, as the rows have them. O(nodes) at the first call, O(1)
+  // from then on.
+  const std::vector<int64_t>& TotalsOf(Level level) const;
 
   // The position in the range with the smallest fit of at least `want` (> 0); the first such from
   // `origin` on, going round. -1 if there is none.
@@ -74,6 +78,8 @@ class ClassIndex {
   std::vector<uint64_t> masks_;
   std::vector<uint64_t> supers_;
   int64_t total_ = 0;
+  // By level and domain, of the levels that were asked for; null of others.
+  mutable std::array<std::unique_ptr<std::vector<int64_t>>, kLevels> totals_;
 };
 
 }  // namespace capstan::scheduler::round

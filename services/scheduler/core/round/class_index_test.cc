@@ -80,6 +80,13 @@ TEST(ClassIndexTest, AnswersAsAScanOfAllNodesDoesWhateverChanged) {
       int64_t total = 0;
       for (int p = range.first; p < range.last; ++p) total += scan.fits[p];
       EXPECT_EQ(index.TotalIn(range), total);
+      const Level level = random.OneIn(2) ? Level::kRack : Level::kHost;
+      const std::vector<Range>& domains = workspace.rows().domains(level);
+      const std::vector<int64_t>& totals = index.TotalsOf(level);
+      ASSERT_EQ(totals.size(), domains.size());
+      for (size_t d = 0; d < domains.size(); ++d) {
+        EXPECT_EQ(totals[d], index.TotalIn(domains[d]));
+      }
     }
   }
 }

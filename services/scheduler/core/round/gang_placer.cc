@@ -1,6 +1,7 @@
 #include "services/scheduler/core/round/gang_placer.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -85,26 +86,26 @@ GangPlacer::Candidates GangPlacer::CandidatesFor(int group, Level level, Range r
   const NodeRows& rows = workspace_->rows();
   const std::vector<GangShape::Need>& needs = shape_->needs[group];
   const int origin = Origin(range);
+  std::vector<const std::vector<int64_t>*> totals;
+  for (const GangShape::Need& need : needs) {
+    totals.push_back(&workspace_->Index(need.task_class, plane_).TotalsOf(level));
+  }
+  const bool any_sliced = !shape_->sliced[group].empty();
   Candidates candidates;
   const std::vector<Range>& domains = rows.domains(level);
   auto domain = std::lower_bound(domains.begin(), domains.end(), range.first,
                                  [](const Range& d, int first) { return d.first < first; });
   for (; domain != domains.end() && domain->last <= range.last; ++domain) {
+    const ptrdiff_t at = domain - domains.begin();
     int64_t leftover = 0;
-    for (const GangShape::Need& need : needs) {
-      const int64_t spare =
-          workspace_->Index(need.task_class, plane_).TotalIn(*domain) - need.count;
-      if (spare < 0) {
-        leftover = -1;
-        break;
-      }
-      leftover += spare;
+    for (size_t n = 0; n < needs.size() && leftover >= 0; ++n) {
+      const int64_t spare = (*totals[n])[at] - needs[n].count;
+      leftover = spare < 0 ? -1 : leftover + spare;
     }
-    if (leftover >= 0 && MayFitInSlices(*shape_, group, *domain, plane_)) {
-      candidates.Add(leftover, domain->first < origin, *domain);
-    }
+    if (leftover < 0) continue;
+    if (any_sliced && !MayFitInSlices(*shape_, group, *domain, plane_)) continue;
+    candidates.Add(leftover, domain->first < origin, *domain);
   }
-  candidates.Arrange();
   return candidates;
 }
 

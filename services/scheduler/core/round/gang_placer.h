@@ -79,12 +79,17 @@ class GangPlacer {
     void Add(int64_t leftover, bool is_before_origin, Range range) {
       heap_.emplace_back(leftover, is_before_origin, range.first, range.last);
     }
-    // Once all are added; then Next.
-    void Arrange() { std::make_heap(heap_.begin(), heap_.end(), std::greater<>()); }
-    // Least leftover first, then those from the origin on.
+    // Least leftover first, then those from the origin on; once all are added.
     absl::optional<Range> Next() {
       if (heap_.empty()) return absl::nullopt;
-      std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+      if (!any_taken_) {
+        std::swap(*std::min_element(heap_.begin(), heap_.end()), heap_.back());
+      } else {
+        if (!is_heap_) std::make_heap(heap_.begin(), heap_.end(), std::greater<>());
+        is_heap_ = true;
+        std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+      }
+      any_taken_ = true;
       const Range range{std::get<2>(heap_.back()), std::get<3>(heap_.back())};
       heap_.pop_back();
       return range;
@@ -92,6 +97,8 @@ class GangPlacer {
 
    private:
     std::vector<std::tuple<int64_t, bool, int, int>> heap_;
+    bool any_taken_ = false;
+    bool is_heap_ = false;
   };
 
   absl::optional<std::vector<TaskRun>> PlaceInOrders(const GangShape& shape, Plane plane,

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "integration/simulation/section_check.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/capacity_orders.h"
 #include "services/scheduler/core/closure_check.h"
@@ -149,6 +150,12 @@ void PlacementWitness::JudgeRemovals(const Windows& windows, const Orders& order
 
 void PlacementWitness::JudgePlacement(const JobEntry& job, Now now, const Kept& before,
                                       const Term& term) {
+  const SectionCheck sections = CheckSections(job);
+  if (!sections.wrong.empty()) {
+    Violate(absl::StrCat("job ", job.uid(), " is placed and ", sections.wrong));
+  }
+  sections_there_ += sections.there;
+  sections_left_out_ += sections.left_out;
   const absl::Duration stay = scheduler::LongestStay(job.spec.spec());
   bool is_before = false;
   std::set<std::string> on_orders;

@@ -30,7 +30,9 @@ namespace capstan::simulation {
 //     for maintenance where there is no such window;
 //  5. who is nominated for ordered Nodes waits for them, and an order is used from when its nominee
 //     was placed on any of its Nodes;
-//  6. what QueueWitness says.
+//  6. no gang is placed without anything that it needs, nor with a part of a section that it may be
+//     without;
+//  7. what QueueWitness says.
 class PlacementWitness {
  public:
   PlacementWitness(World* world, const SharedStore* store)
@@ -53,6 +55,9 @@ class PlacementWitness {
   int64_t orders_used() const { return static_cast<int64_t>(used_.size()); }
   // Gangs that were placed on a Node of which a window began later.
   int64_t placed_before() const { return placed_before_; }
+  // Sections that a gang may be without, which one that was placed had, or had not.
+  int64_t sections_there() const { return sections_there_; }
+  int64_t sections_left_out() const { return sections_left_out_; }
 
  private:
   using Windows =
@@ -101,6 +106,8 @@ class PlacementWitness {
   std::set<std::pair<std::string, int64_t>> evicted_;
   std::set<std::string> used_;
   int64_t placed_before_ = 0;
+  int64_t sections_there_ = 0;
+  int64_t sections_left_out_ = 0;
 };
 
 }  // namespace capstan::simulation

@@ -13,6 +13,7 @@
 #include "integration/simulation/mutants.h"
 #include "integration/simulation/network.h"
 #include "integration/simulation/scheduler_actor.h"
+#include "integration/simulation/section_check.h"
 #include "integration/simulation/world.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/capacity_orders.h"
@@ -155,6 +156,46 @@ TEST_F(PlacementWitnessTest, SeesWhoWouldRunIntoAWindowThatThisTermHasMade) {
   EXPECT_EQ(Seen(), "");
   Place(Make("long"), "n0", absl::Minutes(9) + absl::Seconds(1));
   EXPECT_THAT(Seen(), HasSubstr("would run into a closure"));
+}
+
+TEST_F(PlacementWitnessTest, SeesAGangWithoutWhatItNeedsOrWithAPartOfASection) {
+  JobEntry job = Make("parts");
+  auto& spec = *job.spec.mutable_spec();
+  spec.set_min_sections(1);
+  for (const char* name : {"needed", "spare", "within"}) spec.add_sections()->set_name(name);
+  spec.mutable_sections(1)->set_min_sections(1);
+  spec.mutable_sections(2)->set_parent("spare");
+  spec.add_sections()->set_name("more");
+  spec.mutable_sections(3)->set_parent("spare");
+  // w is in none of them.
+  for (const char* section : {"needed", "within", "spare", "more"}) {
+    auto& group = *spec.add_task_groups();
+    group.set_name(absl::StrCat("of-", section));
+    group.set_section(section);
+    group.set_replicas(2);
+    group.set_min_replicas(1);
+  }
+  const auto placed = [&](std::vector<int> sizes) {
+    int tasks = 0;
+    for (int size : sizes) tasks += size;
+    scheduler::BeginGeneration("c", std::vector<std::string>(tasks, "n0"), sizes, &job);
+    return CheckSections(job);
+  };
+  for (const std::vector<int>& sizes :
+       std::vector<std::vector<int>>{{1, 2, 0, 0, 0}, {1, 1, 1, 2, 0}, {1, 1, 1, 1, 1}}) {
+    EXPECT_EQ(placed(sizes).wrong, "");
+  }
+  EXPECT_EQ(placed({1, 1, 1, 1, 0}).there, 1);
+  EXPECT_EQ(placed({1, 1, 1, 1, 0}).left_out, 1);
+  EXPECT_EQ(placed({1, 0, 0, 0, 0}).wrong, "has 0 of of-needed, which needs 1");
+  EXPECT_EQ(placed({1, 1, 1, 0, 0}).wrong, "has 0 of of-spare, which needs 1");
+  EXPECT_EQ(placed({1, 1, 0, 0, 1}).wrong, "has more without spare");
+  Lead();
+  scheduler::Write write;
+  write.puts = PutsOf(job);
+  See(scheduler::Tick(), write);
+  // Who reads the records refuses it before.
+  EXPECT_THAT(Seen(), HasSubstr("the record at 'gang of job parts' cannot be read"));
 }
 
 TEST_F(PlacementWitnessTest, SeesAStopThatNoWindowAskedFor) {

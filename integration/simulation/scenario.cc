@@ -142,6 +142,16 @@ void Scenario::PlanJobs() {
         job->spec.add_sections()->set_name("inner");
         job->spec.mutable_sections(1)->set_parent("outer");
         pairs.set_section("inner");
+        // And a section that it may be without.
+        capstan::scheduler::v1::TaskGroup beside =
+            Fleet::Spec(replicas, absl::Minutes(1)).task_groups(0);
+        beside.set_name("beside");
+        beside.set_section("spare");
+        *job->spec.add_task_groups() = std::move(beside);
+        job->spec.add_sections()->set_name("spare");
+        job->spec.set_min_sections(1);
+        *job->spec.mutable_checkpoint_period() = ToProto(absl::Seconds(10));
+        *job->spec.mutable_grow_after() = ToProto(absl::Minutes(1));
       }
       if (i % 8 == 3) {
         job->spec.mutable_task_groups(0)->set_replicas(1);
@@ -590,6 +600,8 @@ Outcome Scenario::Run() {
   outcome.evictions = fleet_.placement_witness().evictions();
   outcome.placed_before = fleet_.placement_witness().placed_before();
   outcome.orders_used = fleet_.placement_witness().orders_used();
+  outcome.sections_there = fleet_.placement_witness().sections_there();
+  outcome.sections_left_out = fleet_.placement_witness().sections_left_out();
   const QueueWitness& queues = fleet_.placement_witness().queues();
   outcome.placed_below_limits = queues.placed_below_limits();
   outcome.placed_after_others = queues.placed_after_others();

@@ -44,6 +44,9 @@ struct Outcome {
   int64_t placed_before = 0;
   // Orders of capacity whose nominee was placed on their Nodes.
   int64_t orders_used = 0;
+  // Of those that were placed, sections that a gang may be without and had, or had not.
+  int64_t sections_there = 0;
+  int64_t sections_left_out = 0;
   // Gangs that were placed in a Queue with a limit, and those of Jobs that come after others.
   int64_t placed_below_limits = 0;
   int64_t placed_after_others = 0;

@@ -50,12 +50,12 @@ std::string Describe(const Outcome& outcome) {
       outcome.steps, " steps, ", outcome.gangs, " gangs, ", outcome.commits, " checkpoints, ",
       outcome.certificates, " certificates, ", outcome.tokens, " tokens, ", outcome.preemptions,
       " preemptions, ", outcome.evictions, " evictions, ", outcome.placed_before,
-      " placed before a window, ", outcome.orders_used, " orders used, ",
-      outcome.placed_below_limits, " placed in Queues with limits, ", outcome.placed_after_others,
-      " placed after other Jobs, ", outcome.instances, " Tasks with MIG instances, ",
-      outcome.tasks_with_datasets, " Tasks with Datasets, ", outcome.versions_left,
-      " versions left, ", outcome.loads_taken_up, " loads taken up, ",
-      absl::FormatDuration(outcome.time), ";");
+      " placed before a window, ", outcome.orders_used, " orders used, ", outcome.sections_there,
+      " optional sections, ", outcome.sections_left_out, " left out, ", outcome.placed_below_limits,
+      " placed in Queues with limits, ", outcome.placed_after_others, " placed after other Jobs, ",
+      outcome.instances, " Tasks with MIG instances, ", outcome.tasks_with_datasets,
+      " Tasks with Datasets, ", outcome.versions_left, " versions left, ", outcome.loads_taken_up,
+      " loads taken up, ", absl::FormatDuration(outcome.time), ";");
   for (const auto& [kind, count] : outcome.faults) absl::StrAppend(&text, " ", kind, " ", count);
   return text;
 }
@@ -79,6 +79,8 @@ TEST(SimulationTest, InvariantsHoldInEverySeed) {
   int64_t evictions = 0;
   int64_t placed_before = 0;
   int64_t orders_used = 0;
+  int64_t sections_there = 0;
+  int64_t sections_left_out = 0;
   int64_t instances = 0;
   int64_t tasks_with_datasets = 0;
   int64_t versions_left = 0;
@@ -101,6 +103,8 @@ TEST(SimulationTest, InvariantsHoldInEverySeed) {
     evictions += outcome.evictions;
     placed_before += outcome.placed_before;
     orders_used += outcome.orders_used;
+    sections_there += outcome.sections_there;
+    sections_left_out += outcome.sections_left_out;
     instances += outcome.instances;
     tasks_with_datasets += outcome.tasks_with_datasets;
     versions_left += outcome.versions_left;
@@ -121,6 +125,8 @@ TEST(SimulationTest, InvariantsHoldInEverySeed) {
   EXPECT_GT(evictions, wanted);
   EXPECT_GT(placed_before, wanted / 4);
   EXPECT_GT(orders_used, wanted / 2);
+  EXPECT_GT(sections_there, wanted / 4);
+  EXPECT_GT(sections_left_out, wanted / 4);
   EXPECT_GT(instances, wanted * 10);
   EXPECT_GT(tasks_with_datasets, wanted * 10);
   EXPECT_GT(versions_left, wanted);

@@ -12,7 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
+#include "absl/synchronization/notification.h"
 #include "grpcpp/client_context.h"
 #include "gtest/gtest.h"
 #include "integration/access/raw_call.h"
@@ -99,10 +99,11 @@ TEST(LostLeaseTest, LeadsAgainAndHasWhatItAcknowledged) {
                   request.SerializeAsString(), kOutstanding, &clock);
   const auto before = platform.Part("scheduler");
   ASSERT_TRUE(before.has_value());
+  const absl::Notification never;
   for (int i = 0; i < kTimes; ++i) {
-    absl::SleepFor(kBetween);
+    never.WaitForNotificationWithTimeout(kBetween);
     platform.Signal("scheduler", SIGSTOP);
-    absl::SleepFor(kStopped);
+    never.WaitForNotificationWithTimeout(kStopped);
     platform.Signal("scheduler", SIGCONT);
     EXPECT_TRUE(platform.Await([&] { return Terms(endpoint.metrics_address()) >= i + 2; }));
     EXPECT_TRUE(platform.AwaitReady());

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs fuzz targets one after the other, as `./dev fuzz` does, or keeps what they have found.
+"""Runs fuzz targets, as `./dev fuzz` does, or keeps what they have found.
 
-usage: fuzz.py [--seconds N] [--keep | --report] --programs FOLDER --state FOLDER
-               [--graph FILE --ledger FILE] [LABEL=CORPUS ...]
+usage: fuzz.py [--seconds N] [--jobs N] [--due] [--keep | --report] --programs FOLDER
+               --state FOLDER [--graph FILE --ledger FILE] [LABEL=CORPUS ...]
 
 FOLDER of programs is Bazel's bin folder, built with --config=fuzz; CORPUS the folder with the
 target's kept inputs, relative to the repository's root, where this is run. In the state folder each
@@ -12,9 +12,10 @@ target has a folder of its own:
   crashes/  the inputs that ended a run
   log       what libFuzzer printed in the last run
 
-A target is searched for N seconds of CPU, of all its threads together. A run says on stderr how it
-goes, and on stdout at the end one line a target and a count of both kinds. It ends with 1 if a
-target failed. With --keep nothing is searched: those inputs of `corpus/` that reach code which the
+A target is searched for N seconds of CPU, of all its threads together; one after the other, or
+--jobs at a time. With --due a target is searched only for what it lacks of N seconds by the ledger,
+if anything. A run says on stderr how it goes, and on stdout at the end one line a target and a
+count of both kinds. It ends with 1 if a target failed. With --keep nothing is searched: those inputs of `corpus/` that reach code which the
 kept ones do not are added to them, small ones first.
 
 The ledger says for each target for how many CPU seconds it was searched without a finding, and on
@@ -24,11 +25,11 @@ that failed. --report searches nothing and prints that, least first.
 """
 
 import argparse
+import concurrent.futures
 import hashlib
 import json
 import os
 import re
-import resource
 import shutil
 import signal
 import subprocess
@@ -117,12 +118,6 @@ def bounds():
     return ["-rss_limit_mb=%d" % MEMORY_MB, "-timeout=%d" % SECONDS_PER_INPUT]
 
 
-def cpu_seconds():
-    """Of all programs that were run and have ended."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
-
-
 def cpu_seconds_of(pid):
     """Of a process that runs, all its threads together; 0 if it has ended."""
     try:
@@ -134,43 +129,75 @@ def cpu_seconds_of(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def end_after(process, seconds):
+def end_after(pid, seconds, ended):
     """Tells libFuzzer to end, after the input in hand, once it has used so much CPU."""
-    while process.poll() is None:
-        if cpu_seconds_of(process.pid) >= seconds:
-            process.send_signal(signal.SIGUSR1)
+    while not ended.wait(LOOK_EVERY_S):
+        if cpu_seconds_of(pid) >= seconds:
+            os.kill(pid, signal.SIGUSR1)
             return
-        time.sleep(LOOK_EVERY_S)
 
 
-def run(target, seconds):
+class Processes:
+    """Those that run, to be ended together. Once they were, none is started any more."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.running = set()
+        self.stopped = False
+
+    def start(self, command):
+        with self.lock:
+            if self.stopped:
+                raise InterruptedError("stopped")
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                       encoding="utf-8", errors="replace",
+                                       # Ctrl-C is for whoever started it, to end it by.
+                                       process_group=0)
+            self.running.add(process)
+            return process
+
+    def reap(self, process):
+        """One that has ended; its exit code and the CPU seconds that it used."""
+        with self.lock:
+            self.running.discard(process)
+            _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        process.stderr.close()
+        return process.returncode, usage.ru_utime + usage.ru_stime
+
+    def stop(self):
+        with self.lock:
+            self.stopped = True
+            for process in self.running:
+                os.kill(process.pid, signal.SIGKILL)
+
+
+def run(target, seconds, processes):
     """Searches for so many of CPU; returns the target's line, whether it passed, and CPU seconds."""
     progress = Progress()
     command = [target.program, "-max_total_time=%d" % (seconds * MOST_WALL_PER_CPU),
                "-artifact_prefix=%s/" % target.crashes] + bounds() + [target.grown, target.corpus]
     began = told = time.monotonic()
-    used = cpu_seconds()
     with open(os.path.join(target.state, "log"), "w", encoding="utf-8") as log:
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, encoding="utf-8",
-                              errors="replace") as process:
-            watcher = threading.Thread(target=end_after, args=(process, seconds), daemon=True)
-            watcher.start()
-            try:
-                for line in process.stderr:
-                    log.write(line)
-                    progress.take(line)
-                    now = time.monotonic()
-                    if now - told >= PROGRESS_EVERY_S:
-                        told = now
-                        print("fuzz: %s %d of %d s of CPU: %s" % (
-                            target.label, cpu_seconds_of(process.pid), seconds, progress.text()),
-                            file=sys.stderr, flush=True)
-            except BaseException:
-                process.kill()
-                raise
-            code = process.wait()
-    used = cpu_seconds() - used
+        process = processes.start(command)
+        ended = threading.Event()
+        watcher = threading.Thread(target=end_after, args=(process.pid, seconds, ended))
+        watcher.start()
+        for line in process.stderr:
+            log.write(line)
+            progress.take(line)
+            now = time.monotonic()
+            if now - told >= PROGRESS_EVERY_S:
+                told = now
+                print("fuzz: %s %d of %d s of CPU: %s" % (
+                    target.label, cpu_seconds_of(process.pid), seconds, progress.text()),
+                    file=sys.stderr, flush=True)
+        # It keeps its number until nobody sends it a signal any more.
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        ended.set()
+        watcher.join()
+        code, used = processes.reap(process)
     text = "%s in %d s, %d s of CPU" % (progress.text(), time.monotonic() - began, used)
     if code == 0:
         return "%s: %s" % (target.label, text), True, used
@@ -264,15 +291,19 @@ class Sources:
 
 
 class Ledger:
-    """For how long each target was searched without a finding, on which sources."""
+    """For how long each target was searched without a finding, on which sources. Thread-safe."""
 
     def __init__(self, path, sources):
+        self.lock = threading.Lock()
         self.path = path
         self.sources = sources
-        self.targets = {}
-        if os.path.exists(path):
-            with open(path, encoding="utf-8") as file:
-                self.targets = json.load(file)["targets"]
+        self.targets = self.read()
+
+    def read(self):
+        if not os.path.exists(self.path):
+            return {}
+        with open(self.path, encoding="utf-8") as file:
+            return json.load(file)["targets"]
 
     def clean_seconds(self, label):
         entry = self.targets.get(label)
@@ -281,14 +312,15 @@ class Ledger:
         return entry["clean_cpu_seconds"]
 
     def add(self, label, seconds, passed):
-        # Read again: another run may have written since.
-        self.targets = Ledger(self.path, self.sources).targets
-        clean = self.clean_seconds(label) + int(seconds) if passed else 0
-        self.targets[label] = {"sources": self.sources.hash(label), "clean_cpu_seconds": clean}
-        text = json.dumps({"targets": self.targets}, indent=1, sort_keys=True) + "\n"
-        with open(self.path + ".new", "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(self.path + ".new", self.path)
+        with self.lock:
+            # Read again: another run may have written since.
+            self.targets = self.read()
+            clean = self.clean_seconds(label) + int(seconds) if passed else 0
+            self.targets[label] = {"sources": self.sources.hash(label), "clean_cpu_seconds": clean}
+            text = json.dumps({"targets": self.targets}, indent=1, sort_keys=True) + "\n"
+            with open(self.path + ".new", "w", encoding="utf-8") as file:
+                file.write(text)
+            os.replace(self.path + ".new", self.path)
 
     def report(self, labels):
         lines = sorted((self.clean_seconds(label), label) for label in labels)
@@ -299,9 +331,38 @@ class Ledger:
         return text
 
 
+def search(targets, options, ledger, processes):
+    """Of each target its line and whether it passed, in order."""
+    numbers = iter(range(1, len(targets) + 1))
+
+    def one(target):
+        print("fuzz: %s (%d of %d)" % (target.label, next(numbers), len(targets)),
+              file=sys.stderr, flush=True)
+        if options.keep:
+            return keep(target)
+        seconds = options.seconds
+        if options.due:
+            seconds -= ledger.clean_seconds(target.label)
+        line, passed, used = run(target, seconds, processes)
+        # What was given up says nothing.
+        if ledger is not None and not processes.stopped:
+            ledger.add(target.label, used, passed)
+        return line, passed
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        try:
+            return list(pool.map(one, targets))
+        except BaseException:
+            processes.stop()
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--seconds", type=int, default=600)
+    parser.add_argument("--seconds", type=int, default=GOAL_S)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--due", action="store_true")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--report", action="store_true")
     parser.add_argument("--graph")
@@ -312,10 +373,14 @@ def main(arguments):
     options = parser.parse_args(arguments)
     if options.seconds < 1:
         parser.error("--seconds must be at least 1")
+    if options.jobs < 1:
+        parser.error("--jobs must be at least 1")
     if bool(options.graph) != bool(options.ledger):
         parser.error("--graph and --ledger go together")
-    if options.report and not options.ledger:
-        parser.error("--report needs --graph and --ledger")
+    if (options.report or options.due) and not options.ledger:
+        parser.error("--report and --due need --graph and --ledger")
+    if options.keep and options.due:
+        parser.error("--keep searches nothing, so nothing is --due")
     ledger = Ledger(options.ledger, Sources(options.graph)) if options.ledger else None
     try:
         targets = [parse_target(text, options.programs, options.state)
@@ -325,24 +390,22 @@ def main(arguments):
     if options.report:
         print("\n".join(ledger.report([target.label for target in targets])))
         return 0
-    lines = []
-    failed = 0
-    for number, target in enumerate(targets, 1):
-        print("fuzz: %s (%d of %d)" % (target.label, number, len(targets)), file=sys.stderr,
-              flush=True)
-        if options.keep:
-            line, passed = keep(target)
-        else:
-            line, passed, seconds = run(target, options.seconds)
-            if ledger is not None:
-                ledger.add(target.label, seconds, passed)
-        failed += 0 if passed else 1
-        lines.append(line)
-    for line in lines:
+    if options.due:
+        targets = [target for target in targets
+                   if ledger.clean_seconds(target.label) < options.seconds]
+    # However it is ended, what it has started ends first.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    ends = search(targets, options, ledger, Processes())
+    failed = sum(1 for _, passed in ends if not passed)
+    for line, _ in ends:
         print(line)
-    print("%d passed, %d failed" % (len(lines) - failed, failed))
+    print("%d passed, %d failed" % (len(ends) - failed, failed))
     return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        print("fuzz: given up; what was not searched to its end does not count", file=sys.stderr)
+        sys.exit(130)

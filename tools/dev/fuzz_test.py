@@ -1,10 +1,14 @@
 """Tests of fuzz: what a run reports, that a crash is named with its input, and what is kept."""
 
+import argparse
+import concurrent.futures
 import contextlib
 import io
 import os
+import shutil
 import stat
 import tempfile
+import time
 import unittest
 
 import fuzz
@@ -83,11 +87,11 @@ class FuzzTest(unittest.TestCase):
             file.write(text)
         os.chmod(path, stat.S_IRWXU)
 
-    def fuzz(self, *options):
+    def fuzz(self, *options, beside=()):
         out = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
             code = fuzz.main(list(options) + ["--programs", self.programs, "--state", self.state,
-                                              LABEL + "=" + self.corpus])
+                                              LABEL + "=" + self.corpus, *beside])
         return code, out.getvalue()
 
     def test_a_run_tells_what_it_reached(self):
@@ -191,9 +195,56 @@ class FuzzTest(unittest.TestCase):
         self.assertEqual(self.fuzz("--seconds", "1", *options)[0], 1)
         self.assertIn("     0 s %s\n" % LABEL, self.report(options))
 
-    def test_a_report_needs_a_ledger(self):
-        with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
-            self.fuzz("--report")
+    def test_what_is_due_is_searched_for_what_it_lacks(self):
+        options = self.sources()
+        fuzz.Ledger("ledger.json", fuzz.Sources("graph.xml")).add(LABEL, 2, True)
+        self.program(WORKS)
+        code, out = self.fuzz("--due", "--seconds", "3", *options)
+        self.assertEqual(code, 0, out)
+        self.assertIn(" s, 1 s of CPU\n", out)
+        self.assertIn("     3 s %s\n" % LABEL, self.report(options))
+        self.assertEqual(self.fuzz("--due", "--seconds", "3", *options), (0, "0 passed, 0 failed\n"))
+
+    def test_several_at_a_time_are_counted_apart(self):
+        self.program(WORKS)
+        shutil.copy(os.path.join(self.programs, "libs/x/parser_fuzz_test"),
+                    os.path.join(self.programs, "libs/x/other_fuzz_test"))
+        other = "//libs/x:other_fuzz_test"
+        code, out = self.fuzz("--seconds", "1", "--jobs", "2",
+                              beside=[other + "=" + self.corpus])
+        self.assertEqual(code, 0, out)
+        lines = out.splitlines()
+        self.assertEqual([line.split(": ")[0] for line in lines[:2]], [LABEL, other])
+        for line in lines[:2]:
+            self.assertTrue(line.endswith(" s, 1 s of CPU"), line)
+        self.assertEqual(lines[2], "2 passed, 0 failed")
+
+    def test_a_run_that_is_given_up_leaves_nothing_behind(self):
+        options = self.sources()
+        ledger = fuzz.Ledger("ledger.json", fuzz.Sources("graph.xml"))
+        ledger.add(LABEL, 7, True)
+        self.program(WORKS)
+        target = fuzz.parse_target(LABEL + "=" + self.corpus, self.programs, self.state)
+        how = argparse.Namespace(seconds=60, jobs=1, due=False, keep=False)
+        processes = fuzz.Processes()
+        with concurrent.futures.ThreadPoolExecutor(1) as pool, \
+                contextlib.redirect_stderr(io.StringIO()):
+            running = pool.submit(fuzz.search, [target], how, ledger, processes)
+            while not processes.running and not running.done():
+                time.sleep(0.01)
+            processes.stop()
+            [(line, passed)] = running.result()
+        self.assertFalse(passed)
+        self.assertIn("it ended with -9", line)
+        self.assertFalse(processes.running)
+        with self.assertRaises(InterruptedError):
+            processes.start(["true"])
+        self.assertIn("     7 s %s\n" % LABEL, self.report(options))
+
+    def test_a_report_and_what_is_due_need_a_ledger(self):
+        for option in ("--report", "--due"):
+            with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
+                self.fuzz(option)
 
     def test_a_target_without_corpus_is_refused(self):
         with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):

@@ -1,6 +1,8 @@
 #include "libs/store/etcd_messages.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -292,7 +294,9 @@ absl::optional<TxnResult> FromEtcd(const etcdserverpb::TxnResponse& response,
     if (const auto* range = std::get_if<RangeRequest>(&branch[i])) {
       result.ranges.push_back(FromEtcd(op.response_range(), *range));
     } else if (op.has_response_delete_range()) {
-      result.deleted += op.response_delete_range().deleted();
+      // Whatever a server says: at most what can be counted.
+      const int64_t deleted = std::max<int64_t>(op.response_delete_range().deleted(), 0);
+      result.deleted += std::min(deleted, std::numeric_limits<int64_t>::max() - result.deleted);
     }
   }
   return result;

@@ -1,11 +1,14 @@
 #include "services/telemetry/core/subscription_book.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "libs/status/error.h"
+#include "libs/status/status_macros.h"
 #include "libs/time/proto_time.h"
 #include "services/telemetry/core/subscription_rules.h"
 
@@ -19,6 +22,18 @@ absl::Status NotThere(const SubscriptionRecord& record, int64_t offset, int64_t 
                        absl::StrCat("offset ", offset, " is not in ", record.stream(),
                                     " yet: its last record is ", last),
                        {{"offset", absl::StrCat(offset)}, {"last_offset", absl::StrCat(last)}});
+}
+
+// Whoever reads by now is replaced. Only a damaged record has none left.
+absl::Status BeginGeneration(SubscriptionRecord* record) {
+  if (record->reader_generation() == std::numeric_limits<int64_t>::max()) {
+    return status::Error(absl::StatusCode::kFailedPrecondition, "READER_GENERATIONS_USED_UP",
+                         absl::StrCat(record->name(), " has had ", record->reader_generation(),
+                                      " readers and can have no other; delete it, and create one "
+                                      "in its place"));
+  }
+  record->set_reader_generation(record->reader_generation() + 1);
+  return absl::OkStatus();
 }
 
 bool IsBeyondEnd(const SubscriptionRecord& record, const StreamExtent& extent) {
@@ -154,7 +169,7 @@ absl::StatusOr<SubscriptionRecord> SubscriptionBook::Admit(const std::string& na
   const absl::Status readable = CheckCursor(*there, extent);
   if (!readable.ok()) return readable;
   SubscriptionRecord record = *there;
-  record.set_reader_generation(record.reader_generation() + 1);
+  CAPSTAN_RETURN_IF_ERROR(BeginGeneration(&record));
   return record;
 }
 
@@ -196,7 +211,7 @@ absl::StatusOr<SubscriptionRecord> SubscriptionBook::Seek(
   SubscriptionRecord record = *there;
   record.set_acknowledged_offset(next - 1);
   record.clear_beyond_end();
-  record.set_reader_generation(record.reader_generation() + 1);
+  CAPSTAN_RETURN_IF_ERROR(BeginGeneration(&record));
   return record;
 }
 

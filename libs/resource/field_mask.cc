@@ -71,10 +71,20 @@ void MoveField(Message* source, const FieldDescriptor* field, Message* target) {
   reflection->SwapFields(source, target, {field});
 }
 
+// What the path leads to from that depth on.
+void ClearPath(const std::vector<const FieldDescriptor*>& path, size_t depth, Message* target) {
+  for (; depth + 1 < path.size(); ++depth) {
+    if (!IsSet(*target, path[depth])) return;
+    target = target->GetReflection()->MutableMessage(target, path[depth]);
+  }
+  target->GetReflection()->ClearField(target, path.back());
+}
+
 void MovePath(Message* source, const std::vector<const FieldDescriptor*>& path, Message* target) {
   for (size_t depth = 0; depth + 1 < path.size(); ++depth) {
     const FieldDescriptor* field = path[depth];
-    if (!IsSet(*source, field) && !IsSet(*target, field)) return;
+    // A message made in the source for it would end what else the source has of a oneof.
+    if (!IsSet(*source, field)) return ClearPath(path, depth, target);
     source = source->GetReflection()->MutableMessage(source, field);
     target = target->GetReflection()->MutableMessage(target, field);
   }

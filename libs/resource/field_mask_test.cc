@@ -122,6 +122,15 @@ TEST(FieldMaskTest, OfAOneofTheSourcesFieldIsKept) {
   EXPECT_TRUE(target.has_list_value());
 }
 
+TEST(FieldMaskTest, APathThatTheSourceLacksLeavesItsOneofAlone) {
+  google::protobuf::Value source;
+  source.set_null_value(google::protobuf::NULL_VALUE);
+  google::protobuf::Value target;
+  target.mutable_list_value()->add_values()->set_string_value("old");
+  ASSERT_TRUE(ApplyFieldMask(Mask({"null_value", "list_value.values"}), source, {}, &target).ok());
+  EXPECT_TRUE(target.has_null_value());
+}
+
 TEST(FieldMaskTest, FieldsOfEveryKindAreCopied) {
   google::protobuf::FieldDescriptorProto source;
   source.set_name("n");

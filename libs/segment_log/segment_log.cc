@@ -33,7 +33,7 @@ constexpr char kSyncedFile[] = "synced";
 constexpr size_t kSyncedBytes = 12;
 constexpr int64_t kIndexEvery = 64 << 10;
 // Beyond what a log ever counts to; leaves room for counting on.
-constexpr int64_t kMaxOffset = int64_t{1} << 60;
+constexpr int64_t kMaxOffset = SegmentLog::kMaxOffset;
 constexpr size_t kReadChunk = 256 << 10;
 
 absl::Status IoError(absl::string_view what, const std::string& path, int error) {
@@ -166,6 +166,7 @@ absl::Status SegmentLog::Load(absl::FunctionRef<void(absl::string_view)> on_head
     segments_.pop_back();
     if (::unlink(path.c_str()) != 0) return IoError("removing", path, errno);
   }
+  if (next_offset_ > kMaxOffset + 1) return DamagedError(segments_.back().path, 0);
   std::move(unreadable.begin(), unreadable.end(), std::back_inserter(segments_));
   if (next_offset_ < synced) SealDamaged(synced, repair);
   StoreSynced();
@@ -187,7 +188,7 @@ int64_t SegmentLog::LoadSynced() {
   uint64_t offset = 0;
   for (int i = 7; i >= 0; --i) offset = (offset << 8) | static_cast<unsigned char>((*note)[i]);
   // A note that was torn or damaged says nothing.
-  if (offset > static_cast<uint64_t>(kMaxOffset) ||
+  if (offset > static_cast<uint64_t>(kMaxOffset) + 1 ||
       *note != SyncedNote(static_cast<int64_t>(offset))) {
     return 0;
   }
@@ -316,6 +317,12 @@ absl::StatusOr<int64_t> SegmentLog::Append(const std::vector<std::string>& paylo
                                            absl::FunctionRef<std::string()> header) {
   absl::MutexLock lock(&mutex_);
   if (!broken_.ok()) return broken_;
+  if (next_offset_ > kMaxOffset ||
+      static_cast<int64_t>(payloads.size()) > kMaxOffset + 1 - next_offset_) {
+    return absl::OutOfRangeError(absl::StrCat("no offsets are left for ", payloads.size(),
+                                              " records from ", next_offset_, " on: the last is ",
+                                              kMaxOffset));
+  }
   // A segment without a record goes on however long its header is: the next would have its name.
   if (segments_.empty() || sealed_ ||
       (segments_.back().bytes >= options_.segment_bytes &&

@@ -71,6 +71,9 @@ class SegmentLog {
       absl::FunctionRef<void(absl::string_view header)> on_header,
       absl::FunctionRef<void(int64_t offset, absl::string_view payload)> on_record, Repair* repair);
 
+  // The last offset that a record may have; OUT_OF_RANGE where Append would go beyond it.
+  static constexpr int64_t kMaxOffset = int64_t{1} << 60;
+
   // Writes records; returns the offset of the first. Whenever that begins a segment, `header` is
   // asked for its header, of at most 4 MiB. After an error nothing was appended.
   absl::StatusOr<int64_t> Append(const std::vector<std::string>& payloads,

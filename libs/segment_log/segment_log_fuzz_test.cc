@@ -92,7 +92,10 @@ void Check(FuzzInput* input) {
       Require(entries->front().offset == at);
       at = entries->back().offset + 1;
     }
+    const bool is_full = (*log)->next_offset() > SegmentLog::kMaxOffset - 1;
     const auto offset = (*log)->Append({"first", "second"}, [] { return std::string("header"); });
+    Require(offset.ok() != is_full);
+    if (is_full) return;
     Require(offset.ok() && (*log)->Sync().ok());
     const auto entries = (*log)->Read(*offset, 1000);
     Require(entries.ok() && entries->size() == 2 && entries->front().payload == "first");

@@ -395,6 +395,20 @@ TEST_F(SegmentLogTest, RetentionDropsWholeSegmentsAndRemembersHowMuch) {
   EXPECT_EQ(log_->next_offset(), 101);
 }
 
+TEST_F(SegmentLogTest, GivesNoOffsetBeyondTheLast) {
+  fs::create_directories(folder_);
+  std::ofstream(folder_ + "/dropped") << SegmentLog::kMaxOffset - 2 << " 0\n";
+  Open();
+  EXPECT_EQ(Append({"a"}), SegmentLog::kMaxOffset - 1);
+  const auto header = [] { return std::string("header"); };
+  EXPECT_EQ(log_->Append({"b", "c"}, header).status().code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(Append({"b"}), SegmentLog::kMaxOffset);
+  EXPECT_EQ(log_->Append({}, header).status().code(), absl::StatusCode::kOutOfRange);
+  Open();
+  EXPECT_EQ(replayed_, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(log_->next_offset(), SegmentLog::kMaxOffset + 1);
+}
+
 TEST_F(SegmentLogTest, RetentionCutOffByACrashIsFinishedByTheNextOpen) {
   Open({.segment_bytes = 1000});
   for (int i = 0; i < 30; ++i) Append({std::string(100, 'x')});

@@ -32,8 +32,6 @@ constexpr char kDroppedFile[] = "dropped";
 constexpr char kSyncedFile[] = "synced";
 constexpr size_t kSyncedBytes = 12;
 constexpr int64_t kIndexEvery = 64 << 10;
-// Beyond what a log ever counts to; leaves room for counting on.
-constexpr int64_t kMaxOffset = SegmentLog::kMaxOffset;
 constexpr size_t kReadChunk = 256 << 10;
 
 absl::Status IoError(absl::string_view what, const std::string& path, int error) {

@@ -71,7 +71,8 @@ class SegmentLog {
       absl::FunctionRef<void(absl::string_view header)> on_header,
       absl::FunctionRef<void(int64_t offset, absl::string_view payload)> on_record, Repair* repair);
 
-  // The last offset that a record may have; OUT_OF_RANGE where Append would go beyond it.
+  // The last offset that a record may have, beyond what a log ever counts to; leaves room for
+  // counting on. OUT_OF_RANGE where Append would go beyond it.
   static constexpr int64_t kMaxOffset = int64_t{1} << 60;
 
   // Writes records; returns the offset of the first. Whenever that begins a segment, `header` is

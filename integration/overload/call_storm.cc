@@ -9,6 +9,7 @@
 #include "libs/rpc/call.h"
 #include "libs/rpc/status_conversion.h"
 #include "libs/status/error.h"
+#include "proto/capstan/scheduler/v1/job_service.pb.h"
 
 namespace capstan::integration {
 namespace {
@@ -22,6 +23,18 @@ grpc::ByteBuffer BufferOf(const std::string& bytes) {
 }
 
 }  // namespace
+
+std::string JobWithoutRoom() {
+  scheduler::v1::CreateJobRequest request;
+  request.set_parent("projects/default");
+  auto& group = *request.mutable_job()->mutable_spec()->add_task_groups();
+  group.set_name("w");
+  group.set_replicas(1);
+  group.add_argv("/bin/true");
+  group.mutable_resources()->set_cpu_millis(1'000'000);
+  group.mutable_resources()->set_memory_bytes(1 << 20);
+  return request.SerializeAsString();
+}
 
 int64_t StormEnd::all() const {
   int64_t sum = 0;

@@ -34,6 +34,9 @@ struct StormEnd {
   std::string Describe() const;
 };
 
+// The bytes of a CreateJobRequest, in projects/default, for a Job that no Node has room for.
+std::string JobWithoutRoom();
+
 // One request again and again, `outstanding` of them under way at any time: as soon as one has
 // ended the next begins, whatever the answer was. The destructor stops it. Thread-safe.
 class CallStorm {

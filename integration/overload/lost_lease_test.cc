@@ -3,6 +3,7 @@
 // acknowledged.
 #include <signal.h>
 
+#include <cstdio>
 #include <map>
 #include <memory>
 #include <string>
@@ -85,18 +86,10 @@ TEST(LostLeaseTest, LeadsAgainAndHasWhatItAcknowledged) {
                      rpc::MutualTlsChannelCredentials(identity, &clock, "/svc/scheduler"));
   };
 
-  scheduler::v1::CreateJobRequest request;
-  request.set_parent("projects/default");
-  auto& group = *request.mutable_job()->mutable_spec()->add_task_groups();
-  group.set_name("w");
-  group.set_replicas(1);
-  group.add_argv("/bin/true");
-  group.mutable_resources()->set_cpu_millis(1'000'000);
-  group.mutable_resources()->set_memory_bytes(1 << 20);
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (int i = 0; i < kChannels; ++i) channels.push_back(dial());
-  CallStorm storm(channels, "/capstan.scheduler.v1.JobService/CreateJob",
-                  request.SerializeAsString(), kOutstanding, &clock);
+  CallStorm storm(channels, "/capstan.scheduler.v1.JobService/CreateJob", JobWithoutRoom(),
+                  kOutstanding, &clock);
   const auto before = platform.Part("scheduler");
   ASSERT_TRUE(before.has_value());
   const absl::Notification never;

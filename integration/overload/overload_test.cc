@@ -437,21 +437,13 @@ TEST_F(OverloadTest, LogsThatAreNotRead) {
 
 // New work without pause, of which nothing has room. The leader leads on.
 TEST_F(OverloadTest, SubmissionsWithoutPause) {
-  scheduler::v1::CreateJobRequest request;
-  request.set_parent("projects/default");
-  auto& group = *request.mutable_job()->mutable_spec()->add_task_groups();
-  group.set_name("w");
-  group.set_replicas(1);
-  group.add_argv("/bin/true");
-  group.mutable_resources()->set_cpu_millis(1'000'000);
-  group.mutable_resources()->set_memory_bytes(1 << 20);
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (int i = 0; i < kChannels; ++i) {
     channels.push_back(Dial("scheduler"));
     ASSERT_TRUE(channels.back()->WaitForConnected(Deadline(absl::Seconds(30))));
   }
-  CallStorm storm(channels, "/capstan.scheduler.v1.JobService/CreateJob",
-                  request.SerializeAsString(), kOutstanding, &clock_);
+  CallStorm storm(channels, "/capstan.scheduler.v1.JobService/CreateJob", JobWithoutRoom(),
+                  kOutstanding, &clock_);
   stop_.WaitForNotificationWithTimeout(2 * kStorm);
   const StormEnd end = storm.Stop();
   std::printf("%s\n", end.Describe().c_str());

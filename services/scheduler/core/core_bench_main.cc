@@ -53,7 +53,10 @@ int main(int argc, char** argv) {
   if (argc == 2 && std::string(argv[1]) == "growth") return ReportGrowth(stopwatch);
   for (int nodes : {5000, 7500}) {
     for (int classes : {1, 20, 1000}) {
-      failed |= ReportFigure(BenchCorePlacements(stopwatch, nodes, classes, kRuns));
+      failed |= ReportFigure(BenchCorePlacements(stopwatch, nodes, classes, 1, kRuns));
+    }
+    for (int tasks_each : {8, 64}) {
+      failed |= ReportFigure(BenchCorePlacements(stopwatch, nodes, 20, tasks_each, kRuns));
     }
   }
   failed |= ReportFigure(BenchCoreGangs(stopwatch, 5000, kRuns));

@@ -199,14 +199,14 @@ absl::Status CheckVictims(const PlacingBench& bench, const std::string& uid, int
 }  // namespace
 
 absl::StatusOr<Figure> BenchCorePlacements(const Stopwatch& stopwatch, int nodes, int classes,
-                                           int runs) {
+                                           int tasks_each, int runs) {
   const int tasks = nodes * kGpusOfNode;
   std::vector<double> values;
   for (int run = 0; run < runs; ++run) {
     PlacingBench bench(&stopwatch, nodes, run);
     CAPSTAN_RETURN_IF_ERROR(bench.Start());
-    for (int i = 0; i < tasks; ++i) {
-      JobSpec spec = bench_fleet::Gang(1, 1, i % kQueues);
+    for (int i = 0; i < tasks / tasks_each; ++i) {
+      JobSpec spec = bench_fleet::Gang(tasks_each, 1, i % kQueues);
       spec.mutable_task_groups(0)->mutable_resources()->set_cpu_millis(1000 + i % classes);
       bench.Submit(std::move(spec));
     }
@@ -215,10 +215,11 @@ absl::StatusOr<Figure> BenchCorePlacements(const Stopwatch& stopwatch, int nodes
     values.push_back(tasks / absl::ToDoubleSeconds(bench.in_rounds()));
   }
   return Summarise(
-      absl::StrCat("scheduler.core_placements_per_s.nodes", nodes, ".classes", classes), values,
-      "1/s", "higher", 0,
-      absl::StrCat(tasks, " Jobs of one Task of one GPU on ", nodes, " idle nodes of 8; ",
-                   kConditions));
+      absl::StrCat("scheduler.core_placements_per_s.nodes", nodes, ".classes", classes,
+                   tasks_each == 1 ? "" : absl::StrCat(".tasks", tasks_each)),
+      values, "1/s", "higher", 0,
+      absl::StrCat(tasks / tasks_each, " Jobs of ", tasks_each, " Tasks of one GPU on ", nodes,
+                   " idle nodes of 8; ", kConditions));
 }
 
 absl::StatusOr<Figure> BenchCoreGangs(const Stopwatch& stopwatch, int nodes, int runs) {

@@ -12,10 +12,11 @@ namespace capstan::scheduler {
 // the store does not. What came of it is checked outside of that: FAILED_PRECONDITION if a Node has
 // more than it holds, a gang is not whole, or a victim was none that was needed.
 
-// Tasks placed in a second: eight Jobs of one Task and one GPU for each idle Node of eight, in so
-// many classes that differ in what they ask of CPU.
+// Tasks placed in a second: Jobs of `tasks_each` Tasks of one GPU, as many as fill idle Nodes of
+// eight, in so many classes that differ in what they ask of CPU. `tasks_each` must divide eight
+// times `nodes`.
 absl::StatusOr<Figure> BenchCorePlacements(const Stopwatch& stopwatch, int nodes, int classes,
-                                           int runs);
+                                           int tasks_each, int runs);
 
 // Ten Jobs of so many Tasks each on as many idle Nodes, in all.
 absl::StatusOr<Figure> BenchCoreGangs(const Stopwatch& stopwatch, int nodes, int runs);

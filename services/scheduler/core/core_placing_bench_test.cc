@@ -10,8 +10,8 @@ namespace {
 TEST(CorePlacingBenchTest, PrintsItsFigures) {
   const Stopwatch stopwatch = MakeStopwatch();
   for (const auto& figure :
-       {BenchCorePlacements(stopwatch, 20, 3, 2), BenchCoreGangs(stopwatch, 30, 2),
-        BenchCoreReclaim(stopwatch, 20, 2)}) {
+       {BenchCorePlacements(stopwatch, 20, 3, 1, 2), BenchCorePlacements(stopwatch, 20, 3, 8, 2),
+        BenchCoreGangs(stopwatch, 30, 2), BenchCoreReclaim(stopwatch, 20, 2)}) {
     ASSERT_TRUE(figure.ok()) << figure.status();
     EXPECT_GT(figure->value, 0) << figure->name;
     EXPECT_EQ(figure->runs, 2);

@@ -159,17 +159,6 @@ std::vector<double> InMilliseconds(const std::vector<absl::Duration>& times) {
 
 }  // namespace
 
-absl::StatusOr<Figure> BenchMemory(const Stopwatch& stopwatch, int queued) {
-  const int64_t before = HeapBytes();
-  Bench bench(&stopwatch, /*nodes=*/0, queued, {}, /*told=*/true);
-  CAPSTAN_RETURN_IF_ERROR(bench.Start());
-  const double bytes = static_cast<double>(HeapBytes() - before) / queued;
-  return Summarise(
-      absl::StrCat("scheduler.core_bytes_per_job.queued", queued), {bytes}, "bytes", "lower", 1024,
-      absl::StrCat("heap of a core in which ", queued, " Jobs wait, in ", kShapes, " shapes and ",
-                   kQueues, " queues; each with its spec and state as they are stored"));
-}
-
 absl::StatusOr<Figure> BenchRound(const Stopwatch& stopwatch, int nodes, int queued, int queues) {
   constexpr int kSeconds = 2;
   Bench bench(&stopwatch, nodes, queued, {}, /*told=*/true, queues);

@@ -31,9 +31,6 @@ absl::StatusOr<std::vector<Figure>> BenchSteps(const Stopwatch& stopwatch, int n
 // The same load: what a step with a round in it takes, median, least and most, at these sizes.
 absl::StatusOr<Figure> BenchRound(const Stopwatch& stopwatch, int nodes, int queued, int queues);
 
-// What a core holds for each Job that waits.
-absl::StatusOr<Figure> BenchMemory(const Stopwatch& stopwatch, int queued);
-
 }  // namespace capstan::scheduler
 
 #endif  // CAPSTAN_SERVICES_SCHEDULER_CORE_CORE_BENCH_H_

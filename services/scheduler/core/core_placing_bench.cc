@@ -214,12 +214,11 @@ absl::StatusOr<Figure> BenchCorePlacements(const Stopwatch& stopwatch, int nodes
     CAPSTAN_RETURN_IF_ERROR(CheckPlaced(bench, tasks));
     values.push_back(tasks / absl::ToDoubleSeconds(bench.in_rounds()));
   }
-  return Summarise(
-      absl::StrCat("scheduler.core_placements_per_s.nodes", nodes, ".classes", classes,
-                   tasks_each == 1 ? "" : absl::StrCat(".tasks", tasks_each)),
-      values, "1/s", "higher", 0,
-      absl::StrCat(tasks / tasks_each, " Jobs of ", tasks_each, " Tasks of one GPU on ", nodes,
-                   " idle nodes of 8; ", kConditions));
+  return Summarise(absl::StrCat("scheduler.core_placements_per_s.nodes", nodes, ".classes", classes,
+                                tasks_each == 1 ? "" : absl::StrCat(".tasks", tasks_each)),
+                   values, "1/s", "higher", 0,
+                   absl::StrCat(tasks / tasks_each, " Jobs of ", tasks_each,
+                                " Tasks of one GPU on ", nodes, " idle nodes of 8; ", kConditions));
 }
 
 absl::StatusOr<Figure> BenchCoreGangs(const Stopwatch& stopwatch, int nodes, int runs) {

@@ -9,6 +9,7 @@
 #include "services/scheduler/core/keys.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/optional_parts.h"
+#include "services/scheduler/core/restored_record.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -165,9 +166,14 @@ absl::Status ModelBuilder::ApplyJob(const std::vector<std::string>& parts,
   }
   if (parts.size() == 3 && key == "jobs/state") {
     if (raw.spec && !raw.head) complete_.push_back(uid);
-    return ApplyPacked<rec::JobStateRecord>(
-        &raw.state, key, value, arena_.get(),
-        [&](rec::JobStateRecord* record) { return pool.TakeApart(record); });
+    bool is_countable = true;
+    CAPSTAN_RETURN_IF_ERROR(ApplyPacked<rec::JobStateRecord>(
+        &raw.state, key, value, arena_.get(), [&](rec::JobStateRecord* record) {
+          is_countable =
+              std::max(record->generation(), record->generation_floor()) <= kMaxGeneration;
+          return pool.TakeApart(record);
+        }));
+    return is_countable ? absl::OkStatus() : store::CorruptRecord(absl::StrCat(key, "/", uid));
   }
   if (parts.size() == 3 && key == "gangs/head") return ApplyTo(&raw.head, key, value);
   if (parts.size() == 5 && key == "gangs/placement") {

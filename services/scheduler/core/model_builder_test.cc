@@ -13,6 +13,8 @@
 #include "services/scheduler/core/bench_fleet.h"
 #include "services/scheduler/core/keys.h"
 #include "services/scheduler/core/model.h"
+#include "services/scheduler/core/records.pb.h"
+#include "services/scheduler/core/restored_record.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -73,6 +75,21 @@ TEST(ModelBuilderTest, WhatIsCompleteIsThereBeforeTheRestIsRead) {
   ASSERT_TRUE(builder.ResolveComplete().ok());
   EXPECT_EQ(builder.model().jobs.size(), static_cast<size_t>(kWaiting));
   EXPECT_EQ(builder.Resolve().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(ModelBuilderTest, AGenerationThatNoJobReachesIsDamage) {
+  for (const auto set :
+       {&rec::JobStateRecord::set_generation, &rec::JobStateRecord::set_generation_floor}) {
+    rec::JobStateRecord state;
+    state.set_schema_version(1);
+    (state.*set)(kMaxGeneration);
+    EXPECT_TRUE(ModelBuilder().Apply(JobStateKey("u-1"), state.SerializeAsString()).ok());
+    (state.*set)(kMaxGeneration + 1);
+    const absl::Status refused =
+        ModelBuilder().Apply(JobStateKey("u-1"), state.SerializeAsString());
+    EXPECT_EQ(refused.code(), absl::StatusCode::kDataLoss) << refused;
+    EXPECT_TRUE(absl::StrContains(refused.message(), "u-1")) << refused;
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "services/scheduler/core/restored_record.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "services/scheduler/core/keys.h"
@@ -14,8 +15,9 @@ void PrepareRestoredRecord(absl::string_view key, std::string* value) {
   records::v1::JobStateRecord state;
   // What cannot be read is found by the check, and by the scheduler when it loads.
   if (!state.ParseFromString(*value) || state.has_end_time()) return;
-  state.set_generation_floor(std::max(state.generation(), state.generation_floor()) +
-                             kGenerationsUnknownToABackup);
+  const int64_t known = std::max(state.generation(), state.generation_floor());
+  if (known > kMaxGeneration) return;
+  state.set_generation_floor(std::min(known + kGenerationsUnknownToABackup, kMaxGeneration));
   *value = state.SerializeAsString();
 }
 

@@ -1,5 +1,7 @@
 #include "services/scheduler/core/restored_record.h"
 
+#include <cstdint>
+#include <limits>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -31,6 +33,15 @@ TEST(RestoredRecordTest, TheNextGenerationOfALiveJobIsAboveAnyThatMayHaveRun) {
   EXPECT_GT(Restored(once).generation_floor(), once.generation_floor());
   // A Job that has not run, too.
   EXPECT_EQ(Restored(JobStateRecord()).generation_floor(), kGenerationsUnknownToABackup);
+}
+
+TEST(RestoredRecordTest, ADamagedRecordIsNotCountedOnFrom) {
+  JobStateRecord last;
+  last.set_generation(kMaxGeneration);
+  EXPECT_EQ(Restored(last).generation_floor(), kMaxGeneration);
+  JobStateRecord damaged;
+  damaged.set_generation(std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(Restored(damaged).generation_floor(), 0);
 }
 
 TEST(RestoredRecordTest, WhatIsOverAndWhatIsNoJobStayAsTheyAre) {

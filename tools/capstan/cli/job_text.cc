@@ -163,18 +163,21 @@ std::string OptionalText(const Job& job, const std::string& section) {
   return is_missing ? ", optional, not there" : ", optional";
 }
 
-// Its parts as a tree: each section, then what is in it.
-void AddTree(const Job& job, const std::string& section, std::string* out) {
+// What is in `section` as a tree: each section, then what is in it. Sections that a service put in a
+// circle, or gave one name, are shown once.
+void AddTree(const Job& job, const std::string& section, std::set<std::string>* shown,
+             std::string* out) {
+  if (!shown->insert(section).second) return;
   const std::string indent = Indent(job, section);
   for (const TaskGroup& group : job.spec().task_groups()) {
     if (group.section() == section) AddField(out, "Group", indent + GroupText(job, group));
   }
   for (const scheduler::v1::Section& inner : job.spec().sections()) {
-    if (inner.parent() != section || inner.name() == section) continue;
+    if (inner.parent() != section || shown->count(inner.name()) > 0) continue;
     AddField(out, "Section",
              absl::StrCat(indent, inner.name(), WithinText(inner.topology()),
                           OptionalText(job, inner.name())));
-    AddTree(job, inner.name(), out);
+    AddTree(job, inner.name(), shown, out);
   }
 }
 
@@ -357,7 +360,8 @@ std::string DescribeJob(const Job& job, absl::Time now, const Terminal& terminal
   if (const std::string within = WithinText(job.spec().topology()); !within.empty()) {
     AddField(&out, "Topology", within.substr(2));
   }
-  AddTree(job, "", &out);
+  std::set<std::string> shown;
+  AddTree(job, "", &shown, &out);
   for (const auto& mount : job.spec().datasets()) {
     AddField(&out, "Dataset",
              absl::StrCat(mount.dataset(), mount.version().empty() ? "" : "@", mount.version()));

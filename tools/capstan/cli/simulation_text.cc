@@ -26,7 +26,7 @@ Colour ColourOf(JobOutcome::Outcome outcome) {
   }
 }
 
-std::string Jobs(int count, const char* does, const char* do_) {
+std::string Jobs(int64_t count, const char* does, const char* do_) {
   return absl::StrCat(count, count == 1 ? " Job " : " Jobs ", count == 1 ? does : do_);
 }
 
@@ -85,7 +85,7 @@ std::string DescribeSimulation(const SimulatePlacementResponse& response,
         absl::StrAppend(&out, "  ", WithoutControls(one.job()), " only gives up at most ",
                         one.gives_up(), " of its ", one.tasks(), " Tasks\n");
       }
-      const int unnamed = job.shrinking_count() - job.shrinking_size();
+      const int64_t unnamed = int64_t{job.shrinking_count()} - job.shrinking_size();
       if (unnamed > 0) {
         absl::StrAppend(&out, "  ", Jobs(unnamed, "of others only gives", "of others only give"),
                         " up Tasks\n");

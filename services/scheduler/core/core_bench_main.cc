@@ -51,9 +51,9 @@ int main(int argc, char** argv) {
     for (int classes : {1, 20, 1000}) {
       failed |= ReportFigure(BenchCorePlacements(stopwatch, nodes, classes, 1, kRuns));
     }
-    for (int tasks_each : {8, 40}) {
-      failed |= ReportFigure(BenchCorePlacements(stopwatch, nodes, 20, tasks_each, kRuns));
-    }
+  }
+  for (int tasks_each : {8, 64}) {
+    failed |= ReportFigure(BenchCorePlacements(stopwatch, 5000, 20, tasks_each, kRuns));
   }
   failed |= ReportFigure(BenchCoreGangs(stopwatch, 5000, kRuns));
   for (int nodes : {500, 1000, 7500}) {

@@ -2,6 +2,7 @@
 // is HTTP.
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -35,6 +36,20 @@ EndpointServer& Server() {
   return *server;
 }
 
+// libFuzzer's own timer interrupts now and then: connecting goes on then, and tells at its end how
+// it went.
+bool Connect(int fd, const sockaddr_in& to) {
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0) return true;
+  if (errno != EINTR) return false;
+  pollfd connected = {.fd = fd, .events = POLLOUT, .revents = 0};
+  while (poll(&connected, 1, /*timeout=*/-1) < 0) {
+    if (errno != EINTR) return false;
+  }
+  int error = 0;
+  socklen_t size = sizeof(error);
+  return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
+}
+
 // What comes back for `request` until the server closes.
 std::string Ask(absl::string_view request) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -48,14 +63,14 @@ std::string Ask(absl::string_view request) {
   to.sin_family = AF_INET;
   to.sin_port = htons(static_cast<uint16_t>(Server().port()));
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  Require(connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0);
+  Require(Connect(fd, to));
   // The server closes without reading on when it is refused something: that is no failure here.
   (void)send(fd, request.data(), request.size(), MSG_NOSIGNAL);
   shutdown(fd, SHUT_WR);
   std::string answer;
   char piece[4096];
   ssize_t got = 0;
-  // libFuzzer's own timer interrupts now and then.
+  // As in Connect.
   while (((got = recv(fd, piece, sizeof(piece), 0)) > 0 || (got < 0 && errno == EINTR)) &&
          answer.size() < (1 << 20)) {
     if (got > 0) answer.append(piece, static_cast<size_t>(got));

@@ -1,6 +1,7 @@
 #include "tools/capstan/cli/simulation_text.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

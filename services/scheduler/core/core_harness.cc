@@ -32,12 +32,6 @@ using capstan::type::v1::TaskObservation;
 
 namespace {
 
-// Numbers alone: which instances there are CheckMig looks at.
-Amounts WithoutMig(Amounts amounts) {
-  amounts.mig = {};
-  return amounts;
-}
-
 std::vector<std::string> WrittenIn(const Step& step) {
   std::vector<std::string> all;
   for (const Write& write : step.persist) {
@@ -105,6 +99,7 @@ Step CoreHarness::Take(const Event& event) {
 
 void CoreHarness::Commit(const Write& write) {
   std::set<std::string> named;
+  std::vector<std::string> deleted;
   for (const store::Put& put : write.puts) {
     EXPECT_TRUE(named.insert(put.key).second) << put.key << " is put twice in one write";
     EXPECT_LE(put.value.size(), 64u * 1024) << put.key;
@@ -115,8 +110,12 @@ void CoreHarness::Commit(const Write& write) {
     for (const std::string& key : named) {
       EXPECT_FALSE(key >= erase.key && key < end) << key << " is put and deleted";
     }
-    records_.erase(records_.lower_bound(erase.key), records_.lower_bound(end));
+    const auto first = records_.lower_bound(erase.key);
+    const auto last = records_.lower_bound(end);
+    for (auto it = first; it != last; ++it) deleted.push_back(it->first);
+    records_.erase(first, last);
   }
+  room_checks_.Apply(write, deleted);
   events_.insert(events_.end(), write.events.begin(), write.events.end());
 }
 
@@ -167,7 +166,6 @@ void CoreHarness::Check(bool rebuild) {
   if (::testing::Test::HasFatalFailure()) return;
   CheckOrder();
   CheckNominees();
-  std::map<NodeId, Amounts> used;
   for (const auto& [uid, job] : core_->model().jobs) {
     const bool begun = job.state.state() != Job::STATE_QUEUED && !job.final();
     ASSERT_TRUE(DependenciesMet(job) || (!begun && job.state.generation() == 0)) << uid;
@@ -184,18 +182,9 @@ void CoreHarness::Check(bool rebuild) {
     const bool started = job.gang->head.phase() == rec::GangHeadRecord::PHASE_STARTED;
     for (size_t rank = 0; rank < job.gang->nodes.size(); ++rank) {
       ASSERT_TRUE(!started || job.gang->tasks[rank].state() >= TaskObservation::STATE_PREPARED);
-      if (job.gang->ended(static_cast<int>(rank))) continue;
-      const int group = GroupOf(job, static_cast<int>(rank)).first;
-      used[job.gang->node(static_cast<int>(rank))].Add(
-          WithoutMig(Amounts::From(job.spec.spec().task_groups(group).resources())));
     }
   }
-  for (const auto& [id, amounts] : used) {
-    auto node = core_->model().nodes.find(id);
-    ASSERT_TRUE(node != core_->model().nodes.end());
-    ASSERT_GE(AllocatableOf(node->second.observation()).Fits(amounts, 1), 1)
-        << id.Name() << " is over-committed";
-  }
+  RoomChecks::Check(core_->model());
   CheckMig();
   queue_checks_.Check(core_->model(), events_, now_);
 }

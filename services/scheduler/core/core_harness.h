@@ -13,6 +13,7 @@
 #include "libs/time/clock.h"
 #include "libs/trace/span.h"
 #include "services/scheduler/core/queue_checks.h"
+#include "services/scheduler/core/room_checks.h"
 #include "services/scheduler/core/scheduler_core.h"
 
 namespace capstan::scheduler {
@@ -21,9 +22,8 @@ class FakeExecutor;
 
 // For tests: a core, a store that is a map, and a clock that is a number. After every step it
 // checks what must always hold: the core's durable state is exactly what the store holds, a core
-// rebuilt from the store has the same state, no Node is given more than it has and no GPU instances
-// that cannot stand together, what must be in one
-// domain is, nobody is placed where labels, taints or a maintenance window do not let it be, or is
+// rebuilt from the store has the same state, no Node is given more than it has, also between two of
+// the step's writes, and no GPU instances that cannot stand together, what must be in one domain is, nobody is placed where labels, taints or a maintenance window do not let it be, or is
 // disrupted for another more often than its Queue says, and nobody has begun whom its Queues do not
 // let (QueueChecks), or who is held.
 class CoreHarness {
@@ -128,6 +128,7 @@ class CoreHarness {
   std::unique_ptr<SchedulerCore> anew_;  // if beside_anew_
   std::vector<FakeExecutor*> executors_;
   QueueChecks queue_checks_;
+  RoomChecks room_checks_;
   int compare_every_ = 1;
   int64_t steps_ = 0;
   std::map<std::string, int64_t> placed_;   // generations seen, by uid

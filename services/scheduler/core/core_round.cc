@@ -331,6 +331,7 @@ void SchedulerCore::Place(JobEntry* job, const std::vector<NodeCapacity>& nodes,
   std::vector<std::string> ids;
   ids.reserve(placement.nodes.size());
   for (int at : placement.nodes) ids.push_back(nodes[at].id.node);
+  WriteEndApart(job);
   DirtyJob& dirty = Touch(*job);
   if (job->gang) dirty.dropped_generation = job->gang->head.generation();
   BeginGeneration(nodes[placement.nodes.front()].id.cluster, std::move(ids), placement.sizes, job);

@@ -106,7 +106,8 @@ struct RemovedJob {
 class ModelBuilder {
  public:
   // Of a Model in that pool.
-  explicit ModelBuilder(std::shared_ptr<RecordPool> pool = nullptr) : model_(std::move(pool)) {}
+  explicit ModelBuilder(std::shared_ptr<RecordPool> pool = nullptr)
+      : model_(std::move(pool)), pool_(model_.jobs.pool()) {}
 
   // One record as put, or absl::nullopt as deleted. Keys that are not the core's are ignored.
   // DATA_LOSS if the value does not parse.
@@ -146,6 +147,8 @@ class ModelBuilder {
   absl::Status ResolveJob(const std::string& uid);
 
   Model model_;
+  // Of what is in raw_ when the Model has been taken.
+  const std::shared_ptr<RecordPool> pool_;
   // Where what Jobs are read into is, one after the other.
   std::unique_ptr<google::protobuf::Arena> arena_ = std::make_unique<google::protobuf::Arena>();
   // Of Jobs that have more than spec and state, or less.

@@ -77,6 +77,18 @@ TEST(ModelBuilderTest, WhatIsCompleteIsThereBeforeTheRestIsRead) {
   EXPECT_EQ(builder.Resolve().code(), absl::StatusCode::kDataLoss);
 }
 
+// A builder may be left with records of which no Job was made, and outlive the Model.
+TEST(ModelBuilderTest, OutlivesTheModelThatWasTakenFromIt) {
+  const Model model = SomeModel();
+  ModelBuilder builder;
+  for (const auto& [key, value] : InOrderOfReading(model)) {
+    if (absl::StartsWith(key, JobSpecKey(""))) continue;
+    ASSERT_TRUE(builder.Apply(key, absl::string_view(value)).ok());
+  }
+  Model taken = builder.TakeModel();
+  EXPECT_EQ(taken.jobs.size(), 0u);
+}
+
 TEST(ModelBuilderTest, AGenerationThatNoJobReachesIsDamage) {
   for (const auto set :
        {&rec::JobStateRecord::set_generation, &rec::JobStateRecord::set_generation_floor}) {

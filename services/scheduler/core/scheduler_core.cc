@@ -27,11 +27,15 @@ using capstan::scheduler::v1::Job;
 
 namespace {
 
-// What ended is written before what began for its sake, and that an element has ended before that
-// its array knows: a leader that dies in between leaves nobody begun too early.
-std::tuple<bool, int64_t, bool, std::string> WriteOrder(const JobEntry& job) {
-  const int elements = IsArray(job) ? job.spec.spec().array().size() : 0;
-  return {!job.final(), job.spec.submit_sequence() + elements, IsArray(job), job.uid()};
+// What ended is written before what began for its sake or in its room, and what an element does
+// before that its array knows: a leader that dies in between leaves nobody begun too early.
+using WriteOrder = std::tuple<bool, bool, int64_t, bool, std::string>;
+
+WriteOrder WriteOrderOf(const JobEntry& job, bool is_placed) {
+  const bool is_array = IsArray(job);
+  const int elements = is_array ? job.spec.spec().array().size() : 0;
+  return {!job.final(), is_placed || is_array, job.spec.submit_sequence() + elements, is_array,
+          job.uid()};
 }
 
 }  // namespace
@@ -230,6 +234,14 @@ Write SchedulerCore::WriteOf(JobEntry* job, const DirtyJob& dirty) {
   return write;
 }
 
+void SchedulerCore::WriteEndApart(JobEntry* job) {
+  const auto dirty = dirty_jobs_.find(job->uid());
+  if (!job->gang || dirty == dirty_jobs_.end()) return;
+  if (!dirty->second.gang && dirty->second.task_chunks.empty()) return;
+  other_writes_.push_back(WriteOf(job, dirty->second));
+  dirty->second = DirtyJob();
+}
+
 void SchedulerCore::Flush() {
   UpdateUsage();
   WriteUsage();
@@ -244,14 +256,17 @@ void SchedulerCore::Flush() {
   for (const std::string& uid : decisions_) {
     other_writes_.push_back(WriteOf(FindJob(uid), dirty_jobs_[uid]));
   }
-  std::vector<JobEntry*> others;
+  std::vector<std::pair<WriteOrder, JobEntry*>> others;
+  others.reserve(dirty_jobs_.size());
   for (const auto& [uid, dirty] : dirty_jobs_) {
     if (std::find(decisions_.begin(), decisions_.end(), uid) != decisions_.end()) continue;
-    others.push_back(FindJob(uid));
+    JobEntry* job = FindJob(uid);
+    others.emplace_back(WriteOrderOf(*job, dirty.placements), job);
   }
-  std::sort(others.begin(), others.end(),
-            [](const JobEntry* a, const JobEntry* b) { return WriteOrder(*a) < WriteOrder(*b); });
-  for (JobEntry* job : others) other_writes_.push_back(WriteOf(job, dirty_jobs_[job->uid()]));
+  std::sort(others.begin(), others.end());
+  for (const auto& [order, job] : others) {
+    other_writes_.push_back(WriteOf(job, dirty_jobs_[job->uid()]));
+  }
   decisions_.clear();
   dirty_jobs_.clear();
   for (const std::string& uid : made_arrays_) {

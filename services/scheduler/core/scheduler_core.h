@@ -475,6 +475,9 @@ class SchedulerCore {
   JobEntry* FindJob(const std::string& uid);
   void Flush();
   Write WriteOf(JobEntry* job, const DirtyJob& dirty);
+  // Before the Job is placed: if its generation before has lost Tasks, or ended, in this step, that
+  // is written by itself and ahead of all that is placed, since others may have that room by now.
+  void WriteEndApart(JobEntry* job);
 
   static constexpr size_t kMinJobsPerStep = 32;
 

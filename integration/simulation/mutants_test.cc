@@ -107,7 +107,9 @@ const Planted kPlanted[] = {
     {"InstanceMadeElsewhere", &Mutants::instance_made_elsewhere, {"and its placement says"}},
     {"FailedCommitTakenAsDone",
      &Mutants::failed_commit_taken,
-     {"not stored", "without being stored", "without a stored START", "not in the Stream"}},
+     // The last: the deletion of a version's record is lost, and its content is gone.
+     {"not stored", "without being stored", "without a stored START", "not in the Stream",
+      "is stored as whole, and is not at the Site"}},
 };
 
 class MutantsTest : public ::testing::TestWithParam<Planted> {};

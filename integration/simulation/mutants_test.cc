@@ -107,7 +107,7 @@ const Planted kPlanted[] = {
     {"InstanceMadeElsewhere", &Mutants::instance_made_elsewhere, {"and its placement says"}},
     {"FailedCommitTakenAsDone",
      &Mutants::failed_commit_taken,
-     // The last: the deletion of a version's record is lost, and its content is gone.
+     // The last: that a version is to leave is lost, and its content has left.
      {"not stored", "without being stored", "without a stored START", "not in the Stream",
       "is stored as whole, and is not at the Site"}},
 };

@@ -1,14 +1,11 @@
 #include "libs/process/process.h"
 
-#include <malloc.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <random>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -202,9 +199,6 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Open(const config::v1::Process
   // pays for, also in programs built for use. The tests' builds keep it.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 #endif
-  // glibc gives threads up to eight arenas for each core, and none of them gives to the others what a
-  // storm of calls has left free in it.
-  mallopt(M_ARENA_MAX, static_cast<int>(std::max(std::thread::hardware_concurrency(), 2u)));
   auto parts = std::make_unique<Parts>();
   parts->config = config;
   parts->kind = kind;

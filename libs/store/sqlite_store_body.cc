@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "libs/crash_point/crash_point.h"
 #include "libs/crash_point/points.h"
 #include "libs/status/error.h"
@@ -18,8 +19,11 @@ constexpr size_t kMaxGroup = 1024;
 constexpr size_t kWatchBatchBytes = 1 << 20;
 constexpr int64_t kCompactRows = 2000;
 constexpr absl::Duration kExpiryRetry = absl::Seconds(1);
-// At most, in KiB: keys are spread over their indexes, which a writer reads before it changes them.
-constexpr char kWriterCache[] = "PRAGMA cache_size = -65536";
+// Of the file. Keys are spread over their indexes, which a writer reads before it changes them: the
+// inner pages of those are to stay in memory, and some of the others.
+constexpr int64_t kWriterCacheShare = 32;
+constexpr int64_t kLeastWriterCache = 16 << 20;
+constexpr int64_t kMostWriterCache = 64 << 20;
 constexpr char kReaderCache[] = "PRAGMA cache_size = -16384";
 
 absl::Status OverloadedError() {
@@ -42,8 +46,8 @@ absl::Status SqliteStore::Body::Open(const std::string& path) {
   CAPSTAN_RETURN_IF_ERROR(writer_->Execute("PRAGMA journal_mode = WAL"));
   CAPSTAN_RETURN_IF_ERROR(writer_->Execute("PRAGMA synchronous = FULL"));
   CAPSTAN_RETURN_IF_ERROR(writer_->Execute("PRAGMA journal_size_limit = 67108864"));
-  CAPSTAN_RETURN_IF_ERROR(writer_->Execute(kWriterCache));
   CAPSTAN_RETURN_IF_ERROR(write_tables_->Prepare(std::max<int64_t>(1, fresh)));
+  CAPSTAN_RETURN_IF_ERROR(SizeWriterCache());
   CAPSTAN_ASSIGN_OR_RETURN(reader_, SqliteConnection::Open(path, false, false));
   CAPSTAN_RETURN_IF_ERROR(reader_->Execute(kReaderCache));
   CAPSTAN_ASSIGN_OR_RETURN(checkpointer_, SqliteConnection::Open(path, true, false));
@@ -191,14 +195,26 @@ void SqliteStore::Body::FinishCheckpoint() {
   }
   // An error is met again by the next one.
   writer_->Checkpoint().status().IgnoreError();
+  SizeWriterCache().IgnoreError();
+}
+
+absl::StatusOr<int64_t> SqliteStore::Body::UsedBytes() {
+  CAPSTAN_ASSIGN_OR_RETURN(const int64_t pages, writer_->Number("PRAGMA page_count"));
+  CAPSTAN_ASSIGN_OR_RETURN(const int64_t free_pages, writer_->Number("PRAGMA freelist_count"));
+  CAPSTAN_ASSIGN_OR_RETURN(const int64_t page_size, writer_->Number("PRAGMA page_size"));
+  return (pages - free_pages) * page_size;
 }
 
 bool SqliteStore::Body::OverQuota() {
-  const auto pages = writer_->Number("PRAGMA page_count");
-  const auto free_pages = writer_->Number("PRAGMA freelist_count");
-  const auto page_size = writer_->Number("PRAGMA page_size");
-  if (!pages.ok() || !free_pages.ok() || !page_size.ok()) return false;
-  return (*pages - *free_pages) * *page_size >= options_.quota_bytes;
+  const auto used = UsedBytes();
+  return used.ok() && *used >= options_.quota_bytes;
+}
+
+absl::Status SqliteStore::Body::SizeWriterCache() {
+  CAPSTAN_ASSIGN_OR_RETURN(const int64_t used, UsedBytes());
+  const int64_t bytes = std::clamp(used / kWriterCacheShare, kLeastWriterCache, kMostWriterCache);
+  // A negative number is of KiB.
+  return writer_->Execute(absl::StrCat("PRAGMA cache_size = -", bytes >> 10));
 }
 
 absl::Status SqliteStore::Body::CommitTogether(std::deque<Command>& group) {

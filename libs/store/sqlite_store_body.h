@@ -1,6 +1,7 @@
 #ifndef CAPSTAN_LIBS_STORE_SQLITE_STORE_BODY_H_
 #define CAPSTAN_LIBS_STORE_SQLITE_STORE_BODY_H_
 
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
@@ -10,6 +11,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "libs/status/status_macros.h"
 #include "libs/store/file_lock.h"
@@ -105,7 +108,11 @@ class SqliteStore::Body : public std::enable_shared_from_this<SqliteStore::Body>
   void RunGroup(std::deque<Command> group);
   absl::Status CommitTogether(std::deque<Command>& group);
   void CompactStep();
+  // Of the file, without what is free in it.
+  absl::StatusOr<int64_t> UsedBytes();
   bool OverQuota();
+  // As the file has become.
+  absl::Status SizeWriterCache();
   // The writer has committed; the log has so many pages.
   void Logged(int pages);
   // Copies what was committed during the last checkpoint, if there was one, while nobody writes: it

@@ -29,6 +29,7 @@
 #include "integration/access/raw_call.h"
 #include "integration/monitoring/http_request.h"
 #include "integration/overload/call_storm.h"
+#include "integration/platform/command.h"
 #include "integration/platform/test_platform.h"
 #include "libs/rpc/admission.h"
 #include "libs/rpc/call.h"

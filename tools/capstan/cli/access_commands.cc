@@ -20,6 +20,7 @@
 #include "tools/capstan/cli/connection.h"
 #include "tools/capstan/cli/exit_code.h"
 #include "tools/capstan/cli/human_format.h"
+#include "tools/capstan/cli/list_all.h"
 #include "tools/capstan/cli/names.h"
 #include "tools/capstan/cli/permissions.h"
 #include "tools/capstan/cli/platform.h"
@@ -41,6 +42,7 @@ using credentials::v1::IdentityService;
 using credentials::v1::JoinToken;
 using credentials::v1::JoinTokenService;
 using credentials::v1::ListDenialsRequest;
+using credentials::v1::ListDenialsResponse;
 using credentials::v1::PolicyService;
 using credentials::v1::RoleBinding;
 using credentials::v1::TestPermissionsRequest;
@@ -201,14 +203,9 @@ absl::Status ListDenials(Invocation& invocation) {
                            Connect<DenialService>(invocation, "credentials"));
   ListDenialsRequest request;
   request.set_page_size(1000);
-  std::vector<Denial> all;
-  do {
-    CAPSTAN_ASSIGN_OR_RETURN(
-        auto page,
-        Call(connection.stub.get(), &DenialService::Stub::ListDenials, request, Terms(invocation)));
-    for (Denial& denial : *page.mutable_denials()) all.push_back(std::move(denial));
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty());
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const auto all, ListAll(connection.stub.get(), &DenialService::Stub::ListDenials, request,
+                              &ListDenialsResponse::mutable_denials, Terms(invocation)));
   return PrintList<Denial>(
       invocation, "denials", all,
       {{"DENIED",

@@ -19,6 +19,7 @@
 #include "tools/capstan/cli/data_show.h"
 #include "tools/capstan/cli/exit_code.h"
 #include "tools/capstan/cli/human_format.h"
+#include "tools/capstan/cli/list_all.h"
 #include "tools/capstan/cli/live_lines.h"
 #include "tools/capstan/cli/load_text.h"
 #include "tools/capstan/cli/names.h"
@@ -41,7 +42,9 @@ using dataloader::v1::GetDataLoadRequest;
 using dataloader::v1::GetDatasetRequest;
 using dataloader::v1::GetOutputRequest;
 using dataloader::v1::ListDataLoadsRequest;
+using dataloader::v1::ListDataLoadsResponse;
 using dataloader::v1::ListDatasetsRequest;
+using dataloader::v1::ListDatasetsResponse;
 using dataloader::v1::Output;
 using dataloader::v1::OutputService;
 
@@ -173,14 +176,9 @@ absl::Status ListDatasets(Invocation& invocation) {
                            Connect<DatasetService>(invocation, "data_loader"));
   ListDatasetsRequest request;
   request.set_parent(ProjectParent(invocation.project));
-  std::vector<Dataset> all;
-  do {
-    CAPSTAN_ASSIGN_OR_RETURN(
-        auto page, Call(connection.stub.get(), &DatasetService::Stub::ListDatasets, request,
-                        Terms(invocation)));
-    for (Dataset& dataset : *page.mutable_datasets()) all.push_back(std::move(dataset));
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty());
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const auto all, ListAll(connection.stub.get(), &DatasetService::Stub::ListDatasets, request,
+                              &ListDatasetsResponse::mutable_datasets, Terms(invocation)));
   const absl::Time now = invocation.clock->Read().wall;
   return PrintList<Dataset>(
       invocation, "datasets", all,
@@ -248,14 +246,9 @@ absl::Status ListLoads(Invocation& invocation) {
                            Connect<DataLoadService>(invocation, "data_loader"));
   ListDataLoadsRequest request;
   request.set_parent(ProjectParent(invocation.project));
-  std::vector<DataLoad> all;
-  do {
-    CAPSTAN_ASSIGN_OR_RETURN(
-        auto page, Call(connection.stub.get(), &DataLoadService::Stub::ListDataLoads, request,
-                        Terms(invocation)));
-    for (DataLoad& load : *page.mutable_data_loads()) all.push_back(std::move(load));
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty());
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const auto all, ListAll(connection.stub.get(), &DataLoadService::Stub::ListDataLoads, request,
+                              &ListDataLoadsResponse::mutable_data_loads, Terms(invocation)));
   return PrintList<DataLoad>(invocation, "data_loads", all, LoadColumns());
 }
 

@@ -19,6 +19,7 @@
 #include "tools/capstan/cli/job_follow.h"
 #include "tools/capstan/cli/job_show.h"
 #include "tools/capstan/cli/job_text.h"
+#include "tools/capstan/cli/list_all.h"
 #include "tools/capstan/cli/log_line.h"
 #include "tools/capstan/cli/names.h"
 #include "tools/capstan/cli/platform.h"
@@ -33,6 +34,7 @@ using scheduler::v1::ExplainJobResponse;
 using scheduler::v1::Job;
 using scheduler::v1::JobService;
 using scheduler::v1::ListJobsRequest;
+using scheduler::v1::ListJobsResponse;
 
 std::string TimeOfDay(absl::Time time) {
   return absl::FormatTime("%H:%M:%S", time, absl::LocalTimeZone());
@@ -98,13 +100,11 @@ absl::Status ListJobs(const ListJobsOptions& options, Invocation& invocation) {
   ListJobsRequest request;
   request.set_parent(ProjectParent(invocation.project));
   request.set_filter(Filter(options, invocation));
-  std::vector<Job> all;
-  do {
-    CAPSTAN_ASSIGN_OR_RETURN(
-        auto page, Call(jobs.stub.get(), &JobService::Stub::ListJobs, request, Terms(invocation)));
-    for (Job& job : *page.mutable_jobs()) all.push_back(std::move(job));
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty());
+  // As many as there may be (proto/capstan/scheduler/v1/job_service.proto): a page costs a journey
+  // there and back.
+  request.set_page_size(1000);
+  CAPSTAN_ASSIGN_OR_RETURN(auto all, ListAll(jobs.stub.get(), &JobService::Stub::ListJobs, request,
+                                             &ListJobsResponse::mutable_jobs, Terms(invocation)));
   if (!options.since.empty()) {
     CAPSTAN_ASSIGN_OR_RETURN(const absl::Duration age, ParseAge(options.since));
     CAPSTAN_ASSIGN_OR_RETURN(

@@ -8,6 +8,7 @@
 #include "tools/capstan/cli/connection.h"
 #include "tools/capstan/cli/fleet_commands.h"
 #include "tools/capstan/cli/human_format.h"
+#include "tools/capstan/cli/list_all.h"
 #include "tools/capstan/cli/maintenance_text.h"
 #include "tools/capstan/cli/printer.h"
 
@@ -17,6 +18,7 @@ using scheduler::v1::CreateMaintenanceWindowRequest;
 using scheduler::v1::DeleteMaintenanceWindowRequest;
 using scheduler::v1::GetMaintenanceWindowRequest;
 using scheduler::v1::ListMaintenanceWindowsRequest;
+using scheduler::v1::ListMaintenanceWindowsResponse;
 using scheduler::v1::MaintenanceWindow;
 using scheduler::v1::NodeService;
 
@@ -42,16 +44,10 @@ absl::Status ListMaintenance(const std::string& cluster, Invocation& invocation)
   CAPSTAN_ASSIGN_OR_RETURN(const auto nodes, Connect<NodeService>(invocation, "scheduler"));
   ListMaintenanceWindowsRequest request;
   request.set_parent(absl::StrCat("clusters/", LastSegment(cluster)));
-  std::vector<MaintenanceWindow> all;
-  do {
-    CAPSTAN_ASSIGN_OR_RETURN(
-        auto page, Call(nodes.stub.get(), &NodeService::Stub::ListMaintenanceWindows, request,
-                        Terms(invocation)));
-    for (MaintenanceWindow& window : *page.mutable_maintenance_windows()) {
-      all.push_back(std::move(window));
-    }
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty());
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const auto all,
+      ListAll(nodes.stub.get(), &NodeService::Stub::ListMaintenanceWindows, request,
+              &ListMaintenanceWindowsResponse::mutable_maintenance_windows, Terms(invocation)));
   const absl::Time now = invocation.clock->Read().wall;
   return PrintList<MaintenanceWindow>(
       invocation, "maintenance_windows", all,

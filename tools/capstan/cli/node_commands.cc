@@ -13,6 +13,7 @@
 #include "tools/capstan/cli/connection.h"
 #include "tools/capstan/cli/fleet_commands.h"
 #include "tools/capstan/cli/human_format.h"
+#include "tools/capstan/cli/list_all.h"
 #include "tools/capstan/cli/maintenance_text.h"
 #include "tools/capstan/cli/names.h"
 #include "tools/capstan/cli/node_follow.h"
@@ -26,6 +27,7 @@ using scheduler::v1::ConfirmSilenceRequest;
 using scheduler::v1::CordonNodeRequest;
 using scheduler::v1::GetNodeRequest;
 using scheduler::v1::ListNodesRequest;
+using scheduler::v1::ListNodesResponse;
 using scheduler::v1::Node;
 using scheduler::v1::NodeService;
 using scheduler::v1::UncordonNodeRequest;
@@ -197,13 +199,9 @@ absl::Status ListNodes(const ListNodesOptions& options, Invocation& invocation) 
   if (options.watch) return WatchNodes(nodes, parent, invocation);
   ListNodesRequest request;
   request.set_parent(parent);
-  std::vector<Node> all;
-  do {
-    CAPSTAN_ASSIGN_OR_RETURN(auto page, Call(nodes.stub.get(), &NodeService::Stub::ListNodes,
-                                             request, Terms(invocation)));
-    for (Node& node : *page.mutable_nodes()) all.push_back(std::move(node));
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty());
+  CAPSTAN_ASSIGN_OR_RETURN(const auto all,
+                           ListAll(nodes.stub.get(), &NodeService::Stub::ListNodes, request,
+                                   &ListNodesResponse::mutable_nodes, Terms(invocation)));
   return PrintList<Node>(invocation, "nodes", all, NodeColumns(invocation.clock->Read().wall));
 }
 

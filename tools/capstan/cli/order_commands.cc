@@ -11,6 +11,7 @@
 #include "tools/capstan/cli/connection.h"
 #include "tools/capstan/cli/fleet_commands.h"
 #include "tools/capstan/cli/human_format.h"
+#include "tools/capstan/cli/list_all.h"
 #include "tools/capstan/cli/names.h"
 #include "tools/capstan/cli/printer.h"
 
@@ -23,6 +24,7 @@ using scheduler::v1::CreateCapacityOrderRequest;
 using scheduler::v1::DeleteCapacityOrderRequest;
 using scheduler::v1::GetCapacityOrderRequest;
 using scheduler::v1::ListCapacityOrdersRequest;
+using scheduler::v1::ListCapacityOrdersResponse;
 
 std::string OrderResource(const std::string& name) {
   return absl::StrCat("capacityOrders/", absl::StripPrefix(name, "capacityOrders/"));
@@ -95,14 +97,10 @@ absl::Status ListOrders(Invocation& invocation) {
   CAPSTAN_ASSIGN_OR_RETURN(const auto orders,
                            Connect<CapacityOrderService>(invocation, "scheduler"));
   ListCapacityOrdersRequest request;
-  std::vector<CapacityOrder> all;
-  do {
-    CAPSTAN_ASSIGN_OR_RETURN(
-        auto page, Call(orders.stub.get(), &CapacityOrderService::Stub::ListCapacityOrders, request,
-                        Terms(invocation)));
-    for (CapacityOrder& order : *page.mutable_orders()) all.push_back(std::move(order));
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty());
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const auto all,
+      ListAll(orders.stub.get(), &CapacityOrderService::Stub::ListCapacityOrders, request,
+              &ListCapacityOrdersResponse::mutable_orders, Terms(invocation)));
   const absl::Time now = invocation.clock->Read().wall;
   return PrintList<CapacityOrder>(
       invocation, "orders", all,

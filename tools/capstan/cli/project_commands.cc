@@ -17,6 +17,7 @@
 #include "tools/capstan/cli/call.h"
 #include "tools/capstan/cli/connection.h"
 #include "tools/capstan/cli/human_format.h"
+#include "tools/capstan/cli/list_all.h"
 #include "tools/capstan/cli/names.h"
 #include "tools/capstan/cli/printer.h"
 
@@ -28,7 +29,9 @@ using credentials::v1::CreateRoleBindingRequest;
 using credentials::v1::DeleteRoleBindingRequest;
 using credentials::v1::GetProjectRequest;
 using credentials::v1::ListProjectsRequest;
+using credentials::v1::ListProjectsResponse;
 using credentials::v1::ListRoleBindingsRequest;
+using credentials::v1::ListRoleBindingsResponse;
 using credentials::v1::Project;
 using credentials::v1::ProjectService;
 using credentials::v1::RoleBinding;
@@ -62,14 +65,9 @@ absl::StatusOr<std::vector<RoleBinding>> AllRoles(bool everywhere, Invocation& i
   CAPSTAN_ASSIGN_OR_RETURN(const auto projects, Connect<ProjectService>(invocation, "credentials"));
   ListRoleBindingsRequest request;
   if (!everywhere) request.set_parent(ProjectParent(invocation.project));
-  std::vector<RoleBinding> all;
-  do {
-    CAPSTAN_ASSIGN_OR_RETURN(
-        auto page, Call(projects.stub.get(), &ProjectService::Stub::ListRoleBindings, request,
-                        Terms(invocation)));
-    for (RoleBinding& binding : *page.mutable_role_bindings()) all.push_back(std::move(binding));
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty());
+  CAPSTAN_ASSIGN_OR_RETURN(
+      auto all, ListAll(projects.stub.get(), &ProjectService::Stub::ListRoleBindings, request,
+                        &ListRoleBindingsResponse::mutable_role_bindings, Terms(invocation)));
   return all;
 }
 
@@ -113,14 +111,9 @@ absl::Status GetProject(const std::string& name, Invocation& invocation) {
 absl::Status ListProjects(Invocation& invocation) {
   CAPSTAN_ASSIGN_OR_RETURN(const auto projects, Connect<ProjectService>(invocation, "credentials"));
   ListProjectsRequest request;
-  std::vector<Project> all;
-  do {
-    CAPSTAN_ASSIGN_OR_RETURN(
-        auto page,
-        Call(projects.stub.get(), &ProjectService::Stub::ListProjects, request, Terms(invocation)));
-    for (Project& project : *page.mutable_projects()) all.push_back(std::move(project));
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty());
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const auto all, ListAll(projects.stub.get(), &ProjectService::Stub::ListProjects, request,
+                              &ListProjectsResponse::mutable_projects, Terms(invocation)));
   const absl::Time now = invocation.clock->Read().wall;
   return PrintList<Project>(
       invocation, "projects", all,

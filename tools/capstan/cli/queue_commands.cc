@@ -12,6 +12,7 @@
 #include "tools/capstan/cli/connection.h"
 #include "tools/capstan/cli/fleet_commands.h"
 #include "tools/capstan/cli/human_format.h"
+#include "tools/capstan/cli/list_all.h"
 #include "tools/capstan/cli/names.h"
 #include "tools/capstan/cli/printer.h"
 #include "tools/capstan/cli/quota_text.h"
@@ -23,10 +24,12 @@ using clustermanager::v1::Cluster;
 using clustermanager::v1::ClusterService;
 using clustermanager::v1::GetClusterRequest;
 using clustermanager::v1::ListClustersRequest;
+using clustermanager::v1::ListClustersResponse;
 using clustermanager::v1::NodeVerdict;
 using scheduler::v1::CreateQueueRequest;
 using scheduler::v1::GetQueueRequest;
 using scheduler::v1::ListQueuesRequest;
+using scheduler::v1::ListQueuesResponse;
 using scheduler::v1::Queue;
 using scheduler::v1::QueueService;
 using scheduler::v1::UpdateQueueRequest;
@@ -192,13 +195,9 @@ absl::Status StopQueue(const std::string& name, const std::string& stop, bool se
 absl::Status ListQueues(Invocation& invocation) {
   CAPSTAN_ASSIGN_OR_RETURN(const auto connection, Connect<QueueService>(invocation, "scheduler"));
   ListQueuesRequest request;
-  std::vector<Queue> all;
-  do {
-    CAPSTAN_ASSIGN_OR_RETURN(auto page, Call(connection.stub.get(), &QueueService::Stub::ListQueues,
-                                             request, Terms(invocation)));
-    for (Queue& queue : *page.mutable_queues()) all.push_back(std::move(queue));
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty());
+  CAPSTAN_ASSIGN_OR_RETURN(const auto all,
+                           ListAll(connection.stub.get(), &QueueService::Stub::ListQueues, request,
+                                   &ListQueuesResponse::mutable_queues, Terms(invocation)));
   const absl::Time now = invocation.clock->Read().wall;
   return PrintList<Queue>(
       invocation, "queues", all,
@@ -246,14 +245,9 @@ absl::Status ListClusters(Invocation& invocation) {
   CAPSTAN_ASSIGN_OR_RETURN(const auto connection,
                            Connect<ClusterService>(invocation, "cluster_manager"));
   ListClustersRequest request;
-  std::vector<Cluster> all;
-  do {
-    CAPSTAN_ASSIGN_OR_RETURN(
-        auto page, Call(connection.stub.get(), &ClusterService::Stub::ListClusters, request,
-                        Terms(invocation)));
-    for (Cluster& cluster : *page.mutable_clusters()) all.push_back(std::move(cluster));
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty());
+  CAPSTAN_ASSIGN_OR_RETURN(
+      const auto all, ListAll(connection.stub.get(), &ClusterService::Stub::ListClusters, request,
+                              &ListClustersResponse::mutable_clusters, Terms(invocation)));
   return PrintList<Cluster>(
       invocation, "clusters", all,
       {{"NAME", [](const Cluster& cluster) { return LastSegment(cluster.name()); }},

@@ -32,6 +32,10 @@ class UnaryReactor final : public grpc::ServerUnaryReactor {
     return rpc::Finish([this](const absl::Status& status) { Finish(ToGrpcStatus(status)); });
   }
   void OnDone() override { delete this; }
+  // Not API, says gRPC 1.51, but for reactors whose reactions are trivial, as its own default one
+  // is. Else each call that is over waits for a thread of an executor to run OnDone: with 4,000
+  // under way at clients 4,700 more, of 13 KiB each, waited for that (docs/reliability.md).
+  bool InternalInlineable() override { return true; }
 
  private:
   Admission::Ticket ticket_;

@@ -50,6 +50,7 @@
 #define CAPSTAN_OVERLOAD_SECONDS 3
 #define CAPSTAN_OVERLOAD_CONNECTIONS 2000
 #define CAPSTAN_OVERLOAD_WATCHES 500
+#define CAPSTAN_OVERLOAD_MAX_JOBS 1000000
 #endif
 
 namespace capstan::integration {
@@ -61,6 +62,9 @@ using scheduler::v1::JobService;
 constexpr absl::Duration kStorm = absl::Seconds(CAPSTAN_OVERLOAD_SECONDS);
 constexpr int kConnections = CAPSTAN_OVERLOAD_CONNECTIONS;
 constexpr int kWatches = CAPSTAN_OVERLOAD_WATCHES;
+// The default, or fewer: Jobs that were acknowledged are kept, and minutes of new ones would else be
+// bounded by how fast the machine is.
+constexpr int kMaxJobs = CAPSTAN_OVERLOAD_MAX_JOBS;
 constexpr int kRanks = 2;
 // Nobody's on a Debian machine.
 constexpr char kResearcher[] = "4001";
@@ -71,9 +75,6 @@ constexpr int kOutstanding = 4000;
 constexpr int kMaxLogReaders = 2000;
 // What each part may use, at any time.
 constexpr int64_t kMemoryBound = int64_t{256} << 20;
-// And beside it what was acknowledged and is to be kept: as many Jobs as the scheduler takes.
-constexpr int kMaxJobs = 20'000;
-constexpr int64_t kBytesOfJob = 2048;
 constexpr absl::Duration kBackToNormal = absl::Seconds(5);
 // For what goes on meanwhile.
 constexpr absl::Duration kAdminPatience = absl::Seconds(10);
@@ -154,7 +155,7 @@ class OverloadTest : public ::testing::Test {
       ASSERT_TRUE(process.has_value()) << part;
       const int64_t most = MemoryOf(process->pid, "VmHWM");
       std::printf("%s: at most %d MiB\n", part.c_str(), static_cast<int>(most >> 20));
-      EXPECT_LE(most, kMemoryBound + (part == "scheduler" ? jobs_made_ * kBytesOfJob : 0)) << part;
+      EXPECT_LE(most, kMemoryBound) << part;
     }
     // Leases: nobody was fenced, nothing was started again.
     EXPECT_EQ(platform_->Witnesses().Count("start"), kRanks);
@@ -236,7 +237,9 @@ class OverloadTest : public ::testing::Test {
     const BootTime asked = Now();
     const CommandResult listed = platform_->Capstan({"job", "list"});
     const absl::Duration took = Now() - asked;
-    if (listed.exit_code != 0) return listed.err;
+    if (listed.exit_code != 0) {
+      return absl::StrCat("`job list` ends with ", listed.exit_code, ": ", listed.err);
+    }
     return took < absl::Seconds(1) ? "" : absl::StrCat("`job list` takes ", Told(took));
   }
 
@@ -252,7 +255,6 @@ class OverloadTest : public ::testing::Test {
   absl::Duration slowest_health_;
   absl::Duration slowest_admin_;
   std::vector<std::string> failures_;
-  int64_t jobs_made_ = 0;
 };
 
 SystemClock OverloadTest::clock_;
@@ -477,10 +479,7 @@ TEST_F(OverloadTest, SubmissionsWithoutPause) {
   const StormEnd end = storm.Stop();
   std::printf("%s\n", end.Describe().c_str());
   EXPECT_GT(end.ends.count(grpc::StatusCode::RESOURCE_EXHAUSTED), 0u);
-  ASSERT_GT(end.ends.count(grpc::StatusCode::OK), 0u);
-  // The gang is one more.
-  jobs_made_ = end.ends.at(grpc::StatusCode::OK);
-  EXPECT_LT(jobs_made_, kMaxJobs);
+  EXPECT_GT(end.ends.count(grpc::StatusCode::OK), 0u);
   EXPECT_EQ(end.without_delay, 0);
   for (const auto& [code, count] : end.ends) {
     EXPECT_TRUE(code == grpc::StatusCode::OK || code == grpc::StatusCode::RESOURCE_EXHAUSTED)

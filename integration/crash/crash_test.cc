@@ -26,6 +26,7 @@
 #include "integration/platform/store_config.h"
 #include "integration/platform/test_platform.h"
 #include "libs/crash_point/points.h"
+#include "libs/status/status_macros.h"
 #include "libs/store/etcd_options.h"
 #include "libs/store/store.h"
 #include "libs/store/testing/pumped_strand.h"
@@ -83,13 +84,16 @@ std::vector<std::string> KeysInEtcd(const testenv::EtcdServer& etcd, const std::
 
 // All seeds, until one fails. `begin` gives each platform its configuration, and its store anew;
 // `keys_of_services`: as CrashPlatform has it.
-void RunSeeds(StoreKind store, uint64_t seeds, const std::function<std::string()>& begin,
+void RunSeeds(StoreKind store, uint64_t seeds,
+              const std::function<absl::StatusOr<std::string>()>& begin,
               const CrashPlatform::KeysBelow& keys_of_services) {
   std::set<std::string> seen;
   FaultCounts counts;
   const SystemClock clock;
   for (uint64_t seed = first_seed; seed < first_seed + seeds;) {
-    CrashPlatform platform(begin(), keys_of_services);
+    const absl::StatusOr<std::string> config = begin();
+    ASSERT_TRUE(config.ok()) << config.status();
+    CrashPlatform platform(*config, keys_of_services);
     // After the last of them its stores and the machine are judged.
     for (bool last = false; !last && seed < first_seed + seeds; ++seed) {
       last = seed % kSeedsOfAPlatform == 0;
@@ -135,19 +139,16 @@ void RunSeeds(StoreKind store, uint64_t seeds, const std::function<std::string()
 TEST(CrashTest, TheJobFinishesWhereverAProcessDiesOrStops) {
   const auto unable = TestPlatform::Unable();
   if (unable.has_value()) GTEST_SKIP() << *unable;
-  RunSeeds(StoreKind::kSqlite, seeds, [] { return std::string(); }, nullptr);
+  RunSeeds(StoreKind::kSqlite, seeds, [] { return ""; }, nullptr);
 }
 
 TEST(CrashTest, AlsoWhereTheStoreIsEtcd) {
   const auto unable = TestPlatform::Unable();
   if (unable.has_value()) GTEST_SKIP() << *unable;
   std::unique_ptr<testenv::EtcdServer> etcd;
-  const auto begin = [&etcd] {
+  const auto begin = [&etcd]() -> absl::StatusOr<std::string> {
     etcd = nullptr;
-    auto started = testenv::EtcdServer::Start({});
-    EXPECT_TRUE(started.ok()) << started.status();
-    if (!started.ok()) return std::string();
-    etcd = *std::move(started);
+    CAPSTAN_ASSIGN_OR_RETURN(etcd, testenv::EtcdServer::Start({}));
     return StoreConfig(*etcd);
   };
   RunSeeds(StoreKind::kEtcd, std::max<uint64_t>(1, seeds / kSqliteSeedsForOneOfEtcd), begin,

@@ -14,6 +14,7 @@
 #include "proto/capstan/scheduler/v1/job_service.grpc.pb.h"
 #include "proto/capstan/telemetry/v1/archive.grpc.pb.h"
 #include "tools/capstan/cli/call.h"
+#include "tools/capstan/cli/list_all.h"
 #include "tools/capstan/cli/names.h"
 #include "tools/capstan/cli/whole_number.h"
 
@@ -26,6 +27,7 @@ using scheduler::v1::JobService;
 using telemetry::v1::ArchiveService;
 using telemetry::v1::GetArchivedJobRequest;
 using telemetry::v1::ListArchivedJobsRequest;
+using telemetry::v1::ListArchivedJobsResponse;
 
 constexpr int kPageSize = 1000;
 constexpr int kMostDays = 36'500;
@@ -88,13 +90,11 @@ absl::StatusOr<std::vector<Job>> WithArchivedJobs(std::vector<Job> live, const s
   const std::string ended =
       absl::StrCat("end_time>=", absl::FormatTime(absl::RFC3339_full, since, absl::UTCTimeZone()));
   request.set_filter(filter.empty() ? ended : absl::StrCat(filter, " AND ", ended));
+  CAPSTAN_ASSIGN_OR_RETURN(auto entries,
+                           ListAll(archive.get(), &ArchiveService::Stub::ListArchivedJobs, request,
+                                   &ListArchivedJobsResponse::mutable_jobs, Terms(invocation)));
   std::vector<Job> archived;
-  do {
-    CAPSTAN_ASSIGN_OR_RETURN(auto page, Call(archive.get(), &ArchiveService::Stub::ListArchivedJobs,
-                                             request, Terms(invocation)));
-    for (auto& entry : *page.mutable_jobs()) archived.push_back(std::move(*entry.mutable_job()));
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty());
+  for (auto& entry : entries) archived.push_back(std::move(*entry.mutable_job()));
   return MergeJobs(std::move(live), std::move(archived), since);
 }
 

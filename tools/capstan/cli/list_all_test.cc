@@ -3,6 +3,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "grpcpp/client_context.h"
 #include "gtest/gtest.h"
 #include "libs/random/random.h"
 #include "libs/time/simulated_clock.h"
@@ -23,11 +28,14 @@ struct PagedStub {
     if (static_cast<int>(requests.size()) > fails_after) {
       return {grpc::StatusCode::PERMISSION_DENIED, "no longer"};
     }
-    int next = request.page_token().empty() ? 1 : std::stoi(request.page_token());
-    for (int i = 0; i < 2 && next <= 5; ++i, ++next) {
-      response->add_jobs()->set_name("j" + std::to_string(next));
+    int next = 1;
+    if (!request.page_token().empty()) {
+      EXPECT_TRUE(absl::SimpleAtoi(request.page_token(), &next));
     }
-    if (next <= 5) response->set_next_page_token(std::to_string(next));
+    for (int i = 0; i < 2 && next <= 5; ++i, ++next) {
+      response->add_jobs()->set_name(absl::StrCat("j", next));
+    }
+    if (next <= 5) response->set_next_page_token(absl::StrCat(next));
     return grpc::Status::OK;
   }
 
@@ -54,7 +62,7 @@ TEST_F(ListAllTest, JoinsThePagesAndAsksForEachWithTheSameArguments) {
   const auto jobs = List();
   ASSERT_TRUE(jobs.ok()) << jobs.status();
   ASSERT_EQ(jobs->size(), 5u);
-  for (size_t i = 0; i < 5; ++i) EXPECT_EQ((*jobs)[i].name(), "j" + std::to_string(i + 1));
+  for (size_t i = 0; i < 5; ++i) EXPECT_EQ((*jobs)[i].name(), absl::StrCat("j", i + 1));
   ASSERT_EQ(stub_.requests.size(), 3u);
   EXPECT_EQ(stub_.requests[0].page_token(), "");
   EXPECT_EQ(stub_.requests[1].page_token(), "3");

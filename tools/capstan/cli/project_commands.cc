@@ -65,10 +65,8 @@ absl::StatusOr<std::vector<RoleBinding>> AllRoles(bool everywhere, Invocation& i
   CAPSTAN_ASSIGN_OR_RETURN(const auto projects, Connect<ProjectService>(invocation, "credentials"));
   ListRoleBindingsRequest request;
   if (!everywhere) request.set_parent(ProjectParent(invocation.project));
-  CAPSTAN_ASSIGN_OR_RETURN(
-      auto all, ListAll(projects.stub.get(), &ProjectService::Stub::ListRoleBindings, request,
-                        &ListRoleBindingsResponse::mutable_role_bindings, Terms(invocation)));
-  return all;
+  return ListAll(projects.stub.get(), &ProjectService::Stub::ListRoleBindings, request,
+                 &ListRoleBindingsResponse::mutable_role_bindings, Terms(invocation));
 }
 
 std::string BindingName(const std::string& name, bool everywhere, const Invocation& invocation) {

@@ -209,8 +209,12 @@ class StreamLoadTest : public ::testing::TestWithParam<int> {
 
 TEST_P(StreamLoadTest, NothingIsMissingWithoutAGapRecord) {
   const TemporaryFolder folder;
-  Open({.root = folder.path(), .segment_bytes = 8 << 10, .keep_bytes = 64 << 10},
-       absl::Milliseconds(1));
+  // In every other seed it begins as a small one.
+  const StreamFiles::Options options = {.root = folder.path(),
+                                        .segment_bytes = 8 << 10,
+                                        .small_bytes = GetParam() % 2 * (GetParam() << 11),
+                                        .keep_bytes = 64 << 10};
+  Open(options, absl::Milliseconds(1));
   Random random(static_cast<uint64_t>(GetParam()));
   const auto below = [&random](uint64_t bound) { return random.Next() % bound; };
   const auto fast = Follow(/*eager=*/true);
@@ -259,8 +263,7 @@ TEST_P(StreamLoadTest, NothingIsMissingWithoutAGapRecord) {
   CheckReader(late);
   Close();
   // Also over a restart.
-  Open({.root = folder.path(), .segment_bytes = 8 << 10, .keep_bytes = 64 << 10},
-       absl::Milliseconds(1));
+  Open(options, absl::Milliseconds(1));
   CheckReader(ReadAll());
 }
 
@@ -284,11 +287,11 @@ class FullDiskTest : public StreamLoadTest {
   const TemporaryFolder folder_;
 };
 
-TEST_F(FullDiskTest, WhatIsNotOnDiskIsNotAcknowledgedAndReadingGoesOn) {
+TEST_P(FullDiskTest, WhatIsNotOnDiskIsNotAcknowledgedAndReadingGoesOn) {
   const std::string filler = folder_.path() + "/filler";
   std::ofstream(filler) << std::string(300 << 10, 'f');
-  const StreamFiles::Options options = {.root = folder_.path() + "/streams",
-                                        .segment_bytes = 64 << 10};
+  const StreamFiles::Options options = {
+      .root = folder_.path() + "/streams", .segment_bytes = 64 << 10, .small_bytes = GetParam()};
   std::filesystem::create_directories(options.root);
   Open(options, absl::Minutes(5));
   std::map<int, int64_t> acknowledged;
@@ -321,6 +324,44 @@ TEST_F(FullDiskTest, WhatIsNotOnDiskIsNotAcknowledgedAndReadingGoesOn) {
   std::filesystem::remove(filler);
   for (int i = 0; i < 20; ++i) {
     const absl::Status status = send(i % kKeys);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  expect_all();
+}
+
+// Bytes after which the Stream has a log of its own.
+INSTANTIATE_TEST_SUITE_P(Small, FullDiskTest, ::testing::Values(0, 5 << 10, 40 << 10));
+
+TEST_F(FullDiskTest, SmallStreamsAreReadAndGoOnOnceThereIsRoom) {
+  const std::string filler = folder_.path() + "/filler";
+  std::ofstream(filler) << std::string(300 << 10, 'f');
+  const StreamFiles::Options options = {.root = folder_.path() + "/streams",
+                                        .small_bytes = 10 << 20};
+  std::filesystem::create_directories(options.root);
+  Open(options, absl::Minutes(5));
+  int64_t acknowledged = 0;
+  const auto send = [&] {
+    const absl::Status status = Append({RecordOf(0, acknowledged + 1, 3000)}).status();
+    if (status.ok()) ++acknowledged;
+    return status;
+  };
+  const auto expect_all = [&] {
+    const std::vector<v1::Record> records = ReadAll();
+    CheckReader(records);
+    EXPECT_EQ(static_cast<int64_t>(records.size()), acknowledged);
+  };
+  absl::Status full;
+  while (full.ok() && acknowledged < 1000) full = send();
+  ASSERT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << full;
+  EXPECT_EQ(status::Reason(full), "NO_SPACE");
+  EXPECT_GT(acknowledged, 10);
+  expect_all();
+  Close();
+  Open(options, absl::Minutes(5));
+  expect_all();
+  std::filesystem::remove(filler);
+  for (int i = 0; i < 8; ++i) {
+    const absl::Status status = send();
     ASSERT_TRUE(status.ok()) << status;
   }
   expect_all();

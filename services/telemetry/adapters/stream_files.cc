@@ -1,15 +1,15 @@
 #include "services/telemetry/adapters/stream_files.h"
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
-#include <iterator>
+#include <map>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "libs/crash_point/crash_point.h"
 #include "libs/crash_point/points.h"
+#include "libs/segment_log/frame.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "services/telemetry/core/stream_rules.h"
@@ -26,6 +26,10 @@ constexpr size_t kMaxReads = 10000;
 // Streams that are synced at the same time, beside the writer's own. More bring next to nothing on
 // a disk that carries out one flush after the other.
 constexpr int kSyncers = 7;
+// Of a record, beside its payload.
+constexpr size_t kFrameBytes = segment_log::kFramePrefix + 1;
+// Streams that retention looks at between two groups of appends.
+constexpr size_t kMaxRetentions = 64;
 
 absl::Status ClosingError() { return absl::UnavailableError("telemetry is stopping"); }
 
@@ -33,20 +37,6 @@ absl::Status BusyError(const char* what) {
   return status::WithRetryDelay(
       status::Error(absl::StatusCode::kResourceExhausted, "TELEMETRY_BUSY", what),
       absl::Milliseconds(200));
-}
-
-struct Folder {
-  int64_t bytes = 0;
-  absl::Time oldest = absl::InfiniteFuture();
-  absl::Time newest = absl::InfinitePast();
-  int segments = 0;
-};
-
-absl::Time TimeOf(const fs::directory_entry& entry) {
-  std::error_code error;
-  const auto time = entry.last_write_time(error);
-  if (error) return absl::InfiniteFuture();
-  return absl::FromChrono(std::chrono::file_clock::to_sys(time));
 }
 
 }  // namespace
@@ -58,6 +48,14 @@ absl::StatusOr<std::unique_ptr<StreamFiles>> StreamFiles::Open(Options options, 
   if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("making ", options.root));
   auto files = std::unique_ptr<StreamFiles>(new StreamFiles(std::move(options), strand, logger));
   CAPSTAN_ASSIGN_OR_RETURN(files->lock_, store::FileLock::Acquire(files->options_.root + "/.lock"));
+  CAPSTAN_ASSIGN_OR_RETURN(files->small_,
+                           SmallStreams::Open(files->options_.root + "/small.sqlite"));
+  files->open_ = std::make_unique<OpenStreams>(
+      OpenStreams::Options{.root = files->options_.root,
+                           .segment_bytes = files->options_.segment_bytes,
+                           .small_bytes = files->options_.small_bytes,
+                           .max_open = files->options_.max_open},
+      files->small_.get(), logger);
   files->writer_ = std::thread([raw = files.get()] { raw->WriteLoop(); });
   files->reader_ = std::thread([raw = files.get()] { raw->ReadLoop(); });
   return files;
@@ -140,7 +138,7 @@ void StreamFiles::FindExtent(std::string stream, Done<StreamExtent> done) {
     } else {
       reads_.push_back([this, stream = std::move(stream), shared](bool closing) {
         absl::StatusOr<StreamExtent> extent =
-            closing ? absl::StatusOr<StreamExtent>(ClosingError()) : ExtentOf(stream);
+            closing ? absl::StatusOr<StreamExtent>(ClosingError()) : open_->FindExtent(stream);
         strand_->Post([shared, extent = std::move(extent)] { (*shared)(extent); });
       });
       return;
@@ -149,33 +147,8 @@ void StreamFiles::FindExtent(std::string stream, Done<StreamExtent> done) {
   strand_->Post([shared, refusal] { (*shared)(refusal); });
 }
 
-absl::StatusOr<StreamExtent> StreamFiles::ExtentOf(const std::string& stream) {
-  {
-    absl::MutexLock lock(&open_mutex_);
-    const auto it = extents_.find(stream);
-    if (it != extents_.end()) return it->second;
-  }
-  CAPSTAN_ASSIGN_OR_RETURN(const std::shared_ptr<OpenStream> open, Find(stream, /*make=*/false));
-  if (open == nullptr) return StreamExtent();
-  // In this order: a drop in between must not put the beginning behind the end.
-  const int64_t next = open->log->next_offset();
-  return StreamExtent{std::min(open->log->first_offset(), next), next};
-}
-
 void StreamFiles::KeepNewest(std::set<std::string> streams) {
-  absl::MutexLock lock(&open_mutex_);
-  keep_newest_ = std::move(streams);
-  for (auto it = extents_.begin(); it != extents_.end();) {
-    it = keep_newest_.count(it->first) > 0 ? std::next(it) : extents_.erase(it);
-  }
-}
-
-void StreamFiles::Close(std::map<std::string, std::shared_ptr<OpenStream>>::iterator open) {
-  if (keep_newest_.count(open->first) > 0) {
-    const segment_log::SegmentLog& log = *open->second->log;
-    extents_[open->first] = {log.first_offset(), log.next_offset()};
-  }
-  open_.erase(open);
+  open_->KeepNewest(std::move(streams));
 }
 
 void StreamFiles::Retain() {
@@ -189,73 +162,10 @@ void StreamFiles::Retain() {
   });
 }
 
-absl::StatusOr<std::shared_ptr<StreamFiles::OpenStream>> StreamFiles::Find(
-    const std::string& stream, bool make) {
-  absl::MutexLock lock(&open_mutex_);
-  const auto it = open_.find(stream);
-  if (it != open_.end()) {
-    it->second->last_used = ++uses_;
-    return it->second;
-  }
-  std::error_code error;
-  if (!make && !fs::exists(FolderOf(stream), error)) return std::shared_ptr<OpenStream>();
-  while (open_.size() >= options_.max_open) {
-    auto oldest = open_.end();
-    for (auto candidate = open_.begin(); candidate != open_.end(); ++candidate) {
-      // One that a thread works with stays.
-      if (candidate->second.use_count() > 1) continue;
-      if (oldest == open_.end() || candidate->second->last_used < oldest->second->last_used) {
-        oldest = candidate;
-      }
-    }
-    if (oldest == open_.end()) break;
-    Close(oldest);
-  }
-  auto opened = std::make_shared<OpenStream>();
-  bool readable = true;
-  segment_log::SegmentLog::Repair repair;
-  CAPSTAN_ASSIGN_OR_RETURN(
-      opened->log,
-      segment_log::SegmentLog::Open(
-          FolderOf(stream), {.segment_bytes = options_.segment_bytes},
-          [&](absl::string_view bytes) {
-            core::StreamHeader header;
-            readable &= header.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
-            opened->producers.Load(header);
-          },
-          [&](int64_t, absl::string_view bytes) {
-            v1::Record record;
-            readable &= record.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
-            opened->producers.Advance(record.producer(), record.key(), record.producer_sequence());
-          },
-          &repair));
-  if (repair.torn_bytes > 0) {
-    logger_->Warning("cut an unfinished append off a stream",
-                     {{"stream", stream}, {"bytes", repair.torn_bytes}});
-  }
-  if (repair.damaged_records > 0) {
-    logger_->Error("records that were on disk can't be read any more",
-                   {{"stream", stream}, {"records", repair.damaged_records}});
-  }
-  if (!readable) {
-    return status::Error(absl::StatusCode::kDataLoss, "STREAM_DAMAGED",
-                         absl::StrCat("records of ", stream, " can't be parsed"));
-  }
-  opened->last_used = ++uses_;
-  extents_.erase(stream);
-  open_[stream] = opened;
-  return opened;
-}
-
-void StreamFiles::Forget(const std::string& stream) {
-  absl::MutexLock lock(&open_mutex_);
-  open_.erase(stream);
-}
-
 void StreamFiles::WriteLoop() {
   while (true) {
     std::vector<PendingCall> group;
-    std::deque<Retention> retentions;
+    std::vector<Retention> retentions;
     {
       absl::MutexLock lock(&mutex_);
       const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -275,10 +185,13 @@ void StreamFiles::WriteLoop() {
         group.push_back(std::move(calls_.front()));
         calls_.pop_front();
       }
-      retentions.swap(retentions_);
+      const auto end = retentions_.begin() +
+                       static_cast<std::ptrdiff_t>(std::min(retentions_.size(), kMaxRetentions));
+      retentions.assign(retentions_.begin(), end);
+      retentions_.erase(retentions_.begin(), end);
     }
     if (!group.empty()) WriteGroup(std::move(group));
-    for (const Retention& retention : retentions) DoRetention(retention);
+    if (!retentions.empty()) DoRetentions(retentions);
   }
 }
 
@@ -298,29 +211,41 @@ void StreamFiles::WriteGroup(std::vector<PendingCall> group) {
   for (PendingCall& call : group) {
     Answer answer;
     for (StreamAppend& append : call.appends) {
-      auto found = Find(append.stream, /*make=*/true);
+      auto found = open_->Find(append.stream, /*make=*/true);
       if (!found.ok()) {
         answer.results.push_back(found.status());
         continue;
       }
       Touched& stream = touched[append.stream];
-      stream.open = *found;
+      stream.open = *std::move(found);
       stream.appends.emplace_back(answers->size(), answer.results.size());
-      answer.results.push_back(WriteOne(**found, std::move(append.records)));
+      answer.results.push_back(WriteOne(append.stream, stream.open, std::move(append.records)));
     }
     answer.done = std::move(call.done);
     answers->push_back(std::move(answer));
   }
   CrashPoint(crash::kTelemetryWritten);
   std::vector<Touched*> syncing;
-  for (auto& [name, stream] : touched) syncing.push_back(&stream);
-  syncers_.Run(syncing.size(),
-               [&](size_t i) { syncing[i]->synced = syncing[i]->open->log->Sync(); });
-  for (const auto& [name, stream] : touched) {
+  for (auto& [name, stream] : touched) {
+    if (!stream.open->is_small()) syncing.push_back(&stream);
+  }
+  absl::Status committed;
+  syncers_.Run(syncing.size() + 1, [&](size_t i) {
+    if (i == 0) {
+      committed = small_->Commit();
+    } else {
+      syncing[i - 1]->synced = syncing[i - 1]->open->log->Sync();
+    }
+  });
+  for (auto& [name, stream] : touched) {
+    if (stream.open->is_small()) {
+      stream.synced = committed;
+      if (committed.ok()) stream.open->committed_offset = stream.open->next_offset;
+    }
     if (stream.synced.ok()) continue;
     logger_->Error("a stream can't be written", {{"stream", name}, {"error", stream.synced}});
     // What its producers are believed to have sent is not there: it is read again from the disk.
-    Forget(name);
+    open_->Forget(name);
     for (const auto& [answer, result] : stream.appends) {
       (*answers)[answer].results[result] = stream.synced;
     }
@@ -331,7 +256,35 @@ void StreamFiles::WriteGroup(std::vector<PendingCall> group) {
   });
 }
 
-absl::StatusOr<Appended> StreamFiles::WriteOne(OpenStream& stream,
+bool StreamFiles::FitsAmongSmall(const OpenStream& open,
+                                 const std::vector<std::string>& payloads) const {
+  int64_t bytes = open.bytes;
+  for (const std::string& payload : payloads) {
+    bytes += static_cast<int64_t>(payload.size() + kFrameBytes);
+  }
+  return bytes <= options_.small_bytes;
+}
+
+absl::StatusOr<int64_t> StreamFiles::WritePayloads(const std::string& stream,
+                                                   std::shared_ptr<OpenStream>& open,
+                                                   const std::vector<std::string>& payloads) {
+  if (open->is_small() && !open->damaged && !FitsAmongSmall(*open, payloads)) {
+    CAPSTAN_ASSIGN_OR_RETURN(open, open_->Move(stream, *open));
+  }
+  if (!open->is_small()) {
+    return open->log->Append(payloads,
+                             [&] { return open->producers.ToHeader().SerializeAsString(); });
+  }
+  small_->Append(stream, open->next_offset, payloads, strand_->clock().Read().wall);
+  for (const std::string& payload : payloads) {
+    open->bytes += static_cast<int64_t>(payload.size() + kFrameBytes);
+  }
+  return std::exchange(open->next_offset,
+                       open->next_offset + static_cast<int64_t>(payloads.size()));
+}
+
+absl::StatusOr<Appended> StreamFiles::WriteOne(const std::string& stream,
+                                               std::shared_ptr<OpenStream>& open,
                                                std::vector<v1::Record> records) {
   Appended appended;
   std::vector<std::string> payloads;
@@ -340,7 +293,7 @@ absl::StatusOr<Appended> StreamFiles::WriteOne(OpenStream& stream,
   for (v1::Record& record : records) {
     int64_t& highest = in_call[{record.producer(), record.key()}];
     if (record.producer_sequence() <= highest ||
-        !stream.producers.IsNew(record.producer(), record.key(), record.producer_sequence())) {
+        !open->producers.IsNew(record.producer(), record.key(), record.producer_sequence())) {
       ++appended.duplicates;
       continue;
     }
@@ -351,14 +304,12 @@ absl::StatusOr<Appended> StreamFiles::WriteOne(OpenStream& stream,
     fresh.push_back(&record);
   }
   if (payloads.empty()) {
-    appended.last_offset = stream.log->next_offset() - 1;
+    appended.last_offset = open->Extent().next - 1;
     return appended;
   }
-  CAPSTAN_ASSIGN_OR_RETURN(const int64_t first, stream.log->Append(payloads, [&] {
-    return stream.producers.ToHeader().SerializeAsString();
-  }));
+  CAPSTAN_ASSIGN_OR_RETURN(const int64_t first, WritePayloads(stream, open, payloads));
   for (const v1::Record* record : fresh) {
-    stream.producers.Advance(record->producer(), record->key(), record->producer_sequence());
+    open->producers.Advance(record->producer(), record->key(), record->producer_sequence());
   }
   appended.last_offset = first + static_cast<int64_t>(payloads.size()) - 1;
   return appended;
@@ -383,25 +334,40 @@ void StreamFiles::ReadLoop() {
   }
 }
 
+absl::StatusOr<std::vector<segment_log::SegmentLog::Entry>> StreamFiles::ReadEntries(
+    const std::string& stream, const OpenStream& open, int64_t from, int64_t max_bytes) {
+  if (!open.is_small()) return open.log->Read(from, max_bytes);
+  CAPSTAN_ASSIGN_OR_RETURN(auto entries, small_->Read(stream, from, max_bytes));
+  if (!entries.empty() || from >= open.Extent().next) return entries;
+  // Its rows are gone: it has moved since it was found.
+  CAPSTAN_ASSIGN_OR_RETURN(const std::shared_ptr<OpenStream> moved,
+                           open_->Find(stream, /*make=*/false));
+  if (moved == nullptr || moved->is_small()) return entries;
+  return moved->log->Read(from, max_bytes);
+}
+
 absl::StatusOr<StreamFiles::Piece> StreamFiles::ReadPiece(const std::string& stream,
                                                           Position position, int64_t max_bytes) {
   Piece piece;
-  CAPSTAN_ASSIGN_OR_RETURN(const std::shared_ptr<OpenStream> open, Find(stream, /*make=*/false));
+  CAPSTAN_ASSIGN_OR_RETURN(const std::shared_ptr<OpenStream> open,
+                           open_->Find(stream, /*make=*/false));
   if (open == nullptr) {
     piece.next_offset = std::max<int64_t>(1, position.offset);
     return piece;
   }
-  const int64_t end = open->log->next_offset();
+  const StreamExtent extent = open->Extent();
+  const int64_t end = extent.next;
   int64_t from = std::max<int64_t>(1, position.offset);
-  if (position.tail > 0) from = std::max(open->log->first_offset(), end - position.tail);
-  const segment_log::SegmentLog::Dropped dropped = open->log->dropped();
+  if (position.tail > 0) from = std::max(extent.first, end - position.tail);
+  const segment_log::SegmentLog::Dropped dropped =
+      open->is_small() ? segment_log::SegmentLog::Dropped() : open->log->dropped();
   if (from <= dropped.records) {
     // How many bytes only part of the dropped records had is not known.
     piece.records.push_back(GapRecordBefore(dropped.records + 1, dropped.records - from + 1,
                                             from == 1 ? dropped.bytes : 0));
     from = dropped.records + 1;
   }
-  CAPSTAN_ASSIGN_OR_RETURN(const auto entries, open->log->Read(from, max_bytes));
+  CAPSTAN_ASSIGN_OR_RETURN(const auto entries, ReadEntries(stream, *open, from, max_bytes));
   for (const segment_log::SegmentLog::Entry& entry : entries) {
     v1::Record record;
     if (!record.ParseFromString(entry.payload)) {
@@ -419,55 +385,61 @@ absl::StatusOr<StreamFiles::Piece> StreamFiles::ReadPiece(const std::string& str
 }
 
 void StreamFiles::FindRetention() {
-  const absl::Time keep_since = strand_->clock().Read().wall - options_.keep_for;
-  std::map<std::string, Folder> folders;
-  std::error_code error;
-  for (auto it = fs::recursive_directory_iterator(options_.root, error);
-       !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
-    if (it->path().extension() != ".seg") continue;
-    Folder& folder = folders[it->path().parent_path().lexically_relative(options_.root).string()];
-    const absl::Time time = TimeOf(*it);
-    std::error_code size_error;
-    const auto size = it->file_size(size_error);
-    if (!size_error) folder.bytes += static_cast<int64_t>(size);
-    folder.oldest = std::min(folder.oldest, time);
-    folder.newest = std::max(folder.newest, time);
-    ++folder.segments;
-  }
-  std::set<std::string> keep_newest;
-  {
-    absl::MutexLock lock(&open_mutex_);
-    keep_newest = keep_newest_;
-  }
-  absl::MutexLock lock(&mutex_);
-  for (const auto& [stream, folder] : folders) {
-    if (stream == kAuditStream || !IsStreamName(stream)) continue;
-    const bool whole = folder.newest < keep_since && keep_newest.count(stream) == 0;
-    const bool part =
-        folder.segments > 1 && (folder.bytes > options_.keep_bytes || folder.oldest < keep_since);
-    if (whole || part) retentions_.push_back({stream, whole});
-  }
+  const RetentionRules rules = {.keep_bytes = options_.keep_bytes,
+                                .keep_since = strand_->clock().Read().wall - options_.keep_for,
+                                .keep_newest = open_->kept()};
+  const auto found = [this](const Retention& retention) {
+    absl::MutexLock lock(&mutex_);
+    retentions_.push_back(retention);
+    return !closing_;
+  };
+  FindOldLogs(options_.root, rules, found);
+  const absl::Status silent = FindSilentStreams(small_.get(), rules, found);
+  if (!silent.ok()) logger_->Warning("retention failed", {{"error", silent}});
 }
 
-void StreamFiles::DoRetention(const Retention& retention) {
+void StreamFiles::DoRetentions(const std::vector<Retention>& retentions) {
   const absl::Time keep_since = strand_->clock().Read().wall - options_.keep_for;
-  if (retention.whole) {
-    absl::MutexLock lock(&open_mutex_);
-    if (keep_newest_.count(retention.stream) > 0) return;
-    const auto it = open_.find(retention.stream);
-    // Someone reads it: next time.
-    if (it != open_.end() && it->second.use_count() > 1) return;
-    if (it != open_.end()) open_.erase(it);
-    std::error_code error;
-    fs::remove_all(FolderOf(retention.stream), error);
-    logger_->Info("dropped a stream by age", {{"stream", retention.stream}});
+  std::vector<std::string> whole;
+  for (const Retention& retention : retentions) {
+    if (retention.whole) {
+      whole.push_back(retention.stream);
+      continue;
+    }
+    auto open = open_->Find(retention.stream, /*make=*/false);
+    absl::Status dropped = open.status();
+    if (open.ok() && *open != nullptr && !(*open)->is_small()) {
+      dropped = (*open)->log->Drop(options_.keep_bytes, keep_since);
+    }
+    if (!dropped.ok()) {
+      logger_->Warning("retention failed", {{"stream", retention.stream}, {"error", dropped}});
+    }
+  }
+  if (whole.empty()) return;
+  // Nobody opens any meanwhile. Those that somebody reads are left for the next time.
+  open_->Drop(whole, [&](const std::vector<std::string>& closed) { DropAll(closed, keep_since); });
+}
+
+void StreamFiles::DropAll(const std::vector<std::string>& streams, absl::Time keep_since) {
+  std::vector<std::string> old;
+  for (const std::string& stream : streams) {
+    // It may have got something since it was found to be old.
+    const absl::StatusOr<absl::Time> row = small_->LastWrite(stream);
+    if (row.ok() && *row < keep_since && NewestSegment(open_->FolderOf(stream)) < keep_since) {
+      old.push_back(stream);
+    }
+  }
+  // A log that counts must not go before rows that would count then.
+  for (const std::string& stream : old) small_->Remove(stream);
+  const absl::Status removed = small_->Commit();
+  if (!removed.ok()) {
+    logger_->Warning("retention failed", {{"streams", old.size()}, {"error", removed}});
     return;
   }
-  auto open = Find(retention.stream, /*make=*/false);
-  absl::Status dropped = open.status();
-  if (open.ok() && *open != nullptr) dropped = (*open)->log->Drop(options_.keep_bytes, keep_since);
-  if (!dropped.ok()) {
-    logger_->Warning("retention failed", {{"stream", retention.stream}, {"error", dropped}});
+  small_->GiveBackRoom();
+  for (const std::string& stream : old) {
+    RemoveLog(options_.root, open_->FolderOf(stream));
+    logger_->Info("dropped a stream by age", {{"stream", stream}});
   }
 }
 

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -20,22 +19,26 @@
 #include "libs/store/file_lock.h"
 #include "libs/strand/strand.h"
 #include "proto/capstan/telemetry/v1/stream.pb.h"
+#include "services/telemetry/adapters/open_streams.h"
+#include "services/telemetry/adapters/small_streams.h"
+#include "services/telemetry/adapters/stream_retention.h"
 #include "services/telemetry/adapters/sync_threads.h"
-#include "services/telemetry/core/producer_index.h"
 #include "services/telemetry/core/subscription_book.h"
 #include "services/telemetry/ports/streams.h"
 
 namespace capstan::telemetry {
 
-// Streams as segment logs in folders of their names under one root, which this process owns by a
-// lock. A writer thread appends what has come together and syncs each touched Stream once, several
-// at the same time, before anything of it is answered; a reader thread reads. Calls come from the
-// strand, answers are posted to it.
+// Streams under one root, which this process owns by a lock (open_streams.h says how they lie
+// there). A writer thread appends what has come together, commits what went to small Streams at
+// once and syncs each other that was touched, several at the same time, before anything of it is
+// answered; a reader thread reads. Calls come from the strand, answers are posted to it.
 class StreamFiles {
  public:
   struct Options {
     std::string root;
     int64_t segment_bytes = int64_t{16} << 20;
+    // See OpenStreams.
+    int64_t small_bytes = 0;
     // Of one Stream; the audit stream is kept whole.
     int64_t keep_bytes = int64_t{1} << 30;
     absl::Duration keep_for = absl::Hours(24 * 7);
@@ -81,54 +84,43 @@ class StreamFiles {
   void KeepNewest(std::set<std::string> streams);
 
  private:
-  struct OpenStream {
-    std::unique_ptr<segment_log::SegmentLog> log;
-    // The writer's own.
-    ProducerIndex producers;
-    int64_t last_used = 0;
-  };
   // Appends that came and are answered together.
   struct PendingCall {
     std::vector<StreamAppend> appends;
     absl::AnyInvocable<void(AppendResults)> done;
     int64_t bytes = 0;
   };
-  struct Retention {
-    std::string stream;
-    // The whole Stream is older than what is kept.
-    bool whole = false;
-  };
-
   StreamFiles(Options options, Strand* strand, const log::Logger* logger);
 
   void Fail(PendingCall call, const absl::Status& status);
   void WriteLoop();
   void ReadLoop();
   void WriteGroup(std::vector<PendingCall> group);
-  absl::StatusOr<Appended> WriteOne(OpenStream& stream, std::vector<v1::Record> records);
+  // `open` becomes another where the Stream moves.
+  absl::StatusOr<Appended> WriteOne(const std::string& stream, std::shared_ptr<OpenStream>& open,
+                                    std::vector<v1::Record> records);
+  // Payloads that are new; returns the offset of the first.
+  absl::StatusOr<int64_t> WritePayloads(const std::string& stream,
+                                        std::shared_ptr<OpenStream>& open,
+                                        const std::vector<std::string>& payloads);
+  bool FitsAmongSmall(const OpenStream& open, const std::vector<std::string>& payloads) const;
   absl::StatusOr<Piece> ReadPiece(const std::string& stream, Position position, int64_t max_bytes);
-  absl::StatusOr<StreamExtent> ExtentOf(const std::string& stream);
-  // Closes a Stream of which all is on disk.
-  void Close(std::map<std::string, std::shared_ptr<OpenStream>>::iterator open)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(open_mutex_);
+  absl::StatusOr<std::vector<segment_log::SegmentLog::Entry>> ReadEntries(const std::string& stream,
+                                                                          const OpenStream& open,
+                                                                          int64_t from,
+                                                                          int64_t max_bytes);
   void FindRetention();
-  void DoRetention(const Retention& retention);
-  // Null, without error, if it does not exist and is not to be made.
-  absl::StatusOr<std::shared_ptr<OpenStream>> Find(const std::string& stream, bool make);
-  void Forget(const std::string& stream);
-  std::string FolderOf(const std::string& stream) const { return options_.root + "/" + stream; }
+  void DoRetentions(const std::vector<Retention>& retentions);
+  // Takes away, of Streams that nobody can open meanwhile, those that are still too old.
+  void DropAll(const std::vector<std::string>& streams, absl::Time keep_since);
 
   const Options options_;
   Strand* const strand_;
   const log::Logger* const logger_;
   std::unique_ptr<store::FileLock> lock_;
 
-  absl::Mutex open_mutex_;
-  std::map<std::string, std::shared_ptr<OpenStream>> open_ ABSL_GUARDED_BY(open_mutex_);
-  int64_t uses_ ABSL_GUARDED_BY(open_mutex_) = 0;
-  std::set<std::string> keep_newest_ ABSL_GUARDED_BY(open_mutex_);
-  // Of Streams of `keep_newest_` that are not open. Nothing changes a Stream but by opening it.
-  std::map<std::string, StreamExtent> extents_ ABSL_GUARDED_BY(open_mutex_);
+  std::unique_ptr<SmallStreams> small_;
+  std::unique_ptr<OpenStreams> open_;
 
   absl::Mutex mutex_;
   std::deque<PendingCall> calls_ ABSL_GUARDED_BY(mutex_);

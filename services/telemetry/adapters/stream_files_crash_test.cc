@@ -28,25 +28,33 @@ namespace capstan::telemetry {
 namespace {
 
 constexpr int kProducers = 6;
-constexpr std::array<const char*, 2> kStreams = {"projects/p/jobs/j/streams/log",
-                                                 "projects/p/jobs/j/streams/events"};
+// Rounds after which a new Job's Streams are written: those of one grow out of being small.
+constexpr int kRoundsOfAJob = 5;
+
+std::string StreamOf(int round, int64_t producer) {
+  return absl::StrCat("projects/p/jobs/j", round / kRoundsOfAJob, "/streams/",
+                      producer % 2 == 0 ? "log" : "events");
+}
 
 struct Acknowledgement {
   int64_t producer;
   int64_t sequence;
 };
 
-StreamFiles::Options OptionsFor(const std::string& root) {
-  return {.root = root, .segment_bytes = 60000};
+// In one round of five as a program that makes no small Streams: it goes on with those it finds.
+StreamFiles::Options OptionsFor(const std::string& root, int round) {
+  return {.root = root,
+          .segment_bytes = 60000,
+          .small_bytes = round % kRoundsOfAJob == 3 ? 0 : (round % 2 + 1) * int64_t{40000}};
 }
 
-[[noreturn]] void AppendUntilKilled(const std::string& root,
+[[noreturn]] void AppendUntilKilled(const std::string& root, int round,
                                     std::array<int64_t, kProducers> acknowledged, int fd) {
   SystemClock clock;
   ThreadStrand strand("crash", &clock);
   log::TestingSink sink;
   log::Logger logger("crash", &clock, &sink);
-  auto files = StreamFiles::Open(OptionsFor(root), &strand, &logger);
+  auto files = StreamFiles::Open(OptionsFor(root, round), &strand, &logger);
   if (!files.ok()) ::_exit(3);
   std::function<void(int64_t)> step = [&](int64_t producer) {
     // One more than was acknowledged, and a few that may be there already.
@@ -60,7 +68,7 @@ StreamFiles::Options OptionsFor(const std::string& root) {
       record.set_payload(std::string(sequence * 31 % 2000, 'x'));
       records.push_back(std::move(record));
     }
-    (*files)->Append({{kStreams[producer % 2], std::move(records)}},
+    (*files)->Append({{StreamOf(round, producer), std::move(records)}},
                      [&, producer, last](const AppendResults& results) {
                        if (!results.front().ok()) ::_exit(4);
                        acknowledged[producer] = last;
@@ -101,14 +109,16 @@ TEST(StreamFilesCrashTest, AcknowledgedRecordsAreThereOnceAfterAKill) {
   Random random(3);
   std::array<int64_t, kProducers> acknowledged{};
   int total = 0;
-  for (int round = 0; round < 20; ++round) {
+  int moved = 0;
+  for (int round = 0; round < 40; ++round) {
+    if (round % kRoundsOfAJob == 0) acknowledged = {};
     int fds[2];
     ASSERT_EQ(::pipe(fds), 0);
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
       ::close(fds[0]);
-      AppendUntilKilled(root, acknowledged, fds[1]);
+      AppendUntilKilled(root, round, acknowledged, fds[1]);
     }
     ::close(fds[1]);
     const int64_t wanted = random.Between(1, 80);
@@ -128,12 +138,12 @@ TEST(StreamFilesCrashTest, AcknowledgedRecordsAreThereOnceAfterAKill) {
     ThreadStrand strand("check", &clock);
     log::TestingSink sink;
     log::Logger logger("check", &clock, &sink);
-    auto files = StreamFiles::Open(OptionsFor(root), &strand, &logger);
+    auto files = StreamFiles::Open(OptionsFor(root, round), &strand, &logger);
     ASSERT_TRUE(files.ok()) << files.status();
     std::array<int64_t, kProducers> seen{};
-    for (const char* stream : kStreams) {
+    for (const int64_t of : {0, 1}) {
       int64_t offset = 1;
-      for (const v1::Record& record : ReadWhole(files->get(), stream)) {
+      for (const v1::Record& record : ReadWhole(files->get(), StreamOf(round, of))) {
         ASSERT_EQ(record.offset(), offset++);
         const int producer = std::stoi(record.producer());
         ASSERT_EQ(record.producer_sequence(), seen[producer] + 1) << "lost, doubled or reordered";
@@ -143,10 +153,17 @@ TEST(StreamFilesCrashTest, AcknowledgedRecordsAreThereOnceAfterAKill) {
     for (int producer = 0; producer < kProducers; ++producer) {
       ASSERT_GE(seen[producer], acknowledged[producer]);
     }
+    for (const int64_t of : {0, 1}) {
+      if (round % kRoundsOfAJob == kRoundsOfAJob - 1 &&
+          std::filesystem::exists(absl::StrCat(root, "/", StreamOf(round, of)))) {
+        ++moved;
+      }
+    }
     files->reset();
     strand.Stop();
   }
-  EXPECT_GT(total, 300);
+  EXPECT_GT(moved, 3);
+  EXPECT_GT(total, 600);
 }
 
 }  // namespace

@@ -27,6 +27,13 @@
 #include "services/telemetry/target_inventory.h"
 
 namespace capstan::telemetry {
+namespace {
+
+// A Job's events, and what a short one prints; some ten appends. A Stream that gets more is written
+// twice up to here.
+constexpr int64_t kSmallStreamBytes = 32 << 10;
+
+}  // namespace
 
 // In the order of making.
 struct Server::Parts {
@@ -72,6 +79,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   files.root = config.folder;
   files.keep_bytes = config.keep_bytes;
   files.keep_for = config.keep_for;
+  files.small_bytes = kSmallStreamBytes;
   CAPSTAN_ASSIGN_OR_RETURN(parts.files,
                            StreamFiles::Open(std::move(files), deps.strand, deps.logger));
   parts.OnStrand([&] {

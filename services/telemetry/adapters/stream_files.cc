@@ -28,6 +28,8 @@ constexpr size_t kMaxReads = 10000;
 constexpr int kSyncers = 7;
 // Of a record, beside its payload.
 constexpr size_t kFrameBytes = segment_log::kFramePrefix + 1;
+// Of a piece: a Stream moves once, and retention is not as quick as a reader.
+constexpr int kReadTries = 10;
 // Streams that retention looks at between two groups of appends.
 constexpr size_t kMaxRetentions = 64;
 
@@ -334,20 +336,18 @@ void StreamFiles::ReadLoop() {
   }
 }
 
-absl::StatusOr<std::vector<segment_log::SegmentLog::Entry>> StreamFiles::ReadEntries(
-    const std::string& stream, const OpenStream& open, int64_t from, int64_t max_bytes) {
-  if (!open.is_small()) return open.log->Read(from, max_bytes);
-  CAPSTAN_ASSIGN_OR_RETURN(auto entries, small_->Read(stream, from, max_bytes));
-  if (!entries.empty() || from >= open.Extent().next) return entries;
-  // Its rows are gone: it has moved since it was found.
-  CAPSTAN_ASSIGN_OR_RETURN(const std::shared_ptr<OpenStream> moved,
-                           open_->Find(stream, /*make=*/false));
-  if (moved == nullptr || moved->is_small()) return entries;
-  return moved->log->Read(from, max_bytes);
-}
-
 absl::StatusOr<StreamFiles::Piece> StreamFiles::ReadPiece(const std::string& stream,
                                                           Position position, int64_t max_bytes) {
+  for (int tries = 0; tries < kReadTries; ++tries) {
+    CAPSTAN_ASSIGN_OR_RETURN(absl::optional<Piece> piece,
+                             TryReadPiece(stream, position, max_bytes));
+    if (piece.has_value()) return *std::move(piece);
+  }
+  return BusyError("the Stream changes while it is read");
+}
+
+absl::StatusOr<absl::optional<StreamFiles::Piece>> StreamFiles::TryReadPiece(
+    const std::string& stream, Position position, int64_t max_bytes) {
   Piece piece;
   CAPSTAN_ASSIGN_OR_RETURN(const std::shared_ptr<OpenStream> open,
                            open_->Find(stream, /*make=*/false));
@@ -367,8 +367,13 @@ absl::StatusOr<StreamFiles::Piece> StreamFiles::ReadPiece(const std::string& str
                                             from == 1 ? dropped.bytes : 0));
     from = dropped.records + 1;
   }
-  CAPSTAN_ASSIGN_OR_RETURN(const auto entries, ReadEntries(stream, *open, from, max_bytes));
-  for (const segment_log::SegmentLog::Entry& entry : entries) {
+  const auto entries =
+      open->is_small() ? small_->Read(stream, from, max_bytes) : open->log->Read(from, max_bytes);
+  if (status::Reason(entries.status()) == segment_log::kReasonDropped) return absl::nullopt;
+  CAPSTAN_RETURN_IF_ERROR(entries.status());
+  // Its rows are gone: it has moved.
+  if (open->is_small() && entries->empty() && from < end) return absl::nullopt;
+  for (const segment_log::SegmentLog::Entry& entry : *entries) {
     v1::Record record;
     if (!record.ParseFromString(entry.payload)) {
       return status::Error(

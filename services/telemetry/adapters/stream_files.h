@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "libs/log/log.h"
 #include "libs/segment_log/segment_log.h"
 #include "libs/store/file_lock.h"
@@ -105,10 +106,9 @@ class StreamFiles {
                                         const std::vector<std::string>& payloads);
   bool FitsAmongSmall(const OpenStream& open, const std::vector<std::string>& payloads) const;
   absl::StatusOr<Piece> ReadPiece(const std::string& stream, Position position, int64_t max_bytes);
-  absl::StatusOr<std::vector<segment_log::SegmentLog::Entry>> ReadEntries(const std::string& stream,
-                                                                          const OpenStream& open,
-                                                                          int64_t from,
-                                                                          int64_t max_bytes);
+  // Nothing where the Stream has moved, or retention has come, after it was found.
+  absl::StatusOr<absl::optional<Piece>> TryReadPiece(const std::string& stream, Position position,
+                                                     int64_t max_bytes);
   void FindRetention();
   void DoRetentions(const std::vector<Retention>& retentions);
   // Takes away, of Streams that nobody can open meanwhile, those that are still too old.

@@ -32,6 +32,9 @@ grpc::Status Exchange(const std::shared_ptr<grpc::Channel>& channel, const std::
                         absl::StrCat("00-", metadata.trace_id, "-00000000000000a1-01"));
   }
   if (!metadata.grant.empty()) context.AddMetadata(rpc::kPlacementGrant, metadata.grant);
+  if (!metadata.bearer.empty()) {
+    context.AddMetadata("authorization", absl::StrCat("Bearer ", metadata.bearer));
+  }
   grpc::CompletionQueue queue;
   const auto call = stub.PrepareCall(&context, path, &queue);
   // Every step ends: the call has a deadline.
@@ -96,10 +99,10 @@ grpc::Status RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::s
 
 grpc::Status RawAnswer(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
                        const google::protobuf::Message& request, absl::Duration patience,
-                       google::protobuf::Message* answer) {
+                       google::protobuf::Message* answer, const CallMetadata& metadata) {
   std::string bytes;
   const grpc::Status status =
-      Exchange(channel, path, request.SerializeAsString(), patience, {}, &bytes);
+      Exchange(channel, path, request.SerializeAsString(), patience, metadata, &bytes);
   if (status.ok() && !answer->ParseFromString(bytes)) {
     return grpc::Status(grpc::StatusCode::INTERNAL, "the answer can't be parsed");
   }

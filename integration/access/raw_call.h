@@ -27,6 +27,8 @@ struct CallMetadata {
   std::string trace_id{};
   // Serialised PlacementGrant that the caller shows; empty for none.
   std::string grant{};
+  // Token that the caller shows as `authorization: Bearer`; empty for none.
+  std::string bearer{};
 };
 
 // Calls a method of any kind with one request and ends it at the first answer, which counts as OK,
@@ -38,7 +40,7 @@ grpc::Status RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::s
 // The same, and parses the first answer into `answer`, which is left alone if there is none.
 grpc::Status RawAnswer(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
                        const google::protobuf::Message& request, absl::Duration patience,
-                       google::protobuf::Message* answer);
+                       google::protobuf::Message* answer, const CallMetadata& metadata = {});
 
 // A call of any kind that stays open until somebody ends it. Every step blocks, for as long as
 // `patience` is not over since it was made. One thread.

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -186,6 +187,9 @@ TEST_F(HostileNamesTest, LinksThatComeAndGoLeadNowhere) {
   fs::create_symlink(site_->outside() + "/data", spare + "/f");
   site_->Expect({{"d/data", inside}});
   site_->Expect({{"f", inside}});
+  // A link, or what has come back after one.
+  const std::set<std::string> reasons = {"NOT_A_REGULAR_FILE", "UNSAFE_PATH", "SOURCE_CHANGED",
+                                         "OBJECT_NOT_FOUND"};
   std::atomic<bool> over = false;
   std::atomic<int64_t> turns = 0;
   std::thread changer([&] {
@@ -197,19 +201,40 @@ TEST_F(HostileNamesTest, LinksThatComeAndGoLeadNowhere) {
       ++turns;
     }
   });
+  // By how it ended; and which version it made of what.
   std::map<std::string, int> ends;
-  for (int i = 0; i < 24; ++i) {
+  std::map<std::string, std::string> versions;
+  int succeeded = 0;
+  int refused = 0;
+  // Until it has gone both ways, which chance decides.
+  constexpr int kLoads = 24;
+  constexpr int kMostLoads = 240;
+  for (int i = 0; i < kLoads || ((succeeded == 0 || refused == 0) && i < kMostLoads); ++i) {
     const std::string object = i % 2 == 0 ? "d/data" : "f";
     const pb::DataLoad load =
         site_->Await(site_->StartNew(NewId(), "file://" + race + "/", {object}));
-    ++ends[load.state() == pb::DataLoad::STATE_SUCCEEDED ? "SUCCEEDED" : load.reason()];
+    if (load.state() == pb::DataLoad::STATE_SUCCEEDED) {
+      ++succeeded;
+      ++ends["SUCCEEDED"];
+      EXPECT_TRUE(site_->Has({{object, inside}})) << object << " is not what is inside";
+      const std::string digest = load.version().substr(load.version().rfind('/'));
+      EXPECT_EQ(versions.emplace(object, digest).first->second, digest) << "of other content";
+      continue;
+    }
+    ++refused;
+    ++ends[load.reason()];
+    EXPECT_EQ(load.state(), pb::DataLoad::STATE_FAILED);
+    EXPECT_EQ(reasons.count(load.reason()), 1u) << load.reason() << ": " << load.message();
+    EXPECT_TRUE(absl::StrContains(load.message(), object + "'")) << load.message();
+    EXPECT_EQ(load.version(), "");
   }
   over = true;
   changer.join();
-  // The folder itself must be in place again, whichever turn was the last.
   for (const auto& [end, count] : ends) std::printf("%s: %d\n", end.c_str(), count);
   std::printf("%d turns\n", static_cast<int>(turns));
   EXPECT_GT(turns, 1000);
+  EXPECT_GT(succeeded, 0);
+  EXPECT_GT(refused, 0);
 }
 
 // A file whose content changes in place, its time put back, or that is replaced: each version that

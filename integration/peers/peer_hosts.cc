@@ -256,6 +256,12 @@ absl::Status PeerHosts::Fetch(int host, bool peers) {
   return absl::OkStatus();
 }
 
+void PeerHosts::DenyAt(int host, const std::string& id) {
+  Deny(id);
+  std::ofstream(parts_->IdentityOf(host) + "/denied") << denied_;
+  dev::SignalProcess(parts_->nodes[static_cast<size_t>(host)]->id(), SIGHUP);
+}
+
 absl::StatusOr<PeerHosts::Fetched> PeerHosts::Await(int host, absl::Duration time_out) {
   const BootTime end = parts_->clock.Read().boot + time_out;
   std::string line;

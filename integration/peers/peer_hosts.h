@@ -35,6 +35,8 @@ class PeerHosts {
   absl::Status Fetch(int host, bool peers = true);
   // Hosts whose programs begin from now on let this SPIFFE id in no more.
   void Deny(const std::string& id) { denied_ += id + "\n"; }
+  // So does the host's program, which has said that it is done.
+  void DenyAt(int host, const std::string& id);
   // Where a host gives to others, and as whom.
   std::string AddressOf(int host) const;
   static std::string PathOf(int host);

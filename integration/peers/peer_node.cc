@@ -5,7 +5,8 @@
 //
 // Prints `done <seconds> <folder> <bytes from the Site> <bytes from peers>`, or `failed <status>`.
 // Whom it refuses it writes to `refused` in the identity folder, a line each: `handshake`, or the
-// caller, what was called and the reason. Denied are the SPIFFE ids in `denied` there, one a line.
+// caller, what was called and the reason. Denied are the SPIFFE ids in `denied` there, one a line,
+// which is read again on SIGHUP.
 #include <signal.h>
 
 #include <cstdint>
@@ -86,7 +87,7 @@ absl::StatusOr<std::string> PinOnce(Strand* strand, node_agent::DataAccess* data
   return *std::move(answer);
 }
 
-int Run(char** argv, int signals) {
+int Run(char** argv, const sigset_t& signals) {
   const SystemClock clock;
   log::TestingSink sink;
   const log::Logger logger("peer_node", &clock, &sink);
@@ -153,11 +154,12 @@ int Run(char** argv, int signals) {
     std::printf("failed %s\n", directory.status().ToString().c_str());
   }
   std::fflush(stdout);
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, signals);
   int signal = 0;
-  sigwait(&set, &signal);
+  while (sigwait(&signals, &signal) == 0 && signal == SIGHUP) {
+    policy.Set(PolicyIn(absl::StrCat(argv[1], "/denied"), clock.Read().boot));
+    // As the process' enforcer does with each policy.
+    access.RecheckOpenCalls();
+  }
   (*path)->StopServing(absl::ZeroDuration());
   absl::Notification gone;
   strand.Post([&] {
@@ -178,6 +180,7 @@ int main(int argc, char** argv) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGHUP);
   sigprocmask(SIG_BLOCK, &set, nullptr);
-  return capstan::Run(argv, SIGTERM);
+  return capstan::Run(argv, set);
 }

@@ -18,6 +18,8 @@
 #include "integration/access/raw_call.h"
 #include "integration/fleet/network.h"
 #include "integration/peers/peer_hosts.h"
+#include "libs/jose/jwt_svid.h"
+#include "libs/jose/signing_key.h"
 #include "libs/rpc/credentials.h"
 #include "libs/rpc/identity.h"
 #include "libs/rpc/testing/test_authority.h"
@@ -120,8 +122,9 @@ TEST_F(PeerHostsTest, WhenTheFirstOfTheLineIsCutOffTheNextReadsTheSite) {
 // What a host's port says to those who have no business there.
 class PeerAccessTest : public PeerHostsTest {
  protected:
-  void SetUp() override {
-    Begin(int64_t{1} << 20);
+  void SetUp() override { BeginWith(int64_t{1} << 20); }
+  void BeginWith(int64_t bytes) {
+    Begin(bytes);
     if (hosts_ == nullptr) return;
     hosts_->Deny(Uri(PeerHosts::PathOf(2)));
     Fetch(0);
@@ -157,19 +160,46 @@ class PeerAccessTest : public PeerHostsTest {
         rpc::IssueCertificate(spec, hosts_->authority().root(), hosts_->authority().key()).value()};
     return svid;
   }
-  grpc::Status Ask(const std::shared_ptr<grpc::ChannelCredentials>& credentials,
-                   const std::string& digest = "") {
+  dataloader::v1::ReadContentRequest RequestFor(const std::string& digest = "") const {
     dataloader::v1::ReadContentRequest request;
     *request.mutable_content() = hosts_->content();
     if (!digest.empty()) request.mutable_content()->set_manifest_digest(digest);
-    return RawCall(DialAlone(hosts_->AddressOf(0), credentials),
-                   "/capstan.dataloader.v1.PeerContentService/ReadPeerContent", request,
-                   absl::Seconds(20));
+    return request;
+  }
+  grpc::Status Ask(const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+                   const std::string& digest = "", const std::string& bearer = "") {
+    return RawCall(DialAlone(hosts_->AddressOf(0), credentials), kRead, RequestFor(digest),
+                   absl::Seconds(20), {"", "", bearer});
+  }
+  // Waits until a Node that may read is let in: data_loader has to have heard that the first host
+  // has it.
+  void AwaitGood(const std::shared_ptr<grpc::ChannelCredentials>& reader) {
+    grpc::Status good = Ask(reader);
+    const BootTime end = clock_.Read().boot + absl::Seconds(60);
+    while (!good.ok() && clock_.Read().boot < end) {
+      ASSERT_FALSE(hosts_->Watch(0)) << "the host's program has ended";
+      good = Ask(reader);
+    }
+    EXPECT_TRUE(good.ok()) << good.error_message();
+  }
+  // A JWT-SVID of the trust domain's form, for this host.
+  std::string TokenOf(absl::string_view path) const {
+    jose::Claims claims;
+    claims.subject = Uri(path);
+    claims.audiences = {Uri(PeerHosts::PathOf(0))};
+    claims.issued_at = clock_.Read().wall;
+    claims.expires = claims.issued_at + absl::Hours(1);
+    return jose::SigningKey::Generate(jose::kEs256)
+        .value()
+        .Sign(jose::EncodeClaims(claims, {}))
+        .value();
   }
   int64_t HandshakesRefused() const {
     const std::vector<std::string> refused = hosts_->RefusedBy(0);
     return std::count(refused.begin(), refused.end(), "handshake");
   }
+
+  static constexpr char kRead[] = "/capstan.dataloader.v1.PeerContentService/ReadPeerContent";
 
   const TemporaryFolder folder_;
   const SystemClock clock_;
@@ -207,14 +237,10 @@ TEST_F(PeerAccessTest, OnlyNodesThatMayReadGetAByte) {
   Fetch(1);
   ExpectFetched(1);
   const auto reader = As(PeerHosts::PathOf(1));
-  grpc::Status good = Ask(reader);
-  // data_loader has to have heard that the first host has it.
-  const BootTime end = clock_.Read().boot + absl::Seconds(60);
-  while (!good.ok() && clock_.Read().boot < end) {
-    ASSERT_FALSE(hosts_->Watch(0)) << "the host's program has ended";
-    good = Ask(reader);
-  }
-  EXPECT_TRUE(good.ok()) << good.error_message();
+  ASSERT_NO_FATAL_FAILURE(AwaitGood(reader));
+  // What a Node would be, were tokens taken.
+  const std::string token = TokenOf(PeerHosts::PathOf(1));
+  EXPECT_EQ(Ask(StrangersCredentials(), digest, token).error_code(), StatusCode::UNAVAILABLE);
 
   for (const std::string path :
        {"/person/1000", "/executor/local", "/svc/scheduler", "/svc/data_loader",
@@ -224,6 +250,7 @@ TEST_F(PeerAccessTest, OnlyNodesThatMayReadGetAByte) {
     EXPECT_EQ(there.error_code(), StatusCode::PERMISSION_DENIED)
         << path << ": " << there.error_message();
     EXPECT_EQ(Ask(credentials, absent).error_message(), there.error_message()) << path;
+    EXPECT_EQ(Ask(credentials, digest, token).error_message(), there.error_message()) << path;
     EXPECT_THAT(hosts_->RefusedBy(0), Contains(HasSubstr(absl::StrCat(path, " /capstan."))))
         << path;
   }
@@ -243,6 +270,30 @@ TEST_F(PeerAccessTest, OnlyNodesThatMayReadGetAByte) {
   EXPECT_THAT(hosts_->RefusedBy(0),
               Contains(HasSubstr(absl::StrCat(PeerHosts::PathOf(2), " /capstan."))));
   EXPECT_THAT(hosts_->RefusedBy(0), Not(Contains(HasSubstr(PeerHosts::PathOf(1)))));
+}
+
+// More than a stream holds, so that it is open as long as nobody reads on.
+class PeerStreamTest : public PeerAccessTest {
+ protected:
+  void SetUp() override { BeginWith(kBytes); }
+};
+
+TEST_F(PeerStreamTest, AReadThatIsOpenEndsWhenItsNodeIsDenied) {
+  Fetch(1);
+  ExpectFetched(1);
+  const auto reader = As(PeerHosts::PathOf(1));
+  ASSERT_NO_FATAL_FAILURE(AwaitGood(reader));
+  const auto channel = DialAlone(hosts_->AddressOf(0), reader);
+  OpenCall open(channel, kRead, absl::Seconds(60));
+  ASSERT_TRUE(open.Send(RequestFor(), /*last=*/true));
+  ASSERT_TRUE(open.Receive());
+  hosts_->DenyAt(0, Uri(PeerHosts::PathOf(1)));
+  const grpc::Status end = open.AwaitEnd();
+  EXPECT_EQ(end.error_code(), StatusCode::PERMISSION_DENIED) << end.error_message();
+  EXPECT_THAT(end.error_message(), HasSubstr("denied by an admin"));
+  // On the same connection, which stays.
+  const grpc::Status again = RawCall(channel, kRead, RequestFor(), absl::Seconds(20));
+  EXPECT_EQ(again.error_code(), StatusCode::PERMISSION_DENIED) << again.error_message();
 }
 
 }  // namespace

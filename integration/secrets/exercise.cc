@@ -37,7 +37,8 @@ std::vector<std::string> HomesOfSpecs() {
           "files/data/telemetry/archive.sqlite*",
           "files/backup*",
           "environment of Task *",
-          "cli job get *"};
+          "cli job get *",
+          "update by JobService/UpdateJob"};
 }
 
 }  // namespace
@@ -55,11 +56,11 @@ Exercise::~Exercise() = default;
 
 void Exercise::Run() {
   const std::vector<void (Exercise::*)()> steps = {
-      &Exercise::StartWebServer, &Exercise::StartPlatform,  &Exercise::PlantKeys,
-      &Exercise::RunJobs,        &Exercise::JoinAndMisjoin, &Exercise::LoadFromSignedUrls,
-      &Exercise::GoIntoTheTask,  &Exercise::IssueTokens,    &Exercise::PutSecretsIntoWrongFields,
-      &Exercise::TakeBackups,    &Exercise::LookAround,     &Exercise::CrashEveryPart,
-      &Exercise::LookAround};
+      &Exercise::StartWebServer,    &Exercise::StartPlatform,  &Exercise::PlantKeys,
+      &Exercise::RunJobs,           &Exercise::JoinAndMisjoin, &Exercise::LoadFromSignedUrls,
+      &Exercise::GoIntoTheTask,     &Exercise::IssueTokens,    &Exercise::PutSecretsIntoWrongFields,
+      &Exercise::UpdateWithSecrets, &Exercise::TakeBackups,    &Exercise::LookAround,
+      &Exercise::CrashEveryPart,    &Exercise::LookAround};
   for (const auto step : steps) {
     (this->*step)();
     if (::testing::Test::HasFatalFailure()) return;

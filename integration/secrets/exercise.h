@@ -77,6 +77,7 @@ class Exercise {
   void GoIntoTheTask();
   void IssueTokens();
   void PutSecretsIntoWrongFields();
+  void UpdateWithSecrets();
   void TakeBackups();
   void LookAround();
   void CrashEveryPart();

@@ -6,12 +6,14 @@
 #include <fstream>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/empty.pb.h"
 #include "grpcpp/client_context.h"
 #include "gtest/gtest.h"
 #include "integration/access/method_catalog.h"
@@ -24,6 +26,9 @@
 #include "libs/rpc/credentials.h"
 #include "libs/safe_path/folder_names.h"
 #include "proto/capstan/credentials/v1/token_service.grpc.pb.h"
+#include "proto/capstan/scheduler/v1/job_service.pb.h"
+#include "proto/capstan/scheduler/v1/node.pb.h"
+#include "proto/capstan/scheduler/v1/queue.pb.h"
 #include "proto/spiffe/workload/workload.pb.h"
 #include "tools/capstan/dev/process.h"
 
@@ -173,6 +178,69 @@ void Exercise::PutSecretsIntoWrongFields() {
   }
   std::printf("%d calls with secrets in wrong fields\n", calls);
   EXPECT_GT(calls, 300);
+}
+
+// Writes that are accepted. Whoever changes a thing sends back all of it: what the mask does not
+// name, or only the service says, is nobody's. What it does name, and why something was done, stays with the thing, for those
+// who may see it.
+void Exercise::UpdateWithSecrets() {
+  const auto admin = rpc::Identity::Load(platform_->data_dir() + "/person").value();
+  const auto channel =
+      DialAlone(endpoints_.parts().at("scheduler").address(),
+                rpc::MutualTlsChannelCredentials(admin, &clock_, "/svc/scheduler"));
+  const auto update = [&](const std::string& method, const google::protobuf::Message& request) {
+    google::protobuf::Empty answer;
+    const grpc::Status status =
+        RawAnswer(channel, "/capstan.scheduler.v1." + method, request, absl::Seconds(20), &answer);
+    EXPECT_TRUE(status.ok()) << method << ": " << status.error_message();
+    scan_.Look("update by " + method, answer.SerializeAsString());
+  };
+  const std::string unmasked = Plant("in what a write does not ask for", {});
+  scheduler::v1::UpdateJobRequest job;
+  FillTexts(job.mutable_job(), unmasked);
+  job.mutable_job()->set_name("projects/default/jobs/serve");
+  job.mutable_job()->clear_etag();
+  job.mutable_job()->mutable_spec()->set_priority(7);
+  job.mutable_update_mask()->add_paths("spec.priority");
+  update("JobService/UpdateJob", job);
+
+  // What only the service says.
+  scheduler::v1::CreateQueueRequest create;
+  create.set_queue_id("updated");
+  create.mutable_queue()->set_uid(unmasked);
+  create.mutable_queue()->set_etag(unmasked);
+  create.mutable_queue()->add_usage()->set_resource(unmasked);
+  update("QueueService/CreateQueue", create);
+  scheduler::v1::UpdateQueueRequest queue;
+  *queue.mutable_queue() = create.queue();
+  queue.mutable_queue()->set_name("queues/updated");
+  queue.mutable_queue()->clear_etag();
+  queue.mutable_queue()->set_weight(7);
+  queue.mutable_update_mask()->add_paths("weight");
+  update("QueueService/UpdateQueue", queue);
+  // As a Project's name may be.
+  const std::string masked =
+      Plant("in what an update's mask names",
+            {"files/data/scheduler/store.sqlite*", "files/data/scheduler/recordings/*",
+             "files/backup*", "update by *", "cli queue *"},
+            absl::AsciiStrToLower("p" + RandomText(40)));
+  queue.mutable_queue()->add_projects("projects/" + masked);
+  queue.mutable_update_mask()->add_paths("projects");
+  update("QueueService/UpdateQueue", queue);
+  Capstan({"queue", "get", "updated", "-o", "json"});
+
+  const std::string reason =
+      Plant("why a Node was cordoned",
+            {"files/data/scheduler/store.sqlite*", "files/data/scheduler/recordings/*",
+             "files/data/scheduler/audit.chain", "files/backup*", "update by *", "cli node *",
+             "cli audit list*"});
+  scheduler::v1::CordonNodeRequest cordon;
+  cordon.set_name("clusters/local/nodes/node-0");
+  cordon.set_reason(reason);
+  update("NodeService/CordonNode", cordon);
+  Capstan({"node", "list", "-o", "json"});
+  Capstan({"job", "explain", "serve"});
+  EXPECT_EQ(Capstan({"node", "uncordon", "node-0"}).exit_code, 0);
 }
 
 void Exercise::TakeBackups() {

@@ -36,9 +36,13 @@ void Fill(Message* message, const std::string& text, int depth) {
 
 }  // namespace
 
+void FillTexts(Message* message, absl::string_view text) {
+  Fill(message, std::string(text), kDepth);
+}
+
 std::unique_ptr<Message> RequestFullOf(const Method& method, absl::string_view text) {
   std::unique_ptr<Message> request = RequestOf(method);
-  Fill(request.get(), std::string(text), kDepth);
+  FillTexts(request.get(), text);
   return request;
 }
 

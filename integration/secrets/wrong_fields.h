@@ -10,8 +10,9 @@
 
 namespace capstan::integration {
 
-// A request with `text` in every field that takes a text, also those of messages in it and of maps,
-// as of someone who has pasted the wrong thing.
+// Puts `text` into every field of the message that takes a text, also of those in it and of maps.
+void FillTexts(google::protobuf::Message* message, absl::string_view text);
+// A request filled so, as of someone who has pasted the wrong thing.
 std::unique_ptr<google::protobuf::Message> RequestFullOf(const Method& method,
                                                          absl::string_view text);
 

@@ -40,6 +40,9 @@ std::string GoodJob(const std::string& spec = "",
 
 // No mistakes: what is there beside that, one of each kind, each named `made`.
 std::vector<Row> MadeBefore(absl::Time now);
+// No mistakes either: each kind of write that a person can make, with all that a request may hold
+// where it is kept, each named `odd`. The Job has the text as a label and as a variable.
+std::vector<Row> GoodRows(absl::Time now, const std::string& text);
 // Of Jobs.
 std::vector<Row> JobRows();
 // Of everything else.

@@ -16,12 +16,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/empty.pb.h"
+#include "google/protobuf/message.h"
 #include "google/protobuf/text_format.h"
+#include "google/protobuf/unknown_field_set.h"
 #include "grpcpp/client_context.h"
 #include "gtest/gtest.h"
 #include "integration/access/method_catalog.h"
 #include "integration/access/raw_call.h"
 #include "integration/platform/test_platform.h"
+#include "integration/secrets/secret_scan.h"
 #include "integration/wrong_input/rows.h"
 #include "libs/rpc/credentials.h"
 #include "libs/rpc/identity.h"
@@ -38,6 +43,30 @@ namespace capstan::integration {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(20);
+
+// In no contract of ours, as a newer client would send it, or one that is mistaken.
+constexpr int kNobodysField = 29'999;
+constexpr char kNobodysText[] = "what-no-contract-has-a-field-for";
+// In one that is there, to be seen; like the other in no part.
+constexpr char kSomebodysText[] = "seen-where-it-is-kept";
+
+// Adds that field to the message and to each one in it.
+void AddNobodysField(google::protobuf::Message* message) {
+  const auto* reflection = message->GetReflection();
+  reflection->MutableUnknownFields(message)->AddLengthDelimited(kNobodysField, kNobodysText);
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  reflection->ListFields(*message, &fields);
+  for (const auto* field : fields) {
+    if (field->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    if (!field->is_repeated()) {
+      AddNobodysField(reflection->MutableMessage(message, field));
+      continue;
+    }
+    for (int i = 0; i < reflection->FieldSize(*message, field); ++i) {
+      AddNobodysField(reflection->MutableRepeatedMessage(message, field, i));
+    }
+  }
+}
 
 class WrongInputTest : public ::testing::Test {
  protected:
@@ -90,7 +119,9 @@ class WrongInputTest : public ::testing::Test {
     return channel;
   }
 
-  static absl::Status Send(const Row& row) {
+  // `nobodys`: with a field in each message that is in no contract. The answer's bytes go to
+  // `answer`.
+  static absl::Status Send(const Row& row, bool nobodys = false, std::string* answer = nullptr) {
     static const auto* const kAll = new std::vector<Method>(AllMethods());
     const size_t dot = row.method.find('.');
     std::string part = row.method.substr(0, dot);
@@ -103,7 +134,12 @@ class WrongInputTest : public ::testing::Test {
       const auto request = RequestOf(method);
       EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(row.request, request.get()))
           << row.request;
-      return rpc::FromGrpcStatus(RawCall(channel, path, *request, kPatience));
+      if (nobodys) AddNobodysField(request.get());
+      // Of any type: all of its fields are kept as unknown ones.
+      google::protobuf::Empty received;
+      const grpc::Status status = RawAnswer(channel, path, *request, kPatience, &received);
+      if (answer != nullptr) *answer = received.SerializeAsString();
+      return rpc::FromGrpcStatus(status);
     }
     return absl::InternalError("there is no method " + path);
   }
@@ -294,7 +330,8 @@ TEST_F(WrongInputTest, EachMistakeIsNamedWithItsFieldAndLeavesNothing) {
 }
 
 // The same by the command line: exit code 3, with the place in the file; 2 for the line itself; 4
-// for what is not there; 6 for what is there already.
+// for what is not there; 6 for what is there already. Each says what to do, and of what is not
+// there the whole name that was looked for.
 TEST_F(WrongInputTest, TheCommandLineNamesThePlace) {
   const std::string group =
       "  task_groups:\n    - name: w\n      replicas: 1\n      argv: [/bin/true]\n"
@@ -337,36 +374,100 @@ TEST_F(WrongInputTest, TheCommandLineNamesThePlace) {
     EXPECT_EQ(result.exit_code, file.exit_code) << file.text << result.out << result.err;
     EXPECT_TRUE(absl::StrContains(result.err, file.words)) << file.text << "\n" << result.err;
   }
-  for (const auto& [line, exit_code] :
-       std::vector<std::pair<std::string, int>>{{"job get absent", 4},
-                                                {"job cancel absent", 4},
-                                                {"job hold absent", 4},
-                                                {"job release absent", 4},
-                                                {"job update absent --priority 1", 4},
-                                                {"job update absent --priority 5000", 3},
-                                                {"job update absent", 3},
-                                                {"job logs absent", 4},
-                                                {"job get A/B", 3},
-                                                {"queue get absent", 4},
-                                                {"queue create default", 6},
-                                                {"queue create wrong --weight=-1", 3},
-                                                {"queue create wrong --submit-rate=5", 3},
-                                                {"queue create wrong --submit-rate=5/h/x", 3},
-                                                {"dataset get absent", 4},
-                                                {"dataset create wrong --source=gopher://x/y", 3},
-                                                {"project create default", 6},
-                                                {"role bind 1 emperor", 3},
-                                                {"node cordon absent", 4},
-                                                {"job list --limit=many", 2},
-                                                {"subscription read absent", 4},
-                                                {"access deny nobody --reason=r", 3}}) {
-    const CommandResult result = platform_->Capstan(absl::StrSplit(line, ' '));
-    EXPECT_EQ(result.exit_code, exit_code) << "capstan " << line << "\n" << result.err;
-    EXPECT_TRUE(absl::StartsWith(result.err, "error: ") || exit_code == 2)
-        << "capstan " << line << "\n"
+  struct Line {
+    std::string words;
+    int exit_code;
+    // What must be said: what it was, and how to mend it.
+    std::string remedy;
+  };
+  const std::vector<Line> lines = {
+      {"job get absent", 4, "'projects/default/jobs/absent' was not found"},
+      {"job cancel absent", 4, "'projects/default/jobs/absent' was not found"},
+      {"job hold absent", 4, "'projects/default/jobs/absent' was not found"},
+      {"job release absent", 4, "'projects/default/jobs/absent' was not found"},
+      {"job update absent --priority 1", 4, "'projects/default/jobs/absent' was not found"},
+      {"job update absent --priority 5000", 3,
+       "job.spec.priority: is 5000; expected -1000 to 1000"},
+      {"job update absent", 3, "expected at least one of the options, e.g. --priority 5"},
+      {"job logs absent", 4, "'projects/default/jobs/absent' was not found"},
+      {"job get A/B", 3, "is `A/B`; expected projects/{project}/jobs/{job}"},
+      {"queue get absent", 4, "'queues/absent' was not found"},
+      {"queue create default", 6, "queues/default exists already; choose another id"},
+      {"queue create wrong --weight=-1", 3, "queue.weight: is -1; expected 1 to 1000000"},
+      {"queue create wrong --submit-rate=5", 3,
+       "`5` is no rate; expected a count and a time, e.g. 10/1m"},
+      {"queue create wrong --submit-rate=5/h/x", 3,
+       "`5/h/x` is no rate; expected a count and a time, e.g. 10/1m"},
+      {"dataset get absent", 4, "'projects/default/datasets/absent' was not found"},
+      {"dataset create wrong --source=gopher://x/y", 3,
+       "dataset.source_uri: is 'gopher://x/y'; expected file:///"},
+      {"project create default", 6, "`projects/default` exists already; choose another id"},
+      {"role bind 1 emperor", 3,
+       "'emperor' is no role; admin, operator, researcher and viewer are"},
+      {"node cordon absent", 4, "'clusters/local/nodes/absent' was not found"},
+      {"job list --limit=many", 2, "Run with --help"},
+      {"audit list --limit=many", 2, "--limit"},
+      {"subscription read absent", 4, "'projects/default/subscriptions/absent' was not found"},
+      {"access deny nobody --reason=r", 3, "spiffe_id: expected an id of spiffe://"},
+  };
+  for (const Line& line : lines) {
+    const CommandResult result = platform_->Capstan(absl::StrSplit(line.words, ' '));
+    EXPECT_EQ(result.exit_code, line.exit_code) << "capstan " << line.words << "\n" << result.err;
+    EXPECT_TRUE(absl::StartsWith(result.err, "error: ") || line.exit_code == 2)
+        << "capstan " << line.words << "\n"
         << result.err;
+    EXPECT_NE(line.remedy, "");
+    EXPECT_TRUE(absl::StrContains(result.err, line.remedy)) << "capstan " << line.words << "\n"
+                                                            << result.err;
   }
   EXPECT_EQ(Everything(), before);
+}
+
+// Unknown fields are ignored (AIP-180: newer clients have fields that this server has not): the call
+// does what it does without them, also where it is sent again, and nothing of them is stored,
+// answered, logged or recorded, from where a newer version would take them for what was checked.
+TEST_F(WrongInputTest, FieldsOfNoContractAreIgnoredAndNotKept) {
+  // So that a Job gets to its Node.
+  platform_->MustCapstan({"node", "uncordon", "node-0"});
+  for (const Row& row : GoodRows(clock_.Read().wall, kSomebodysText)) {
+    SCOPED_TRACE(absl::StrCat(row.method, ": ", row.mistake));
+    std::string answer;
+    const absl::Status made = Send(row, /*nobodys=*/true, &answer);
+    EXPECT_TRUE(made.ok()) << made;
+    EXPECT_FALSE(absl::StrContains(answer, kNobodysText));
+    if (!absl::StrContains(row.request, "request_id")) continue;
+    // What is sent again is the same request by all of its bytes.
+    const absl::Status again = Send(row, /*nobodys=*/true);
+    EXPECT_TRUE(again.ok()) << again;
+  }
+  EXPECT_TRUE(platform_->Await([] {
+    const scheduler::v1::Job job = platform_->Get("odd");
+    return job.tasks_size() == 1 && job.tasks(0).pid() > 0;
+  }));
+  // Read back by one who would see all fields.
+  constexpr auto kOk = absl::StatusCode::kOk;
+  for (const Row& row : std::vector<Row>{
+           {"", "scheduler.JobService/GetJob", "name: 'projects/default/jobs/odd'", kOk, "", ""},
+           {"", "scheduler.QueueService/GetQueue", "name: 'queues/odd'", kOk, "", ""},
+           {"", "dataloader.DatasetService/ListDatasets", "parent: 'projects/default'", kOk, "",
+            ""}}) {
+    std::string answer;
+    const absl::Status got = Send(row, /*nobodys=*/true, &answer);
+    EXPECT_TRUE(got.ok()) << got;
+    EXPECT_TRUE(absl::StrContains(answer, "odd")) << row.method;
+    EXPECT_FALSE(absl::StrContains(answer, kNobodysText)) << row.method;
+  }
+  platform_->MustCapstan({"admin", "backup", "--out", platform_->folder() + "/backup"});
+  SecretScan scan;
+  scan.Add({"a field of no contract", kNobodysText, {}});
+  scan.Add({"a Job's own text", kSomebodysText, {"*"}});
+  scan.LookAtFolder("files", platform_->folder());
+  EXPECT_EQ(scan.Strays(), "");
+  // The places were looked at.
+  for (const char* place : {"files/data/scheduler/store.sqlite*", "files/data/executor/*",
+                            "files/data/scheduler/recordings/*", "files/backup/*"}) {
+    EXPECT_TRUE(scan.Saw("a Job's own text", place)) << place;
+  }
 }
 
 }  // namespace

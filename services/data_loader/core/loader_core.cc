@@ -164,6 +164,8 @@ DecisionOr<pb::Dataset> LoaderCore::CreateDataset(const pb::CreateDatasetRequest
   record.set_schema_version(kSchemaVersion);
   pb::Dataset& dataset = *record.mutable_dataset();
   dataset = request.dataset();
+  // Unchecked, and a later version may know them.
+  dataset.DiscardUnknownFields();
   dataset.set_name(name);
   dataset.set_uid(uid);
   dataset.set_etag(absl::StrCat("\"", uid, "\""));

@@ -10,6 +10,7 @@
 #include "libs/rpc/finish.h"
 #include "libs/rpc/unary.h"
 #include "libs/status/error.h"
+#include "services/scheduler/api/asked.h"
 #include "services/scheduler/api/body_hash.h"
 #include "services/scheduler/core/capacity_orders.h"
 
@@ -52,7 +53,12 @@ grpc::ServerUnaryReactor* CapacityOrderService::CreateCapacityOrder(
                          r.order().job().empty() ? r.order().demand_class() : r.order().job()));
         if (!audited.ok()) return finish(audited);
         scheduler::CreateCapacityOrder event{
-            0, r.order_id(), call.caller.Name(), r.request_id(), BodyHash(r), r.order()};
+            0,
+            r.order_id(),
+            call.caller.Name(),
+            r.request_id(),
+            BodyHash(r),
+            Asked(r.order(), {"name", "create_time", "creator", "state", "nominee", "nodes_come"})};
         deps_.strand->Post(
             [this, event = std::move(event), response, finish = std::move(finish)]() mutable {
               deps_.engine->Call(std::move(event), rpc::RespondWith(response, std::move(finish)));

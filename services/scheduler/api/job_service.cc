@@ -184,6 +184,8 @@ grpc::ServerUnaryReactor* JobService::CreateJob(grpc::CallbackServerContext* con
           event.traceparent = trace::ToTraceparent(*trace);
         }
         event.spec = r.job().spec();
+        // Unchecked, and a later version may know them.
+        event.spec.DiscardUnknownFields();
         event.hold = r.job().hold();
         ApplyDefaults(r.parent(), config_, &event.spec);
         deps_.strand->Post(
@@ -300,6 +302,7 @@ grpc::ServerUnaryReactor* JobService::UpdateJob(grpc::CallbackServerContext* con
         event.etag = r.job().etag();
         event.validate_only = r.validate_only();
         event.change = JobChangeOf(r);
+        event.change.DiscardUnknownFields();
         deps_.strand->Post([this, event = std::move(event), caller = call.caller.Name(), response,
                             finish = std::move(finish)]() mutable {
           deps_.engine->Call(std::move(event),

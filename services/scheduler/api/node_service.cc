@@ -14,6 +14,7 @@
 #include "libs/rpc/server_stream.h"
 #include "libs/rpc/unary.h"
 #include "libs/status/error.h"
+#include "services/scheduler/api/asked.h"
 #include "services/scheduler/api/body_hash.h"
 #include "services/scheduler/api/demand_watch.h"
 #include "services/scheduler/api/watch_stream.h"
@@ -253,7 +254,8 @@ grpc::ServerUnaryReactor* NodeService::CreateMaintenanceWindow(
         event.creator = call.caller.Name();
         event.request_id = r.request_id();
         event.body_hash = BodyHash(r);
-        event.window = r.maintenance_window();
+        event.window = Asked(r.maintenance_window(), {"name", "uid", "etag", "create_time",
+                                                      "creator", "node_count", "job_count"});
         const absl::Status audited = AuditBefore(
             deps_, call, resource::MaintenanceWindowName{event.cluster, event.window_id}.ToString(),
             absl::StrCat(event.window.evict() ? "stops what runs there" : "",

@@ -1,5 +1,6 @@
 #include "services/scheduler/api/queue_service.h"
 
+#include <set>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "libs/rpc/finish.h"
 #include "libs/rpc/unary.h"
 #include "libs/status/error.h"
+#include "services/scheduler/api/asked.h"
 #include "services/scheduler/api/body_hash.h"
 #include "services/scheduler/core/render.h"
 #include "services/scheduler/core/validate.h"
@@ -19,6 +21,12 @@ namespace capstan::scheduler {
 namespace {
 
 namespace pb = ::capstan::scheduler::v1;
+
+const std::set<std::string>& OutputOnly() {
+  static const auto& fields = *new std::set<std::string>{
+      "name", "uid", "etag", "create_time", "usage", "dominant_share", "fair_dominant_share"};
+  return fields;
+}
 
 // As stored, with what it uses and is entitled to.
 pb::Queue Render(const ApiDeps& deps, const CommittedView& view, const std::string& id,
@@ -55,7 +63,7 @@ grpc::ServerUnaryReactor* QueueService::CreateQueue(grpc::CallbackServerContext*
         event.queue_id = r.queue_id();
         event.request_id = r.request_id();
         event.body_hash = BodyHash(r);
-        event.queue = r.queue();
+        event.queue = Asked(r.queue(), OutputOnly());
         deps_.strand->Post(
             [this, event = std::move(event), response, finish = std::move(finish)]() mutable {
               event.uid = deps_.random->Uuid4();
@@ -97,8 +105,8 @@ grpc::ServerUnaryReactor* QueueService::UpdateQueue(grpc::CallbackServerContext*
         scheduler::UpdateQueue event;
         event.queue_id = resource::QueueName::Parse(r.queue().name())->queue;
         event.etag = r.queue().etag();
-        event.update_mask = r.update_mask();
-        event.queue = r.queue();
+        *event.update_mask.mutable_paths() = r.update_mask().paths();
+        event.queue = Asked(r.queue(), OutputOnly(), r.update_mask());
         deps_.strand->Post(
             [this, event = std::move(event), response, finish = std::move(finish)]() mutable {
               deps_.engine->Call(std::move(event), rpc::RespondWith(response, std::move(finish)));

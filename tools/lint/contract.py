@@ -7,11 +7,15 @@ proto/contract.txt lists each field, enum value and method of every message that
 stored, a line each. --check compares it with the .proto files, and with the list as it was committed
 last: a line that is gone is a break, unless its number is reserved now, or proto/contract_breaks.txt
 says why nobody can miss it. --write writes the list anew.
+
+--check looks after what is stored and is no message, too (stored_formats.py, docs/stored_formats.md).
 """
 
 import subprocess
 import sys
 import tempfile
+
+import stored_formats
 
 CONTRACT = "proto/contract.txt"
 BREAKS = "proto/contract_breaks.txt"
@@ -164,6 +168,9 @@ def main(arguments):
             print(f"{line}\n    was there in {base}: keep it, or remove it and reserve its number; what "
                   f"nobody can miss goes to {BREAKS} with the reason")
             status = 1
+    for line in stored_formats.check(excused):
+        print(line)
+        status = 1
     return status
 
 

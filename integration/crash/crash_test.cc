@@ -19,8 +19,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "gtest/gtest.h"
 #include "integration/crash/crash_run.h"
+#include "integration/crash/etcd_leases.h"
 #include "integration/crash/scenario.h"
 #include "integration/etcd/test_store.h"
 #include "integration/platform/store_config.h"
@@ -83,17 +85,17 @@ std::vector<std::string> KeysInEtcd(const testenv::EtcdServer& etcd, const std::
 }
 
 // All seeds, until one fails. `begin` gives each platform its configuration, and its store anew;
-// `keys_of_services`: as CrashPlatform has it.
+// `view`: as CrashPlatform has it.
 void RunSeeds(StoreKind store, uint64_t seeds,
               const std::function<absl::StatusOr<std::string>()>& begin,
-              const CrashPlatform::KeysBelow& keys_of_services) {
+              const absl::optional<StoreView>& view) {
   std::set<std::string> seen;
   FaultCounts counts;
   const SystemClock clock;
   for (uint64_t seed = first_seed; seed < first_seed + seeds;) {
     const absl::StatusOr<std::string> config = begin();
     ASSERT_TRUE(config.ok()) << config.status();
-    CrashPlatform platform(*config, keys_of_services);
+    CrashPlatform platform(*config, view);
     // After the last of them its stores and the machine are judged.
     for (bool last = false; !last && seed < first_seed + seeds; ++seed) {
       last = seed % kSeedsOfAPlatform == 0;
@@ -112,16 +114,23 @@ void RunSeeds(StoreKind store, uint64_t seeds,
     counts.made += platform.counts().made;
     counts.drawn_at_points += platform.counts().drawn_at_points;
     counts.made_at_points += platform.counts().made_at_points;
+    counts.hosts_lost += platform.counts().hosts_lost;
+    counts.hosts_frozen += platform.counts().hosts_frozen;
     if (::testing::Test::HasFailure()) break;
   }
-  std::printf("%d faults drawn, %d made; at points %d drawn, %d made; points come by:\n",
-              counts.drawn, counts.made, counts.drawn_at_points, counts.made_at_points);
+  std::printf(
+      "%d faults drawn, %d made; at points %d drawn, %d made; host lost %d times, stopped %d "
+      "times; points come by:\n",
+      counts.drawn, counts.made, counts.drawn_at_points, counts.made_at_points, counts.hosts_lost,
+      counts.hosts_frozen);
   // One seed's fault may be for a point that its Job does not come by so often; of several, most
   // are met.
   if (seeds >= kSeedsThatMeetFaults) {
     EXPECT_GE(kMetOf * counts.made, counts.drawn);
     EXPECT_GE(kMetOf * counts.made_at_points, counts.drawn_at_points);
     EXPECT_GT(counts.made_at_points, 0);
+    EXPECT_GT(counts.hosts_lost, 0);
+    EXPECT_GT(counts.hosts_frozen, 0);
   }
   for (const absl::string_view point : PointsOf(store)) {
     std::string parts;
@@ -139,7 +148,7 @@ void RunSeeds(StoreKind store, uint64_t seeds,
 TEST(CrashTest, TheJobFinishesWhereverAProcessDiesOrStops) {
   const auto unable = TestPlatform::Unable();
   if (unable.has_value()) GTEST_SKIP() << *unable;
-  RunSeeds(StoreKind::kSqlite, seeds, [] { return ""; }, nullptr);
+  RunSeeds(StoreKind::kSqlite, seeds, [] { return ""; }, absl::nullopt);
 }
 
 TEST(CrashTest, AlsoWhereTheStoreIsEtcd) {
@@ -152,7 +161,12 @@ TEST(CrashTest, AlsoWhereTheStoreIsEtcd) {
     return StoreConfig(*etcd);
   };
   RunSeeds(StoreKind::kEtcd, std::max<uint64_t>(1, seeds / kSqliteSeedsForOneOfEtcd), begin,
-           [&etcd](const std::string& prefix) { return KeysInEtcd(*etcd, prefix); });
+           StoreView{[&etcd](const std::string& prefix) { return KeysInEtcd(*etcd, prefix); },
+                     [&etcd] {
+                       auto leases = EtcdLeases(*etcd);
+                       EXPECT_TRUE(leases.ok()) << leases.status();
+                       return leases.ok() ? *std::move(leases) : std::vector<EtcdLease>();
+                     }});
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "integration/crash/host.h"
 #include "libs/crash_point/crash_plan.h"
 #include "libs/safe_path/folder_names.h"
 #include "libs/time/system_clock.h"
@@ -108,12 +109,41 @@ bool Faults::Make(const Fault& fault, const WitnessLog& log) {
       processes.push_back(platform_->Part("supervisor"));
       parts();
       break;
+    case Fault::Kind::kHost: {
+      if (fault.action == CrashAction::kKill) return LoseHost();
+      // Those who start processes first.
+      processes.push_back(platform_->Part("supervisor"));
+      parts();
+      const std::vector<dev::ProcessId> shims = ShimsOf(*platform_);
+      if (shims.empty()) return false;
+      processes.insert(processes.end(), shims.begin(), shims.end());
+      ++hosts_frozen_;
+      break;
+    }
   }
   return Hit(processes, fault);
 }
 
+bool Faults::LoseHost() {
+  if (ShimsOf(*platform_).empty()) return false;
+  // What one of them has started just now is found the next time.
+  for (std::vector<dev::ProcessId> left; !(left = ProcessesOfHost(*platform_)).empty();) {
+    for (const dev::ProcessId& process : left) dev::SignalProcess(process, SIGKILL);
+    for (const dev::ProcessId& process : left) {
+      EXPECT_TRUE(dev::WaitForEnd(process, kDeadWithin)) << process.pid << " lives on";
+    }
+  }
+  const WitnessLog log = platform_->Witnesses();
+  const int64_t newest = log.last_generation();
+  if (log.Count("end", newest) < scenario_->ranks) lost_generation_ = newest;
+  ++hosts_lost_;
+  ++made_;
+  return true;
+}
+
 bool Faults::Hit(const std::vector<absl::optional<dev::ProcessId>>& processes, const Fault& fault) {
   int hit = 0;
+  const BootTime until = BootNow() + fault.stop_for;
   for (const absl::optional<dev::ProcessId>& process : processes) {
     if (!process.has_value()) continue;
     ++hit;
@@ -121,7 +151,7 @@ bool Faults::Hit(const std::vector<absl::optional<dev::ProcessId>>& processes, c
       dev::SignalProcess(*process, SIGKILL);
     } else {
       dev::SignalProcess(*process, SIGSTOP);
-      stopped_.emplace_back(BootNow() + fault.stop_for, *process);
+      stopped_.emplace_back(until, *process);
     }
   }
   if (hit > 0) ++made_;

@@ -30,11 +30,17 @@ class Faults {
   int made() const { return made_; }
   // Of those, the ones that a process made to itself at a point.
   int made_at_points() const { return static_cast<int>(claimed_.size()); }
+  // Losses of the host, and the newest generation that ran then and had not come to its end.
+  int hosts_lost() const { return hosts_lost_; }
+  int64_t lost_generation() const { return lost_generation_; }
+  // Of those in which everything was stopped.
+  int hosts_frozen() const { return hosts_frozen_; }
 
  private:
   bool HasCome(Moment moment, const WitnessLog& log, bool submitted) const;
   // False if nobody is there whom it could hit: then it is for later.
   bool Make(const Fault& fault, const WitnessLog& log);
+  bool LoseHost();
   bool Hit(const std::vector<absl::optional<dev::ProcessId>>& processes, const Fault& fault);
   // Adds the fault to the plan that processes read.
   void LayOut(size_t number, const Fault& fault);
@@ -52,6 +58,9 @@ class Faults {
   // Who has said that it kills itself.
   std::vector<dev::ProcessId> killed_;
   int made_ = 0;
+  int hosts_lost_ = 0;
+  int hosts_frozen_ = 0;
+  int64_t lost_generation_ = 0;
 };
 
 }  // namespace capstan::integration

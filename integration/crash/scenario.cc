@@ -11,6 +11,10 @@
 namespace capstan::integration {
 namespace {
 
+// In one run of each platform at least.
+constexpr uint64_t kHostLost = 2;
+constexpr uint64_t kHostFrozen = 3;
+
 constexpr absl::string_view kParts[] = {"credentials",     "telemetry", "data_loader", "scheduler",
                                         "cluster_manager", "executor",  "node_agent"};
 // Those whose store changes in the course of a Job.
@@ -42,10 +46,11 @@ Fault PointFault(absl::string_view point, Random& random) {
   fault.point = std::string(point);
   const std::string where = fault.point.substr(0, fault.point.find('.'));
   const bool store = where == "store" || where == "etcd";
-  fault.part = store                ? OneOf(kBusyStores, random)
-               : where == "content" ? "data_loader"
-               : where == "events"  ? "scheduler"
-                                    : where;
+  fault.part = store                                     ? OneOf(kBusyStores, random)
+               : where == "content"                      ? "data_loader"
+               : where == "events"                       ? "scheduler"
+               : where == "audit" || where == "identity" ? std::string(kAnyCrashPart)
+                                                         : where;
   // A store commits often; much of the rest happens once in a Job.
   fault.nth = store ? static_cast<int>(random.Between(1, 12)) : random.OneIn(3) ? 2 : 1;
   fault.moment = random.OneIn(3) ? AnyMoment(random, Moment::kSubmitted) : Moment::kBeforeSubmit;
@@ -53,10 +58,21 @@ Fault PointFault(absl::string_view point, Random& random) {
   return fault;
 }
 
+Fault HostFault(CrashAction action, Random& random) {
+  Fault fault;
+  fault.kind = Fault::Kind::kHost;
+  do {
+    DrawAction(fault, random);
+  } while (fault.action != action);
+  fault.moment = AnyMoment(random, Moment::kStarted);
+  return fault;
+}
+
 Fault OtherFault(Random& random, int ranks) {
   Fault fault;
   DrawAction(fault, random);
-  const uint64_t kind = random.Below(10);
+  const uint64_t kind = random.Below(11);
+  if (kind == 10) return HostFault(fault.action, random);
   if (kind < 2) {
     fault.kind = Fault::Kind::kProcess;
     fault.part = "shim";
@@ -116,6 +132,10 @@ std::string Fault::Describe() const {
     case Kind::kEverything:
       absl::StrAppend(&text, "all parts and the supervisor");
       break;
+    case Kind::kHost:
+      absl::StrAppend(&text, "all parts, the supervisor and the shims");
+      if (action == CrashAction::kKill) absl::StrAppend(&text, " with their Tasks");
+      break;
   }
   return absl::StrCat(text, ", ", MomentName(moment));
 }
@@ -142,6 +162,12 @@ Scenario MakeScenario(uint64_t seed, StoreKind store) {
     first.nth = 1;
     first.moment = Moment::kBeforeSubmit;
     scenario.faults.push_back(std::move(first));
+  }
+  if (seed % kSeedsOfAPlatform == kHostLost) {
+    scenario.faults.push_back(HostFault(CrashAction::kKill, random));
+  }
+  if (seed % kSeedsOfAPlatform == kHostFrozen) {
+    scenario.faults.push_back(HostFault(CrashAction::kStop, random));
   }
   const uint64_t more = random.Below(3);
   for (uint64_t i = 0; i < more; ++i) {

@@ -27,6 +27,8 @@ struct Fault {
     kSupervisor,
     // The supervisor and every part.
     kEverything,
+    // These and the shims; killed, also what runs in Tasks, as if the machine were lost.
+    kHost,
   };
   Kind kind = Kind::kPoint;
   // SIGKILL, or SIGSTOP and after `stop_for` SIGCONT.

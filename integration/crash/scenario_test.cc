@@ -30,6 +30,8 @@ TEST(ScenarioTest, SuccessiveSeedsHaveEveryKindOfFaultAtEveryPoint) {
   int stops = 0;
   int kills = 0;
   int longer_than_fence = 0;
+  std::set<uint64_t> lost_hosts;
+  std::set<uint64_t> frozen_hosts;
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     for (const Fault& fault : MakeScenario(seed).faults) {
       points.insert(fault.point);
@@ -37,6 +39,10 @@ TEST(ScenarioTest, SuccessiveSeedsHaveEveryKindOfFaultAtEveryPoint) {
       moments.insert(fault.moment);
       parts.insert(fault.part);
       if (fault.part == "shim") shims.insert(fault.rank);
+      if (fault.kind == Fault::Kind::kHost) {
+        EXPECT_GE(fault.moment, Moment::kStarted);
+        (fault.action == CrashAction::kStop ? frozen_hosts : lost_hosts).insert(seed);
+      }
       EXPECT_LT(fault.rank, MakeScenario(seed).ranks);
       (fault.action == CrashAction::kStop ? stops : kills) += 1;
       if (fault.action == CrashAction::kStop && fault.stop_for > kShortFence) ++longer_than_fence;
@@ -48,7 +54,12 @@ TEST(ScenarioTest, SuccessiveSeedsHaveEveryKindOfFaultAtEveryPoint) {
   for (const absl::string_view point : crash::kFirstStartPoints) {
     EXPECT_EQ(points.count(std::string(point)), 1u) << point;
   }
-  EXPECT_EQ(kinds.size(), 5u);
+  EXPECT_EQ(kinds.size(), 6u);
+  // Each platform has both, also one of three seeds.
+  for (uint64_t first = 0; first < 200; first += kSeedsOfAPlatform) {
+    EXPECT_EQ(lost_hosts.count(first + 2), 1u);
+    EXPECT_EQ(frozen_hosts.count(first + 3), 1u);
+  }
   EXPECT_EQ(moments.size(), 5u);
   EXPECT_EQ(parts.count("shim"), 1u);
   EXPECT_EQ(shims, (std::set<int>{0, 1, 2}));

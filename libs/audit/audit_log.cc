@@ -11,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 
@@ -132,9 +134,11 @@ void AuditLog::Flush() {
   const ChainHead head = newest_;
   mutex_.Unlock();
   absl::Status status = WriteAll(fd_, bytes);
-  if (status.ok() && fdatasync(fd_) != 0) {
-    status = absl::ErrnoToStatus(errno, "cannot sync the audit log");
+  if (status.ok()) {
+    CrashPoint(crash::kAuditWritten);
+    if (fdatasync(fd_) != 0) status = absl::ErrnoToStatus(errno, "cannot sync the audit log");
   }
+  if (status.ok()) CrashPoint(crash::kAuditSynced);
   mutex_.Lock();
   if (status.ok()) {
     durable_ = head;

@@ -83,10 +83,8 @@ CrashAction CrashPlan::Reached(absl::string_view point) {
   for (const absl::string_view line : absl::StrSplit(plan, '\n', absl::SkipEmpty())) {
     const std::vector<std::string> words = absl::StrSplit(line, ' ');
     int nth = 0;
-    if (words.size() != 5 || words[1] != role_.part || words[2] != point ||
-        !absl::SimpleAtoi(words[3], &nth)) {
-      continue;
-    }
+    if (words.size() != 5 || words[2] != point || !absl::SimpleAtoi(words[3], &nth)) continue;
+    if (words[1] != role_.part && words[1] != kAnyCrashPart) continue;
     if (++reached_[words[0]] < nth || !Claim(words[0])) continue;
     return words[4] == "stop" ? CrashAction::kStop : CrashAction::kKill;
   }

@@ -1,7 +1,8 @@
 // Who dies or stops at which crash point, as a test has planned it.
 //
 // The plan lives in a folder named `crash_points` that only the test's user can open:
-//   plan           one line for each fault, `<id> <part> <point> <nth> <kill|stop>`; replaced whole
+//   plan           one line for each fault, `<id> <part|any> <point> <nth> <kill|stop>`; replaced
+//                  whole
 //   claimed/<id>   who carried it out, `<pid>`: made before it is, so that it happens once
 //   seen/<part>@<point>   the point was reached by this part
 #ifndef CAPSTAN_LIBS_CRASH_POINT_CRASH_PLAN_H_
@@ -20,6 +21,9 @@
 namespace capstan {
 
 inline constexpr char kCrashPlanFolder[] = "crash_points";
+
+// In place of a part: whichever comes first.
+inline constexpr absl::string_view kAnyCrashPart = "any";
 
 enum class CrashAction { kNone, kKill, kStop };
 

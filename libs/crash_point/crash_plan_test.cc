@@ -72,6 +72,16 @@ TEST_F(CrashPlanTest, AFaultHappensOnceAtTheNthTimeOfItsPart) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(again.Reached("store.committed"), CrashAction::kNone);
 }
 
+TEST_F(CrashPlanTest, AFaultOfAnyPartIsOfTheFirstThatIsThereOftenEnough) {
+  Write("f1 any audit.synced 2 kill\n");
+  CrashPlan telemetry({"telemetry", plan_});
+  CrashPlan executor({"executor", plan_});
+  EXPECT_EQ(telemetry.Reached("audit.synced"), CrashAction::kNone);
+  EXPECT_EQ(executor.Reached("audit.synced"), CrashAction::kNone);
+  EXPECT_EQ(executor.Reached("audit.synced"), CrashAction::kKill);
+  EXPECT_EQ(telemetry.Reached("audit.synced"), CrashAction::kNone);
+}
+
 TEST_F(CrashPlanTest, ALaterPlanIsSeenAndWhatWasReachedIsNoted) {
   CrashPlan plan({"shim", plan_});
   EXPECT_EQ(plan.Reached("shim.forked"), CrashAction::kNone);

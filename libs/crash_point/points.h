@@ -1,5 +1,6 @@
 // The name of every crash point: `<part>.<where>`. `store` and `etcd` stand for each part that has
-// a store, `content` for the data_loader, `events` for the scheduler.
+// a store, `audit` for each that has an audit chain in a file, `identity` for each that keeps an
+// SVID, `content` for the data_loader, `events` for the scheduler, which alone has an outbox.
 #ifndef CAPSTAN_LIBS_CRASH_POINT_POINTS_H_
 #define CAPSTAN_LIBS_CRASH_POINT_POINTS_H_
 
@@ -18,6 +19,15 @@ inline constexpr absl::string_view kContentRenamed = "content.renamed";
 
 // Telemetry has acknowledged events, which the outbox still has.
 inline constexpr absl::string_view kEventsAcknowledged = "events.acknowledged";
+
+// Records are in the audit chain's file, not synced; they are, and the act has not happened.
+inline constexpr absl::string_view kAuditWritten = "audit.written";
+inline constexpr absl::string_view kAuditSynced = "audit.synced";
+
+// A new SVID, or before it the roots that verify it, is synced beside its place; it is in its
+// place, the folder is not synced, and the process still uses the one before.
+inline constexpr absl::string_view kIdentityBeforeRename = "identity.before_rename";
+inline constexpr absl::string_view kIdentityRenamed = "identity.renamed";
 
 // A step is stored, none of its effects has begun; all of them have. `answering`: what a caller
 // asked for is stored, and the next thing is to say so.
@@ -89,14 +99,32 @@ inline constexpr absl::string_view kLoaderPartNoted = "data_loader.part_noted";
 inline constexpr absl::string_view kLoaderDigestNoted = "data_loader.digest_noted";
 inline constexpr absl::string_view kLoaderPublished = "data_loader.published";
 
+// What makes room for a load is stored as absent: its version is whole in its place; it is beside,
+// its manifest is not; nothing is left of it.
+inline constexpr absl::string_view kLoaderBeforeEvict = "data_loader.before_evict";
+inline constexpr absl::string_view kLoaderVersionMoved = "data_loader.version_moved";
+inline constexpr absl::string_view kLoaderVersionRemoved = "data_loader.version_removed";
+
 // Records are written to the segments, none synced; all are, nobody was told.
 inline constexpr absl::string_view kTelemetryWritten = "telemetry.written";
 inline constexpr absl::string_view kTelemetrySynced = "telemetry.synced";
+
+// Subscriptions, their cursors above all, are written, not committed; they are, nobody was told.
+inline constexpr absl::string_view kTelemetryBeforeSubscriptions = "telemetry.before_subscriptions";
+inline constexpr absl::string_view kTelemetrySubscriptionsStored = "telemetry.subscriptions_stored";
+
+// Ended Jobs are written to the archive, not committed; they are, and the scheduler has them still.
+inline constexpr absl::string_view kTelemetryBeforeArchive = "telemetry.before_archive";
+inline constexpr absl::string_view kTelemetryArchived = "telemetry.archived";
 
 // What a call led to is committed; an SVID is signed, not given; the answer is given.
 inline constexpr absl::string_view kCredentialsCommitted = "credentials.committed";
 inline constexpr absl::string_view kCredentialsSigned = "credentials.signed";
 inline constexpr absl::string_view kCredentialsAnswered = "credentials.answered";
+
+// The head of an audit chain is signed, not stored; it is, and whose chain it is was not told.
+inline constexpr absl::string_view kCredentialsHeadSigned = "credentials.head_signed";
+inline constexpr absl::string_view kCredentialsHeadStored = "credentials.head_stored";
 
 // A step on the Nodes' health is stored.
 inline constexpr absl::string_view kClusterManagerStored = "cluster_manager.stored";
@@ -116,6 +144,10 @@ inline constexpr absl::string_view kAllPoints[] = {
     kContentBeforeRename,
     kContentRenamed,
     kEventsAcknowledged,
+    kAuditWritten,
+    kAuditSynced,
+    kIdentityBeforeRename,
+    kIdentityRenamed,
     kSchedulerBeforeEffects,
     kSchedulerAfterEffects,
     kSchedulerAnswering,
@@ -164,11 +196,20 @@ inline constexpr absl::string_view kAllPoints[] = {
     kLoaderPartNoted,
     kLoaderDigestNoted,
     kLoaderPublished,
+    kLoaderBeforeEvict,
+    kLoaderVersionMoved,
+    kLoaderVersionRemoved,
     kTelemetryWritten,
     kTelemetrySynced,
+    kTelemetryBeforeSubscriptions,
+    kTelemetrySubscriptionsStored,
+    kTelemetryBeforeArchive,
+    kTelemetryArchived,
     kCredentialsCommitted,
     kCredentialsSigned,
     kCredentialsAnswered,
+    kCredentialsHeadSigned,
+    kCredentialsHeadStored,
     kClusterManagerStored,
 };
 

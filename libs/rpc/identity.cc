@@ -11,6 +11,8 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/rpc/x509.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
@@ -82,7 +84,9 @@ absl::Status ReplaceFile(const std::string& folder, const std::string& path,
   CAPSTAN_RETURN_IF_ERROR(WriteAll(fd, bytes, temporary));
   RaiseModificationTime(fd, path);
   if (fsync(fd) != 0) return ErrnoError("sync", temporary);
+  CrashPoint(crash::kIdentityBeforeRename);
   if (rename(temporary.c_str(), path.c_str()) != 0) return ErrnoError("rename", temporary);
+  CrashPoint(crash::kIdentityRenamed);
   return SyncFolder(folder);
 }
 

@@ -12,9 +12,11 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "libs/crash_point/crash_point.h"
 #include "libs/crash_point/points.h"
 #include "libs/digest/sha256.h"
+#include "libs/safe_path/folder_names.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "services/credentials/adapters/aead.h"
@@ -49,11 +51,35 @@ absl::Status Unsafe(absl::string_view why, const std::string& path) {
                        absl::StrCat("The key keeper's file `", path, "` ", why), {{"path", path}});
 }
 
+bool Exists(const std::string& path) {
+  struct stat attributes;
+  return lstat(path.c_str(), &attributes) == 0;
+}
+
+// What Create calls a key before it is in its place.
+constexpr size_t kSuffixBytes = 8;
+
+// A process that was killed in Create leaves a key that is never used, or a second name of the one
+// that is. Once there is one, none of these gets into its place any more.
+void RemoveLeftovers(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+  const std::string prefix = path.substr(folder.size()) + ".";
+  for (const std::string& name : FolderNames(folder.empty() ? "." : folder)) {
+    absl::string_view suffix = name;
+    if (!absl::ConsumePrefix(&suffix, prefix) || suffix.size() != 2 * kSuffixBytes ||
+        suffix.find_first_not_of("0123456789abcdef") != absl::string_view::npos) {
+      continue;
+    }
+    unlink((folder + name).c_str());
+  }
+}
+
 // Under another name first, so that a crash leaves either no file or a whole one; a link, not a
 // rename, so that an existing one is never replaced.
 absl::Status Create(const std::string& path, SecretSource* source) {
   CAPSTAN_ASSIGN_OR_RETURN(std::string key, source->Bytes(kAeadKeySize));
-  CAPSTAN_ASSIGN_OR_RETURN(const std::string suffix, source->Bytes(8));
+  CAPSTAN_ASSIGN_OR_RETURN(const std::string suffix, source->Bytes(kSuffixBytes));
   const std::string temporary = absl::StrCat(path, ".", absl::BytesToHexString(suffix));
   {
     const FileDescriptor file(
@@ -74,7 +100,9 @@ absl::Status Create(const std::string& path, SecretSource* source) {
   const int error = errno;
   CrashPoint(crash::kCredentialsKeyLinked);
   unlink(temporary.c_str());
-  if (linked != 0 && error != EEXIST) return Failed("make", path, error);
+  // Another process has made it: then it may have removed ours as a leftover, too.
+  const bool made_by_another = error == EEXIST || (error == ENOENT && Exists(path));
+  if (linked != 0 && !made_by_another) return Failed("make", path, error);
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   const FileDescriptor parent(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -94,8 +122,7 @@ FileKeyKeeper::~FileKeyKeeper() { OPENSSL_cleanse(key_.data(), key_.size()); }
 absl::StatusOr<std::unique_ptr<FileKeyKeeper>> FileKeyKeeper::Open(const std::string& path,
                                                                    bool create,
                                                                    SecretSource* source) {
-  struct stat existing;
-  if (create && lstat(path.c_str(), &existing) != 0 && errno == ENOENT) {
+  if (create && !Exists(path) && errno == ENOENT) {
     CAPSTAN_RETURN_IF_ERROR(Create(path, source));
   }
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
@@ -112,6 +139,7 @@ absl::StatusOr<std::unique_ptr<FileKeyKeeper>> FileKeyKeeper::Open(const std::st
   if (size < 0) return Failed("read", path, errno);
   if (size != static_cast<ssize_t>(kAeadKeySize)) return Unsafe("must hold 32 bytes.", path);
   key.resize(kAeadKeySize);
+  RemoveLeftovers(path);
   return std::unique_ptr<FileKeyKeeper>(new FileKeyKeeper(std::move(key), source));
 }
 

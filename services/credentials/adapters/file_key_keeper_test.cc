@@ -64,6 +64,24 @@ TEST_F(FileKeyKeeperTest, OpensTheSameKeyAgain) {
   EXPECT_TRUE((*second)->Unwrap(*wrapped, "ca").ok());
 }
 
+TEST_F(FileKeyKeeperTest, RemovesWhatAKilledProcessHasLeftOfMakingIt) {
+  const auto exists = [](const std::string& path) { return access(path.c_str(), F_OK) == 0; };
+  const std::string half = path_ + ".0123456789abcdef";
+  const std::string second_name = path_ + ".fedcba9876543210";
+  const std::string other = path_ + ".backup";
+  std::ofstream(half) << "x";
+  std::ofstream(other) << "x";
+  auto keeper = Open(true);
+  ASSERT_TRUE(keeper.ok()) << keeper.status();
+  EXPECT_FALSE(exists(half));
+  ASSERT_EQ(link(path_.c_str(), second_name.c_str()), 0);
+  auto again = Open(false);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ((*again)->key_id(), (*keeper)->key_id());
+  EXPECT_FALSE(exists(second_name));
+  EXPECT_TRUE(exists(other)) << "it was not ours";
+}
+
 TEST_F(FileKeyKeeperTest, IsNotMadeWhereItMustExist) {
   EXPECT_EQ(Open(false).status().code(), absl::StatusCode::kNotFound);
 }

@@ -9,6 +9,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "libs/audit/signed_head.h"
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/digest/sha256.h"
 #include "libs/rpc/unary.h"
 #include "libs/rpc/x509.h"
@@ -173,10 +175,12 @@ void AuditHeadServiceHandlers::Put(std::shared_ptr<Report> report,
                           .op = store::Compare::Op::kEqual,
                           .number = mod_revision});
   txn.then.emplace_back(store::Put{.key = store_key, .value = head->SerializeAsString()});
+  CrashPoint(crash::kCredentialsHeadSigned);
   deps_.store->Txn(std::move(txn), [this, report,
                                     head = *std::move(head)](absl::StatusOr<store::TxnResult> put) {
     if (!put.ok()) return report->finish(put.status());
     if (put->succeeded) {
+      CrashPoint(crash::kCredentialsHeadStored);
       *report->response = head;
       return report->finish(absl::OkStatus());
     }

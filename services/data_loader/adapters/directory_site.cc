@@ -15,6 +15,8 @@
 #include "libs/content/copy_and_hash.h"
 #include "libs/content/manifest.h"
 #include "libs/content/publish.h"
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "services/data_loader/adapters/content_receiver.h"
@@ -35,8 +37,9 @@ std::string StagingFolder(const std::string& job_uid, int64_t generation) {
   return absl::StrCat("outputs/", job_uid, "/staging-", generation);
 }
 
-// Folders directly below `folder`; none if it is absent.
-std::vector<std::string> Folders(const SafeRoot& root, const std::string& folder) {
+// Of one kind (DT_DIR, DT_REG) directly below `folder`; none if it is absent.
+std::vector<std::string> Names(const SafeRoot& root, const std::string& folder,
+                               unsigned char kind) {
   std::vector<std::string> names;
   absl::StatusOr<UniqueFd> fd = root.OpenFile(folder, O_RDONLY | O_DIRECTORY);
   if (!fd.ok()) return names;
@@ -45,11 +48,29 @@ std::vector<std::string> Folders(const SafeRoot& root, const std::string& folder
   fd->Release();
   while (const dirent* entry = ::readdir(dir)) {
     const std::string name = entry->d_name;
-    if (name != "." && name != ".." && entry->d_type == DT_DIR) names.push_back(name);
+    if (name != "." && name != ".." && entry->d_type == kind) names.push_back(name);
   }
   ::closedir(dir);
   std::sort(names.begin(), names.end());
   return names;
+}
+
+std::vector<std::string> Folders(const SafeRoot& root, const std::string& folder) {
+  return Names(root, folder, DT_DIR);
+}
+
+// A process that was killed leaves a manifest without content, whose rename was yet to come or has
+// taken it away, and what WriteFileAtomically had not named yet. Nobody may be writing there.
+absl::Status RemoveStrays(const SafeRoot& root, const std::string& folder) {
+  const std::vector<std::string> content = Folders(root, folder);
+  for (const std::string& name : Names(root, folder, DT_REG)) {
+    absl::string_view of = name;
+    const bool stray = absl::ConsumeSuffix(&of, ".manifest")
+                           ? !std::binary_search(content.begin(), content.end(), of)
+                           : absl::StartsWith(name, ".") && absl::EndsWith(name, ".tmp");
+    if (stray) CAPSTAN_RETURN_IF_ERROR(root.Remove(absl::StrCat(folder, "/", name)));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -102,6 +123,12 @@ absl::Status DirectorySite::TakeOver() {
   for (const char* folder : {"staging/bundles", "staging/outputs", "staging/evicted"}) {
     CAPSTAN_RETURN_IF_ERROR(root_.RemoveTree(folder));
     CAPSTAN_RETURN_IF_ERROR(root_.MakeDirectories(folder, 0700));
+  }
+  for (const char* folder : {"versions", "bundles"}) {
+    CAPSTAN_RETURN_IF_ERROR(RemoveStrays(root_, folder));
+  }
+  for (const std::string& job : Folders(root_, "outputs")) {
+    CAPSTAN_RETURN_IF_ERROR(RemoveStrays(root_, absl::StrCat("outputs/", job)));
   }
   return absl::OkStatus();
 }
@@ -237,12 +264,17 @@ bool DirectorySite::HasVersion(const std::string& manifest_digest) const {
 absl::Status DirectorySite::EvictVersion(const std::string& manifest_digest) {
   const std::string version = absl::StrCat("versions/", Hex(manifest_digest));
   const std::string leaving = absl::StrCat("staging/evicted/", NewId());
+  CrashPoint(crash::kLoaderBeforeEvict);
   const absl::Status renamed = root_.Rename(version, leaving, /*replace=*/false);
   if (absl::IsNotFound(renamed)) return absl::OkStatus();
   CAPSTAN_RETURN_IF_ERROR(renamed);
+  CrashPoint(crash::kLoaderVersionMoved);
   root_.Remove(version + ".manifest").IgnoreError();
   // What a crash leaves is removed by TakeOver.
-  Enqueue([this, leaving] { root_.RemoveTree(leaving).IgnoreError(); });
+  Enqueue([this, leaving] {
+    root_.RemoveTree(leaving).IgnoreError();
+    CrashPoint(crash::kLoaderVersionRemoved);
+  });
   return absl::OkStatus();
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
@@ -145,6 +146,28 @@ TEST_F(DirectorySiteTest, ReportsALoadOnTheStrand) {
   Reopen();
   EXPECT_TRUE(std::filesystem::is_empty(base_ + "/site/staging/evicted"));
   EXPECT_TRUE(std::filesystem::is_empty(base_ + "/site/versions"));
+}
+
+TEST_F(DirectorySiteTest, WhatAKilledProcessHasLeftIsGoneOnceAnotherTakesOver) {
+  const std::string site = base_ + "/site/";
+  const std::string job = site + "outputs/" + kUid;
+  std::filesystem::create_directories(site + "versions/whole");
+  std::filesystem::create_directories(job + "/g1-r0-s5-whole");
+  // Killed once content was out of its place, or before it was in it.
+  const std::vector<std::string> left = {
+      site + "versions/gone.manifest", site + "bundles/gone.manifest",
+      job + "/g1-r0-s5-gone.manifest",
+      // Beside the place of one.
+      site + "versions/.half.manifest.17.tmp", site + "bundles/.half.manifest.17.tmp",
+      job + "/.g1-r0-s5-half.manifest.17.tmp"};
+  const std::vector<std::string> whole = {site + "versions/whole.manifest",
+                                          job + "/g1-r0-s5-whole.manifest"};
+  for (const std::vector<std::string>& paths : {left, whole}) {
+    for (const std::string& path : paths) Write(path, "x");
+  }
+  Reopen();
+  for (const std::string& path : left) EXPECT_FALSE(std::filesystem::exists(path)) << path;
+  for (const std::string& path : whole) EXPECT_TRUE(std::filesystem::exists(path)) << path;
 }
 
 TEST_F(DirectorySiteTest, ReceivesABundleInAnyPieces) {

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
 #include "libs/store/sqlite_maintenance.h"
@@ -63,11 +65,15 @@ void SqliteJobArchive::Put(std::vector<Job> jobs, absl::AnyInvocable<void(absl::
     const int64_t before = count_;
     absl::Status put = db_->Execute("BEGIN IMMEDIATE");
     if (put.ok()) put = PutAll(jobs);
-    if (put.ok()) put = db_->Execute("COMMIT");
+    if (put.ok()) {
+      CrashPoint(crash::kTelemetryBeforeArchive);
+      put = db_->Execute("COMMIT");
+    }
     if (!put.ok()) {
       count_ = before;
       db_->Execute("ROLLBACK").IgnoreError();
     } else {
+      CrashPoint(crash::kTelemetryArchived);
       // What has left gives its room back, a bit at a time; not needed for the answer to be true.
       db_->Execute("PRAGMA incremental_vacuum(256)").IgnoreError();
     }

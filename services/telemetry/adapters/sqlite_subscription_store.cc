@@ -1,5 +1,7 @@
 #include "services/telemetry/adapters/sqlite_subscription_store.h"
 
+#include "libs/crash_point/crash_point.h"
+#include "libs/crash_point/points.h"
 #include "libs/status/status_macros.h"
 #include "libs/store/sqlite_maintenance.h"
 #include "libs/store/sqlite_schema.h"
@@ -74,8 +76,15 @@ absl::Status SqliteSubscriptionStore::WriteAll(const std::deque<Write>& group) {
       written = db_->Query("DELETE FROM subscriptions WHERE name = ?").BindText(write.name).Run();
     }
   }
-  if (written.ok()) written = db_->Execute("COMMIT");
-  if (!written.ok()) db_->Execute("ROLLBACK").IgnoreError();
+  if (written.ok()) {
+    CrashPoint(crash::kTelemetryBeforeSubscriptions);
+    written = db_->Execute("COMMIT");
+  }
+  if (written.ok()) {
+    CrashPoint(crash::kTelemetrySubscriptionsStored);
+  } else {
+    db_->Execute("ROLLBACK").IgnoreError();
+  }
   return written;
 }
 

@@ -85,6 +85,7 @@ bool BenchExecutor::EndOne(Random* random) {
 }
 
 void BenchExecutor::Take(const DesiredTasks& desired) {
+  generations_.Told(desired);
   SessionUp report;
   for (const DesiredTask& wanted : desired.tasks()) {
     TaskObservation task;
@@ -125,6 +126,7 @@ void BenchExecutor::Renew() {
 }
 
 void BenchExecutor::Report(SessionUp message) {
+  generations_.Said(message.observations());
   message.mutable_observations()->set_journal_sequence(++journal_);
   engine_->SessionMessage(session_, std::move(message));
 }

@@ -10,6 +10,7 @@
 #include "libs/random/random.h"
 #include "libs/strand/strand.h"
 #include "proto/capstan/type/v1/session.pb.h"
+#include "services/scheduler/core/bench_checks.h"
 #include "services/scheduler/engine.h"
 
 namespace capstan::scheduler {
@@ -30,8 +31,10 @@ class BenchExecutor {
   // All Tasks of a Job that runs end; false if none runs.
   bool EndOne(Random* random);
   size_t running() const { return running_.size(); }
-  // It was refused, or the session was ended.
-  const absl::Status& status() const { return shared_->status; }
+  // It was refused, the session was ended, or two generations of a Job were to be here at once.
+  const absl::Status& status() const {
+    return shared_->status.ok() ? generations_.status() : shared_->status;
+  }
 
  private:
   // What the engine's side of the session holds too.
@@ -59,6 +62,7 @@ class BenchExecutor {
   // By uid.
   std::map<std::string, Held> held_;
   std::vector<std::string> running_;
+  GenerationCheck generations_;
 };
 
 }  // namespace capstan::scheduler

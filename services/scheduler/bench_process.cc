@@ -10,6 +10,7 @@
 #include "libs/status/error.h"
 #include "services/scheduler/core/bench_figure.h"
 #include "services/scheduler/core/bench_fleet.h"
+#include "services/scheduler/core/bench_queues.h"
 #include "services/scheduler/core/validate.h"
 
 namespace capstan::scheduler {
@@ -39,6 +40,8 @@ JobSpec BenchSubmissions::NextSpec(const CoreConfig& config) {
   const int shape = static_cast<int>(random_.Below(kShapes));
   JobSpec spec =
       bench_fleet::LargeSpecOf(shape, static_cast<int>(random_.Below(kQueues)), &random_);
+  spec.set_priority(
+      bench_fleet::PriorityOf(static_cast<int>(random_.Below(bench_fleet::kPriorities))));
   ApplyDefaults(kBenchProject, config, &spec);
   return spec;
 }

@@ -28,8 +28,8 @@ inline constexpr char kBenchPerson[] = "person-1";
 
 struct BenchProcess;
 
-// Jobs of 1 to 128 GPUs with specs of 1 KiB, no two the same; one after the other by its seed. For
-// one thread at a time.
+// Jobs of 1 to 128 GPUs and several priorities with specs of 1 KiB, no two the same; one after the
+// other by its seed. For one thread at a time.
 class BenchSubmissions {
  public:
   explicit BenchSubmissions(uint64_t seed) : random_(seed) {}

@@ -1,6 +1,6 @@
 #include "services/scheduler/bench_store_records.h"
 
-#include <map>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,8 +9,9 @@
 #include "libs/random/random.h"
 #include "libs/random/timed_uuid.h"
 #include "libs/status/status_macros.h"
+#include "services/scheduler/core/bench_checks.h"
 #include "services/scheduler/core/bench_fleet.h"
-#include "services/scheduler/core/usage.h"
+#include "services/scheduler/core/bench_queues.h"
 
 namespace capstan::scheduler {
 namespace {
@@ -64,8 +65,8 @@ std::string BenchMetric(absl::string_view metric, int waiting) {
 
 std::string BenchRecordsInWords(int nodes, int waiting) {
   return absl::StrCat(nodes, " full nodes of 8 GPUs, ", waiting, " Jobs of 1 to 128 GPUs wait in ",
-                      bench_fleet::kShapes, " shapes and ", bench_fleet::kQueues,
-                      " queues, specs of 1 KiB, no two the same");
+                      bench_fleet::kShapes, " shapes, ", bench_fleet::InWords({}),
+                      ", specs of 1 KiB, no two the same");
 }
 
 absl::Status StoreBenchRecords(int nodes, int waiting, absl::Time submitted, store::Store* store,
@@ -80,8 +81,10 @@ absl::Status StoreBenchRecords(int nodes, int waiting, absl::Time submitted, sto
   for (int i = 0; i < waiting; ++i) {
     const int shape = static_cast<int>(random.Below(bench_fleet::kShapes));
     const int queue = static_cast<int>(random.Below(bench_fleet::kQueues));
-    const JobEntry job = bench_fleet::Told(bench_fleet::LargeSpecOf(shape, queue, &random),
-                                           submitted, UidOf(i), nodes + i + 1);
+    capstan::scheduler::v1::JobSpec spec = bench_fleet::LargeSpecOf(shape, queue, &random);
+    spec.set_priority(
+        bench_fleet::PriorityOf(static_cast<int>(random.Below(bench_fleet::kPriorities))));
+    const JobEntry job = bench_fleet::Told(std::move(spec), submitted, UidOf(i), nodes + i + 1);
     CAPSTAN_RETURN_IF_ERROR(writer.Put(PutJobSpec(job)));
     CAPSTAN_RETURN_IF_ERROR(writer.Put(PutJobState(job)));
   }
@@ -89,31 +92,10 @@ absl::Status StoreBenchRecords(int nodes, int waiting, absl::Time submitted, sto
 }
 
 absl::Status CheckBenchRecords(const Model& model) {
-  std::map<NodeId, Amounts> used;
-  for (auto at = model.jobs.begin(); at != model.jobs.end(); ++at) {
-    if (!at.glance().live) continue;
-    const auto& [uid, job] = *at;
-    size_t tasks = 0;
-    for (int g = 0; g < job.spec.spec().task_groups_size(); ++g) {
-      const auto& group = job.spec.spec().task_groups(g);
-      for (int i = 0; i < group.replicas(); ++i, ++tasks) {
-        if (tasks >= job.gang->tasks.size() || job.gang->ended(static_cast<int>(tasks))) continue;
-        used[job.gang->node(static_cast<int>(tasks))].Add(Amounts::From(group.resources()));
-      }
-    }
-    if (tasks != job.gang->tasks.size() || tasks != job.gang->nodes.size()) {
-      return absl::FailedPreconditionError(absl::StrCat("Job ", uid, " has not all its Tasks"));
-    }
-  }
-  if (used.empty()) return absl::FailedPreconditionError("nothing runs in the end");
-  for (const auto& [id, amounts] : used) {
-    const auto node = model.nodes.find(id);
-    if (node == model.nodes.end() ||
-        Amounts::From(node->second.observation().allocatable()).Fits(amounts, 1) < 1) {
-      return absl::FailedPreconditionError(absl::StrCat(id.Name(), " holds more than it has"));
-    }
-  }
-  return absl::OkStatus();
+  bool runs = false;
+  model.jobs.ForEachLive([&runs](absl::string_view, const JobEntry&) { runs = true; });
+  if (!runs) return absl::FailedPreconditionError("nothing runs in the end");
+  return CheckPlacements(model);
 }
 
 }  // namespace capstan::scheduler

@@ -27,7 +27,7 @@ std::string BenchRecordsInWords(int nodes, int waiting);
 absl::Status StoreBenchRecords(int nodes, int waiting, absl::Time submitted, store::Store* store,
                                Strand* strand);
 
-// FAILED_PRECONDITION if a Node holds more than it has, or a gang that is has not all its Tasks.
+// FAILED_PRECONDITION if nothing runs, or a rule of bench_checks.h is broken.
 absl::Status CheckBenchRecords(const Model& model);
 
 }  // namespace capstan::scheduler

@@ -28,7 +28,7 @@ struct StoreBenchSizes {
 
 // In a folder that is empty, or holds the store that a bench of these sizes filled, over SQLite:
 // rounds, explanations, simulations, restart and take-over. Fails if what is stored in the end
-// breaks a rule: a Node that holds more than it has, or part of a gang.
+// breaks a rule of bench_checks.h, or Tasks of two generations of a Job were to be held at once.
 absl::StatusOr<std::vector<Figure>> BenchOverSqlite(const StoreBenchSizes& sizes,
                                                     const std::string& folder);
 

@@ -30,6 +30,9 @@ TEST(StoreBenchTest, PrintsItsFigures) {
                            "create_p99_ms", "takeover_s", "takeover_after_lease_s"}) {
     EXPECT_EQ(names.count("scheduler." + std::string(name) + ".queued50"), 1u) << name;
   }
+  for (const char* of : {".jobs10", ".jobs10.nodes100"}) {
+    EXPECT_EQ(names.count("scheduler.what_if_ms.queued50" + std::string(of)), 1u) << of;
+  }
   EXPECT_EQ(names.count("scheduler.restart_s.queued50.sqlite"), 1u);
 }
 

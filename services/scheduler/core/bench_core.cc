@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -57,7 +58,19 @@ void BenchCore::Apply(const Event& event) {
   const absl::Duration begin = stopwatch_();
   const Step step = core_->Apply(event, now_);
   const absl::Duration took = stopwatch_() - begin;
+  if (const auto* const said = std::get_if<ObservationsReceived>(&event)) {
+    generations_.Said(said->observations);
+  }
+  for (const Effect& effect : step.after) {
+    const auto* const down = std::get_if<SendDown>(&effect);
+    if (down != nullptr && down->message.has_desired()) generations_.Told(down->message.desired());
+  }
   on_step_(event, step, took, core_->rounds() != rounds_before);
+}
+
+absl::Status BenchCore::Check() const {
+  CAPSTAN_RETURN_IF_ERROR(generations_.status());
+  return CheckPlacements(model());
 }
 
 void BenchCore::Submit(JobSpec spec) {

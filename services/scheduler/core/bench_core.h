@@ -14,6 +14,7 @@
 #include "libs/time/clock.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
 #include "proto/capstan/type/v1/task.pb.h"
+#include "services/scheduler/core/bench_checks.h"
 #include "services/scheduler/core/bench_figure.h"
 #include "services/scheduler/core/core_config.h"
 #include "services/scheduler/core/events.h"
@@ -45,6 +46,9 @@ class BenchCore {
   // Not backwards.
   void MoveTo(BootTime boot);
 
+  // FAILED_PRECONDITION if what came of all that breaks a rule of bench_checks.h.
+  absl::Status Check() const;
+
   // Before Start too.
   Now now() const { return now_; }
   const SchedulerCore& core() const { return *core_; }
@@ -59,6 +63,7 @@ class BenchCore {
   int64_t journal_ = 0;
   int64_t jobs_ = 0;
   CallId calls_ = 0;
+  GenerationCheck generations_;
 };
 
 // What the executor says of the Job's Task of that rank; to be given a state.

@@ -21,8 +21,6 @@ namespace {
 constexpr char kGpu[] = "nvidia.com/h100";
 constexpr int64_t kGib = int64_t{1} << 30;
 
-std::string QueueId(int index) { return absl::StrCat("q", index); }
-
 JobEntry Queued(JobSpec spec, absl::Time submitted, const std::string& uid,
                 int64_t submit_sequence) {
   JobEntry job;
@@ -46,7 +44,7 @@ std::string NodeName(int index) { return absl::StrCat("n", index); }
 
 JobSpec Gang(int tasks, int gpus, int queue) {
   JobSpec spec;
-  spec.set_queue(absl::StrCat("queues/", QueueId(queue)));
+  spec.set_queue(absl::StrCat("queues/q", queue));
   auto& group = *spec.add_task_groups();
   group.set_name("w");
   group.set_replicas(tasks);
@@ -124,15 +122,19 @@ JobSpec LargeSpecOf(int shape, int queue, Random* random) {
   return spec;
 }
 
-void AddFull(int nodes, absl::Time started, Model* model, int queues) {
-  for (int q = 0; q < queues; ++q) {
-    auto& record = model->queues[QueueId(q)];
-    record.set_schema_version(1);
-    record.mutable_queue()->set_name(absl::StrCat("queues/", QueueId(q)));
-    record.mutable_queue()->set_weight(100);
-  }
+void AddQueues(const QueueShape& shape, int nodes, Model* model) {
+  AddQueues(shape, nodes, NodeReport(0).allocatable(), model);
+}
+
+void AddFull(int nodes, absl::Time started, Model* model, const QueueShape& shape) {
+  AddQueues(shape, nodes, model);
   for (int n = 0; n < nodes; ++n) {
-    JobEntry& job = AddQueued(Gang(1, 8, n % queues), started, model);
+    // Not some of the Queues alone.
+    const int queue = nodes < shape.leaves ? static_cast<int>(int64_t{n} * shape.leaves / nodes)
+                                           : n % shape.leaves;
+    JobSpec spec = Gang(1, 8, queue);
+    spec.set_priority(HighestPriority(shape));
+    JobEntry& job = AddQueued(std::move(spec), started, model);
     BeginGeneration(kCluster, {NodeName(n)}, {1}, &job);
     job.gang->head.set_phase(rec::GangHeadRecord::PHASE_STARTED);
     job.gang->tasks[0].set_state(TaskObservation::STATE_RUNNING);

@@ -9,12 +9,12 @@
 #include "libs/random/random.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
 #include "proto/capstan/type/v1/task.pb.h"
+#include "services/scheduler/core/bench_queues.h"
 #include "services/scheduler/core/model.h"
 
 namespace capstan::scheduler::bench_fleet {
 
 inline constexpr char kCluster[] = "c";
-inline constexpr int kQueues = 50;
 inline constexpr int kShapes = 20;
 
 // Of the Node of that number.
@@ -41,9 +41,12 @@ JobEntry& AddTold(capstan::scheduler::v1::JobSpec spec, absl::Time submitted, Mo
 // Makes of SpecOf one as people write them, of about 1 KiB, which no other Job has.
 capstan::scheduler::v1::JobSpec LargeSpecOf(int shape, int queue, Random* random);
 
-// Adds so many Queues, and to each Node a Job that has run since `started`, in the order of Nodes.
-// Nodes are not added.
-void AddFull(int nodes, absl::Time started, Model* model, int queues = kQueues);
+// Adds the Queues of a fleet of so many Nodes.
+void AddQueues(const QueueShape& shape, int nodes, Model* model);
+
+// Adds these, and to each Node a Job of the highest priority that has run since `started`, in the
+// order of Nodes. Nodes are not added.
+void AddFull(int nodes, absl::Time started, Model* model, const QueueShape& shape = {});
 
 }  // namespace capstan::scheduler::bench_fleet
 

@@ -11,13 +11,15 @@
 #include "libs/time/clock.h"
 #include "services/scheduler/core/bench_core.h"
 #include "services/scheduler/core/bench_fleet.h"
+#include "services/scheduler/core/bench_queues.h"
 #include "services/scheduler/core/model.h"
 
 namespace capstan::scheduler {
 namespace {
 
-using bench_fleet::kQueues;
+using bench_fleet::kPriorities;
 using bench_fleet::kShapes;
+using bench_fleet::QueueShape;
 using capstan::scheduler::v1::JobSpec;
 using capstan::type::v1::Observations;
 using capstan::type::v1::TaskEnd;
@@ -27,11 +29,14 @@ using capstan::type::v1::TaskObservation;
 constexpr int kRate = 500;
 constexpr int kPackedAtOnce = 1000;
 
+// Seconds of load, of those wanted, for which there are Jobs that run from the beginning.
+double SecondsOf(int nodes, int wanted) { return std::min(double(wanted), double(nodes) / kRate); }
+
 class Bench {
  public:
   // `told`: those that wait have been tried before.
   Bench(const Stopwatch* stopwatch, int nodes, int queued, BenchObserver observer = {},
-        bool told = false, int queues = kQueues)
+        bool told = false, const QueueShape& queues = {})
       : core_(stopwatch, [this](const Event& event, const Step& step, absl::Duration took,
                                 bool round) { Took(event, step, took, round); }),
         observer_(std::move(observer)),
@@ -42,15 +47,24 @@ class Bench {
     // What a Node reports comes with the session.
     bench_fleet::AddFull(nodes, now().wall, &model, queues);
     for (int n = 0; n < nodes; ++n) running_.push_back(absl::StrCat("uid-", n + 1));
-    for (int j = 0; j < queued; ++j) {
-      if (told) {
-        bench_fleet::AddTold(NextSpec(), now().wall, &model);
-      } else {
-        bench_fleet::AddQueued(NextSpec(), now().wall, &model);
-      }
+    for (int j = 0; j < queued && !told; ++j) {
+      bench_fleet::AddQueued(NextSpec(), now().wall, &model);
       if (j % kPackedAtOnce == 0) model.jobs.Rest();
     }
     records_ = BenchCore::RecordsOf(model);
+    if (!told) return;
+    // A million of them: not in a model of their own, too.
+    for (int j = nodes + 1; j <= nodes + queued; ++j) {
+      const JobEntry job =
+          bench_fleet::Told(NextSpec(), now().wall, absl::StrCat("uid-", j), int64_t{j});
+      for (store::Put put : {PutJobSpec(job), PutJobState(job)}) {
+        store::KeyValue& record = records_.emplace_back();
+        record.key = std::move(put.key);
+        record.value = std::move(put.value);
+      }
+    }
+    std::sort(records_.begin(), records_.end(),
+              [](const auto& a, const auto& b) { return a.key < b.key; });
   }
 
   absl::Status Start() {
@@ -103,6 +117,11 @@ class Bench {
   }
 
   Now now() const { return core_.now(); }
+  // FAILED_PRECONDITION if nothing was placed, or a rule was broken.
+  absl::Status Check() const {
+    if (placed_ == 0) return absl::FailedPreconditionError("no Job was placed");
+    return core_.Check();
+  }
   int64_t placed() const { return placed_; }
   const std::vector<absl::Duration>& steps() const { return steps_; }
   // Of those, the ones with a round.
@@ -111,7 +130,10 @@ class Bench {
  private:
   JobSpec NextSpec() {
     const int shape = static_cast<int>(random_.Below(kShapes));
-    return bench_fleet::SpecOf(shape, static_cast<int>(random_.Below(queues_)));
+    JobSpec spec = bench_fleet::SpecOf(shape, static_cast<int>(random_.Below(queues_.leaves)));
+    spec.set_priority(
+        bench_fleet::PriorityOf(static_cast<int>(random_.Below(kPriorities)), queues_));
+    return spec;
   }
 
   void Took(const Event& event, const Step& step, absl::Duration took, bool round) {
@@ -126,7 +148,7 @@ class Bench {
   BenchCore core_;
   const BenchObserver observer_;
   const int nodes_;
-  const int queues_;
+  const QueueShape queues_;
   Random random_;
   std::vector<store::KeyValue> records_;
   std::vector<std::string> running_;
@@ -138,9 +160,9 @@ class Bench {
 };
 
 // As many Jobs end and are submitted, evenly.
-void Load(int seconds, Bench* bench) {
+void Load(double seconds, Bench* bench) {
   BootTime at = bench->now().boot;
-  for (int e = 0; e < seconds * kRate; ++e) {
+  for (int e = 0; e < static_cast<int>(seconds * kRate); ++e) {
     bench->EndOne();
     bench->RunTo(at + absl::Seconds(1) / (2 * kRate));
     bench->Submit();
@@ -159,35 +181,37 @@ std::vector<double> InMilliseconds(const std::vector<absl::Duration>& times) {
 
 }  // namespace
 
-absl::StatusOr<Figure> BenchRound(const Stopwatch& stopwatch, int nodes, int queued, int queues) {
-  constexpr int kSeconds = 2;
+absl::StatusOr<Figure> BenchRound(const Stopwatch& stopwatch, int nodes, int queued,
+                                  const QueueShape& queues) {
+  const double seconds = SecondsOf(nodes, 2);
   Bench bench(&stopwatch, nodes, queued, {}, /*told=*/true, queues);
   CAPSTAN_RETURN_IF_ERROR(bench.Start());
-  Load(kSeconds, &bench);
-  if (bench.placed() == 0) return absl::FailedPreconditionError("no Job was placed");
+  Load(seconds, &bench);
+  CAPSTAN_RETURN_IF_ERROR(bench.Check());
   return Summarise(
-      absl::StrCat("scheduler.core_round_ms.nodes", nodes, ".queued", queued, ".queues", queues),
+      absl::StrCat("scheduler.core_round_ms.nodes", nodes, ".queued", queued, ".queues",
+                   queues.leaves, ".levels", queues.levels),
       InMilliseconds(bench.rounds()), "ms", "lower", 0,
       absl::StrCat("steps with a round; each second ", kRate, " Jobs end and ", kRate,
                    " are submitted; full nodes of 8 GPUs, Jobs of 1 to 128 GPUs in ", kShapes,
-                   " shapes; records made, not stored; ", bench.placed(), " Jobs placed in ",
-                   kSeconds, " s"));
+                   " shapes, ", InWords(queues), "; records made, not stored; ", bench.placed(),
+                   " Jobs placed in ", seconds, " s"));
 }
 
 absl::StatusOr<std::vector<Figure>> BenchSteps(const Stopwatch& stopwatch, int nodes, int queued,
                                                const BenchObserver& observer) {
-  const int seconds = std::min(4, nodes / kRate);
+  const double seconds = SecondsOf(nodes, 4);
   Bench bench(&stopwatch, nodes, queued, observer);
   CAPSTAN_RETURN_IF_ERROR(bench.Start());
   Load(seconds, &bench);
+  CAPSTAN_RETURN_IF_ERROR(bench.Check());
   const std::vector<double> steps = InMilliseconds(bench.steps());
   double busy = 0;
   for (double step : steps) busy += step / 1000;
-  if (bench.placed() == 0) return absl::FailedPreconditionError("no Job was placed");
   const std::string conditions = absl::StrCat(
       "each second ", kRate, " Jobs end and ", kRate, " are submitted; ", nodes,
-      " full nodes of 8 GPUs, ", queued, " Jobs of 1 to 128 GPUs queued in ", kShapes,
-      " shapes and ", kQueues, " queues, reservation and reasons on; records made, not stored; ",
+      " full nodes of 8 GPUs, ", queued, " Jobs of 1 to 128 GPUs queued in ", kShapes, " shapes, ",
+      bench_fleet::InWords({}), ", reservation and reasons on; records made, not stored; ",
       bench.placed(), " Jobs placed in ", seconds, " s");
   const std::string suffix = absl::StrCat(".nodes", nodes, ".queued", queued);
   Figure p99 = Summarise("scheduler.core_step_p99_ms" + suffix, steps, "ms", "lower", 1000,

@@ -9,6 +9,7 @@
 #include "libs/store/store.h"
 #include "libs/time/clock.h"
 #include "services/scheduler/core/bench_figure.h"
+#include "services/scheduler/core/bench_queues.h"
 #include "services/scheduler/core/core_config.h"
 #include "services/scheduler/core/events.h"
 
@@ -24,12 +25,13 @@ struct BenchObserver {
 // Whole steps of SchedulerCore, as the service takes them: event in; round with queue tree, quotas,
 // priorities, reservation and reasons; records, events and messages out. Not their way to the
 // store. Every Node is full and `queued` Jobs wait; a Job ends and another is submitted, over and
-// over.
+// over. What came of it is checked outside of that (bench_checks.h): FAILED_PRECONDITION.
 absl::StatusOr<std::vector<Figure>> BenchSteps(const Stopwatch& stopwatch, int nodes, int queued,
                                                const BenchObserver& observer = {});
 
 // The same load: what a step with a round in it takes, median, least and most, at these sizes.
-absl::StatusOr<Figure> BenchRound(const Stopwatch& stopwatch, int nodes, int queued, int queues);
+absl::StatusOr<Figure> BenchRound(const Stopwatch& stopwatch, int nodes, int queued,
+                                  const bench_fleet::QueueShape& queues);
 
 }  // namespace capstan::scheduler
 

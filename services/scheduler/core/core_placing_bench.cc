@@ -20,6 +20,7 @@
 #include "proto/capstan/type/v1/task.pb.h"
 #include "services/scheduler/core/bench_core.h"
 #include "services/scheduler/core/bench_fleet.h"
+#include "services/scheduler/core/bench_queues.h"
 #include "services/scheduler/core/core_config.h"
 #include "services/scheduler/core/events.h"
 #include "services/scheduler/core/gang_state.h"
@@ -29,7 +30,9 @@ namespace capstan::scheduler {
 namespace {
 
 using bench_fleet::kCluster;
-using bench_fleet::kQueues;
+using bench_fleet::kPriorities;
+using bench_fleet::PriorityOf;
+using bench_fleet::QueueShape;
 using capstan::scheduler::v1::Job;
 using capstan::scheduler::v1::JobSpec;
 using capstan::type::v1::NodeObservation;
@@ -37,19 +40,22 @@ using capstan::type::v1::TaskObservation;
 
 constexpr int kGpusOfNode = 8;
 constexpr char kGuaranteed[] = "guaranteed";
-constexpr char kConditions[] =
-    "whole rounds of the core, 50 queues, order, reasons and reservation on; records and messages "
-    "made, not stored";
+
+std::string Conditions(const QueueShape& queues) {
+  return absl::StrCat("whole rounds of the core, ", InWords(queues),
+                      ", order, reasons and reservation on; records and messages made, not stored");
+}
 
 class PlacingBench {
  public:
-  PlacingBench(const Stopwatch* stopwatch, int nodes, uint64_t seed)
+  PlacingBench(const Stopwatch* stopwatch, int nodes, uint64_t seed, const QueueShape& queues)
       : nodes_(nodes),
+        queues_(queues),
         random_(seed),
         core_(stopwatch, [this](const Event&, const Step&, absl::Duration took, bool round) {
           if (round) in_rounds_ += took;
         }) {
-    bench_fleet::AddFull(/*nodes=*/0, core_.now().wall, &model_);
+    bench_fleet::AddQueues(queues_, nodes_, &model_);
   }
 
   Random& random() { return random_; }
@@ -60,9 +66,10 @@ class PlacingBench {
     const int64_t all = int64_t{nodes_} * kGpusOfNode;
     for (int64_t used = 0; used < all;) {
       const int64_t size = std::min<int64_t>(int64_t{1} << random_.Below(7), all - used);
-      JobEntry& job = bench_fleet::AddQueued(
-          bench_fleet::Gang(static_cast<int>(size), 1, static_cast<int>(random_.Below(kQueues))),
-          started, &model_);
+      const int queue = static_cast<int>(model_.jobs.size()) % queues_.leaves;
+      JobSpec spec = bench_fleet::Gang(static_cast<int>(size), 1, queue);
+      spec.set_priority(PriorityOf(static_cast<int>(random_.Below(kPriorities)), queues_));
+      JobEntry& job = bench_fleet::AddQueued(std::move(spec), started, &model_);
       std::vector<std::string> nodes;
       for (int64_t rank = 0; rank < size; ++rank) {
         nodes.push_back(bench_fleet::NodeName(static_cast<int>((used + rank) / kGpusOfNode)));
@@ -111,26 +118,8 @@ class PlacingBench {
   // Of the steps that had a round in them, since Start.
   absl::Duration in_rounds() const { return in_rounds_; }
 
-  // By Node, what all Tasks that are placed take of its GPUs; in a view of its own.
-  absl::StatusOr<std::map<std::string, int64_t>> GpusInUse() const {
-    std::map<std::string, int64_t> used;
-    for (const auto& [uid, job] : model().jobs) {
-      if (!job.live()) continue;
-      const auto& group = job.spec.spec().task_groups(0);
-      if (static_cast<int>(job.gang->nodes.size()) != group.replicas()) {
-        return absl::FailedPreconditionError(absl::StrCat(uid, " is placed in part"));
-      }
-      for (const auto& [name, count] : group.resources().accelerators()) {
-        for (const std::string& node : job.gang->nodes) used[node] += count;
-      }
-    }
-    for (const auto& [node, count] : used) {
-      if (count > kGpusOfNode) {
-        return absl::FailedPreconditionError(absl::StrCat(node, " has given ", count, " GPUs"));
-      }
-    }
-    return used;
-  }
+  // By the rules of bench_checks.h.
+  absl::Status Check() const { return core_.Check(); }
 
  private:
   void Guarantee(const std::string& resource, int64_t of_a_node, rec::QueueRecord* record) {
@@ -140,6 +129,7 @@ class PlacingBench {
   }
 
   const int nodes_;
+  const QueueShape queues_;
   Random random_;
   Model model_;
   absl::Duration in_rounds_;
@@ -155,7 +145,7 @@ int64_t PlacedTasks(const Model& model) {
 }
 
 absl::Status CheckPlaced(const PlacingBench& bench, int64_t expected) {
-  CAPSTAN_RETURN_IF_ERROR(bench.GpusInUse().status());
+  CAPSTAN_RETURN_IF_ERROR(bench.Check());
   const int64_t placed = PlacedTasks(bench.model());
   if (placed == expected) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -199,14 +189,15 @@ absl::Status CheckVictims(const PlacingBench& bench, const std::string& uid, int
 }  // namespace
 
 absl::StatusOr<Figure> BenchCorePlacements(const Stopwatch& stopwatch, int nodes, int classes,
-                                           int tasks_each, int runs) {
+                                           int tasks_each, int runs, const QueueShape& queues) {
   const int tasks = nodes * kGpusOfNode;
   std::vector<double> values;
   for (int run = 0; run < runs; ++run) {
-    PlacingBench bench(&stopwatch, nodes, run);
+    PlacingBench bench(&stopwatch, nodes, run, queues);
     CAPSTAN_RETURN_IF_ERROR(bench.Start());
     for (int i = 0; i < tasks / tasks_each; ++i) {
-      JobSpec spec = bench_fleet::Gang(tasks_each, 1, i % kQueues);
+      JobSpec spec = bench_fleet::Gang(tasks_each, 1, i % queues.leaves);
+      spec.set_priority(PriorityOf(i / queues.leaves, queues));
       spec.mutable_task_groups(0)->mutable_resources()->set_cpu_millis(1000 + i % classes);
       bench.Submit(std::move(spec));
     }
@@ -214,21 +205,27 @@ absl::StatusOr<Figure> BenchCorePlacements(const Stopwatch& stopwatch, int nodes
     CAPSTAN_RETURN_IF_ERROR(CheckPlaced(bench, tasks));
     values.push_back(tasks / absl::ToDoubleSeconds(bench.in_rounds()));
   }
-  return Summarise(absl::StrCat("scheduler.core_placements_per_s.nodes", nodes, ".classes", classes,
-                                tasks_each == 1 ? "" : absl::StrCat(".tasks", tasks_each)),
-                   values, "1/s", "higher", 0,
-                   absl::StrCat(tasks / tasks_each, " Jobs of ", tasks_each,
-                                " Tasks of one GPU on ", nodes, " idle nodes of 8; ", kConditions));
+  return Summarise(
+      absl::StrCat("scheduler.core_placements_per_s.nodes", nodes, ".classes", classes,
+                   tasks_each == 1 ? "" : absl::StrCat(".tasks", tasks_each), Suffix(queues)),
+      values, "1/s", "higher",
+      tasks_each > 1 ? 0
+      : classes > 20 ? 50'000
+                     : 200'000,
+      absl::StrCat(tasks / tasks_each, " Jobs of ", tasks_each, " Tasks of one GPU on ", nodes,
+                   " idle nodes of 8; ", Conditions(queues)));
 }
 
-absl::StatusOr<Figure> BenchCoreGangs(const Stopwatch& stopwatch, int nodes, int runs) {
+absl::StatusOr<Figure> BenchCoreGangs(const Stopwatch& stopwatch, int nodes, int runs,
+                                      const QueueShape& queues) {
   constexpr int kGangs = 10;
   std::vector<double> values;
   for (int run = 0; run < runs; ++run) {
-    PlacingBench bench(&stopwatch, nodes, run);
+    PlacingBench bench(&stopwatch, nodes, run, queues);
     CAPSTAN_RETURN_IF_ERROR(bench.Start());
     for (int i = 0; i < kGangs; ++i) {
       JobSpec spec = bench_fleet::Gang(nodes, 1, i);
+      spec.set_priority(PriorityOf(i, queues));
       spec.mutable_task_groups(0)->mutable_resources()->clear_accelerators();
       bench.Submit(std::move(spec));
     }
@@ -236,16 +233,18 @@ absl::StatusOr<Figure> BenchCoreGangs(const Stopwatch& stopwatch, int nodes, int
     CAPSTAN_RETURN_IF_ERROR(CheckPlaced(bench, int64_t{kGangs} * nodes));
     values.push_back(absl::ToDoubleSeconds(bench.in_rounds()));
   }
-  return Summarise(absl::StrCat("scheduler.core_gangs_10x", nodes, "_s"), values, "s", "lower", 0.5,
+  return Summarise(absl::StrCat("scheduler.core_gangs_10x", nodes, "_s", Suffix(queues)), values,
+                   "s", "lower", 0.5,
                    absl::StrCat("10 Jobs of ", nodes, " Tasks of one core on ", nodes,
-                                " idle nodes; ", kConditions));
+                                " idle nodes; ", Conditions(queues)));
 }
 
-absl::StatusOr<Figure> BenchCoreReclaim(const Stopwatch& stopwatch, int nodes, int runs) {
+absl::StatusOr<Figure> BenchCoreReclaim(const Stopwatch& stopwatch, int nodes, int runs,
+                                        const QueueShape& queues) {
   const int needed = nodes / 4;
   std::vector<double> values;
   for (int run = 0; run < runs; ++run) {
-    PlacingBench bench(&stopwatch, nodes, run);
+    PlacingBench bench(&stopwatch, nodes, run, queues);
     bench.Fill();
     CAPSTAN_RETURN_IF_ERROR(bench.Start());
     JobSpec spec = bench_fleet::Gang(needed, kGpusOfNode, 0);
@@ -253,17 +252,17 @@ absl::StatusOr<Figure> BenchCoreReclaim(const Stopwatch& stopwatch, int nodes, i
     bench.Submit(std::move(spec));
     const std::string uid = absl::StrCat("uid-", bench.model().jobs.size());
     bench.Rest();
-    CAPSTAN_RETURN_IF_ERROR(bench.GpusInUse().status());
+    CAPSTAN_RETURN_IF_ERROR(bench.Check());
     CAPSTAN_RETURN_IF_ERROR(CheckVictims(bench, uid, needed));
     values.push_back(absl::ToDoubleMilliseconds(bench.in_rounds()));
   }
   return Summarise(
-      absl::StrCat("scheduler.core_reclaim_ms.nodes", nodes), values, "ms", "lower",
+      absl::StrCat("scheduler.core_reclaim_ms.nodes", nodes, Suffix(queues)), values, "ms", "lower",
       nodes <= 500    ? 25
       : nodes <= 1000 ? 50
                       : 500,
-      absl::StrCat("a Job of ", needed, " whole nodes of 8 GPUs that its queue is ", "guaranteed, ",
-                   nodes, " nodes full of Jobs of 1 to 64 GPUs; ", kConditions));
+      absl::StrCat("a Job of ", needed, " whole nodes of 8 GPUs that its queue is guaranteed, ",
+                   nodes, " nodes full of Jobs of 1 to 64 GPUs; ", Conditions(queues)));
 }
 
 }  // namespace capstan::scheduler

@@ -10,6 +10,7 @@
 #include "libs/time/proto_time.h"
 #include "proto/capstan/scheduler/v1/job_service.pb.h"
 #include "services/scheduler/core/bench_fleet.h"
+#include "services/scheduler/core/bench_queues.h"
 #include "services/scheduler/core/model.h"
 #include "services/scheduler/core/shared_state.h"
 #include "services/scheduler/core/simulated_state.h"
@@ -25,9 +26,11 @@ using capstan::scheduler::v1::SimulatePlacementResponse;
 
 constexpr int kRuns = 5;
 
-// A shape after the other, each in another queue.
+// A shape after the other, each in another queue and of another priority.
 JobSpec NextSpec(int at) {
-  return bench_fleet::SpecOf(at % bench_fleet::kShapes, at % bench_fleet::kQueues);
+  JobSpec spec = bench_fleet::SpecOf(at % bench_fleet::kShapes, at % bench_fleet::kQueues);
+  spec.set_priority(bench_fleet::PriorityOf(at));
+  return spec;
 }
 
 Model FullFleet(int nodes, int queued, const Now& now) {
@@ -67,7 +70,8 @@ absl::StatusOr<std::vector<Figure>> BenchSimulation(const Stopwatch& stopwatch, 
   add.set_like(NodeId{bench_fleet::kCluster, bench_fleet::NodeReport(0).node()}.Name());
   const std::string suffix = absl::StrCat(".nodes", nodes, ".queued", queued);
   const std::string conditions =
-      absl::StrCat(nodes, " full nodes of 8 GPUs, ", queued, " Jobs of 1 to 128 GPUs wait");
+      absl::StrCat(nodes, " full nodes of 8 GPUs, ", queued, " Jobs of 1 to 128 GPUs wait, ",
+                   bench_fleet::InWords({}));
   std::vector<double> copying;
   std::vector<double> preparing;
   const auto measure = [&](const SimulatePlacementRequest& request, const char* name,

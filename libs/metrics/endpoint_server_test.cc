@@ -1,16 +1,20 @@
 #include "libs/metrics/endpoint_server.h"
 
 #include <arpa/inet.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "libs/status/error.h"
+#include "libs/time/system_clock.h"
 
 namespace capstan::metrics {
 namespace {
@@ -100,6 +104,45 @@ TEST(EndpointServerTest, RefusesOtherMethodsAndSurvivesNonsense) {
               StartsWith("HTTP/1.1 405"));
   Exchange(port, "\x16\x03\x01 this is TLS\r\n\r\n");
   Exchange(port, absl::StrCat("GET /", std::string(20000, 'a'), " HTTP/1.1\r\n\r\n"));
+  EXPECT_THAT(Get(port, "/healthz"), StartsWith("HTTP/1.1 200"));
+}
+
+// As many as there may be, half of them silent, half of which a byte comes now and then: no further
+// one is taken meanwhile, and all are ended in time, so that others get in again.
+TEST(EndpointServerTest, RefusesTooManyAndEndsTheSlow) {
+  constexpr int kMost = 64;
+  constexpr absl::Duration kTimeout = absl::Seconds(10);
+  constexpr absl::Duration kBetweenBytes = absl::Milliseconds(500);
+  Registry registry("a");
+  auto server = EndpointServer::Create({}, &registry);
+  ASSERT_TRUE(server.ok()) << server.status();
+  const int port = (*server)->port();
+  const SystemClock clock;
+  const BootTime begun = clock.Read().boot;
+  std::vector<pollfd> slow;
+  for (int i = 0; i < kMost; ++i) {
+    slow.push_back({.fd = Connect(port), .events = POLLIN, .revents = 0});
+    ASSERT_GE(slow.back().fd, 0) << i;
+  }
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Get(port, "/healthz"), "") << i;
+  int open = kMost;
+  const std::string line = absl::StrCat("GET /healthz?", std::string(100, 'a'));
+  for (size_t sent = 0; open > 0 && clock.Read().boot - begun < 2 * kTimeout; ++sent) {
+    for (size_t i = 0; i < slow.size(); i += 2) {
+      if (slow[i].fd >= 0) (void)send(slow[i].fd, &line[sent % line.size()], 1, MSG_NOSIGNAL);
+    }
+    poll(slow.data(), slow.size(), static_cast<int>(absl::ToInt64Milliseconds(kBetweenBytes)));
+    for (pollfd& connection : slow) {
+      if (connection.fd < 0 || connection.revents == 0) continue;
+      char byte = 0;
+      EXPECT_LE(read(connection.fd, &byte, 1), 0);
+      EXPECT_GE(clock.Read().boot - begun, 0.9 * kTimeout);
+      close(connection.fd);
+      connection.fd = -1;
+      --open;
+    }
+  }
+  EXPECT_EQ(open, 0);
   EXPECT_THAT(Get(port, "/healthz"), StartsWith("HTTP/1.1 200"));
 }
 

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "libs/crash_point/crash_point.h"
 #include "libs/crash_point/points.h"
 #include "libs/status/error.h"
@@ -13,6 +14,13 @@ namespace capstan::executor {
 
 using capstan::type::v1::SessionDown;
 using capstan::type::v1::SessionUp;
+
+namespace {
+
+// For an agent whose session is one too many.
+constexpr absl::Duration kBusyDelay = absl::Seconds(1);
+
+}  // namespace
 
 struct Engine::Gauges {
   explicit Gauges(metrics::Registry* registry)
@@ -122,9 +130,15 @@ void Engine::Dial() {
 SessionId Engine::OnAgentConnected(const std::string& node,
                                    std::shared_ptr<session::DownChannel> channel) {
   const SessionId session = ++last_session_;
-  if (stopped_ || loop_.congested()) {
-    channel->Finish(status::Error(absl::StatusCode::kUnavailable, "EXECUTOR_BUSY",
-                                  "the executor cannot take sessions now"));
+  if (stopped_) {
+    channel->Finish(absl::UnavailableError("the executor is stopping"));
+    return session;
+  }
+  if (loop_.congested()) {
+    channel->Finish(status::WithRetryDelay(
+        status::Error(absl::StatusCode::kResourceExhausted, "EXECUTOR_BUSY",
+                      "more sessions come than the executor takes; come again later"),
+        kBusyDelay));
     return session;
   }
   agents_[session] = std::move(channel);

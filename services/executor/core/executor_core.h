@@ -169,7 +169,9 @@ class ExecutorCore {
   TaskBook tasks_;
   NodeBook nodes_;
   std::map<SessionId, Agent> agents_;
+  // Those that have said Hello, and those that have not: at most one of a Node each.
   std::map<std::string, SessionId> sessions_by_node_;
+  std::map<std::string, SessionId> ungreeted_by_node_;
   // Not yet acknowledged by the scheduler, by sequence.
   std::map<int64_t, Entry> journal_;
 

@@ -21,6 +21,11 @@ using session::TaskId;
 
 namespace {
 
+absl::Status SessionReplaced() {
+  return status::Error(absl::StatusCode::kAborted, "SESSION_REPLACED",
+                       "the Node has opened another session");
+}
+
 // What an agent is told of a Task. One that was reported ended must not be begun by an agent that
 // knows nothing of it (its store was lost): the gang may already run again.
 DesiredTask OrderFor(const TaskEntry& entry) {
@@ -37,14 +42,17 @@ DesiredTask OrderFor(const TaskEntry& entry) {
 
 void ExecutorCore::OnAgentConnected(SessionId session, const std::string& node) {
   agents_[session].node = node;
+  // Else a Node that opens sessions without end and says nothing would take all that there are.
+  const auto [waiting, first] = ungreeted_by_node_.try_emplace(node, session);
+  if (!first) CloseAgentSession(std::exchange(waiting->second, session), SessionReplaced());
 }
 
 void ExecutorCore::CloseAgentSession(SessionId session, absl::Status status) {
   const auto it = agents_.find(session);
   if (it == agents_.end()) return;
-  const auto current = sessions_by_node_.find(it->second.node);
-  if (current != sessions_by_node_.end() && current->second == session) {
-    sessions_by_node_.erase(current);
+  for (auto* sessions : {&sessions_by_node_, &ungreeted_by_node_}) {
+    const auto current = sessions->find(it->second.node);
+    if (current != sessions->end() && current->second == session) sessions->erase(current);
   }
   agents_.erase(it);
   if (!status.ok()) after_.push_back(CloseAgent{session, std::move(status)});
@@ -96,10 +104,10 @@ void ExecutorCore::OnAgentHello(SessionId session, Agent& agent,
   }
   const auto other = sessions_by_node_.find(agent.node);
   if (other != sessions_by_node_.end()) {
-    CloseAgentSession(other->second, status::Error(absl::StatusCode::kAborted, "SESSION_REPLACED",
-                                                   "the Node has opened another session"));
+    CloseAgentSession(other->second, SessionReplaced());
   }
   sessions_by_node_[agent.node] = session;
+  ungreeted_by_node_.erase(agent.node);
   agent.greeted = true;
   agent.named = std::make_unique<std::set<TaskId>>();
   SendSnapshot(session, agent);

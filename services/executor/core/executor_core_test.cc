@@ -229,6 +229,32 @@ TEST(ExecutorCoreTest, SecondSessionOfANodeEndsTheFirst) {
   EXPECT_TRUE(absl::IsAborted(closed[0].status));
 }
 
+TEST(ExecutorCoreTest, ANodeHasOneSessionThatHasNotSaidHello) {
+  Bench bench;
+  bench.ConnectAgent(10, "n1");
+  EXPECT_TRUE(Of<CloseAgent>(bench.Apply(AgentConnected{11, "n1"})).empty());
+  // Another Node's are its own.
+  EXPECT_TRUE(Of<CloseAgent>(bench.Apply(AgentConnected{12, "n2"})).empty());
+  for (SessionId session = 13; session < 16; ++session) {
+    const auto closed = Of<CloseAgent>(bench.Apply(AgentConnected{session, "n1"}));
+    ASSERT_EQ(closed.size(), 1u);
+    EXPECT_EQ(closed[0].session, session == 13 ? 11u : session - 1);
+    EXPECT_TRUE(absl::IsAborted(closed[0].status));
+  }
+  // The one that has said hello goes on, and the last of the others may say it; one that is over
+  // keeps no place.
+  EXPECT_EQ(Of<SendAgent>(bench.Report(10, {})).size(), 1u);
+  bench.Apply(AgentDisconnected{15});
+  EXPECT_TRUE(Of<CloseAgent>(bench.Apply(AgentConnected{16, "n1"})).empty());
+  AgentMessage hello{16, {}};
+  hello.message.mutable_hello()->set_cluster("c1");
+  hello.message.mutable_hello()->set_node("n1");
+  const auto closed = Of<CloseAgent>(bench.Apply(hello));
+  ASSERT_EQ(closed.size(), 1u);
+  EXPECT_EQ(closed[0].session, 10u);
+  EXPECT_TRUE(Of<CloseAgent>(bench.Apply(AgentConnected{17, "n1"})).empty());
+}
+
 TEST(ExecutorCoreTest, AgentThatKnowsALaterLeaderIsTurnedAway) {
   Bench bench;
   bench.Apply(AgentConnected{10, "n1"});

@@ -10,7 +10,8 @@ namespace capstan::cluster_manager {
 namespace {
 
 TEST(StoredKeysTest, AreWhereReleasedVersionsHaveThem) {
-  store::ExpectStoredKeys(golden::Format("services/cluster_manager", "keys", "txt"), StoredRecords(),
+  store::ExpectStoredKeys(golden::Format("services/cluster_manager", "keys", "txt"),
+                          StoredRecords(),
                           {ClusterKey("clusters/local"), VerdictKey("clusters/local/nodes/n1"),
                            // Those of libs/store/shards.h, which are leased.
                            absl::StrCat(kKeyPrefix, "shards/shard/0")});

@@ -79,7 +79,8 @@ TEST_F(StoredKeysTest, AreWhereReleasedVersionsHaveThem) {
   for (const auto& [key, value] : disk_) keys.push_back(key);
   // The lease of who acts at the Site (server.cc).
   keys.push_back(absl::StrCat(kKeyPrefix, "owner/s"));
-  store::ExpectStoredKeys(golden::Format("services/data_loader", "keys", "txt"), StoredRecords(), keys);
+  store::ExpectStoredKeys(golden::Format("services/data_loader", "keys", "txt"), StoredRecords(),
+                          keys);
 
   // What lies at those keys is understood.
   LoaderCore later(Config());

@@ -89,6 +89,10 @@ void CrashPlatform::Run(const Scenario& scenario) {
   const bool ended = platform_->Await(
       [&] {
         faults.Drive(client.submitted());
+        // Not left to the client alone: one that reads waits a minute for the platform to be there.
+        if (!done && !platform_->Part("supervisor").has_value()) {
+          platform_->Capstan({"dev", "up", "--detach", "--config", platform_->config_file()});
+        }
         return done.load();
       },
       kBound);

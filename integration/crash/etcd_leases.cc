@@ -1,6 +1,5 @@
 #include "integration/crash/etcd_leases.h"
 
-#include <chrono>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -9,6 +8,7 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
+#include "libs/rpc/call.h"
 #include "libs/rpc/status_conversion.h"
 #include "libs/status/status_macros.h"
 #include "proto/etcd/etcdserverpb/rpc.grpc.pb.h"
@@ -18,7 +18,7 @@ namespace {
 
 using etcdserverpb::Lease;
 
-constexpr std::chrono::seconds kPatience(10);
+constexpr absl::Duration kPatience = absl::Seconds(10);
 
 std::string ReadFile(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -33,7 +33,7 @@ absl::StatusOr<Response> Ask(Lease::Stub* stub,
                                                                  const Request&, Response*),
                              const Request& request) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  rpc::SetDeadline(context, kPatience);
   context.set_wait_for_ready(true);
   Response response;
   CAPSTAN_RETURN_IF_ERROR(rpc::FromGrpcStatus((stub->*method)(&context, request, &response)));

@@ -56,6 +56,9 @@ TEST_F(LeftoverFilesTest, WhatIsStagedOrHalfDoneIsSeen) {
       "node_agent/trash/1",
       "scheduler/.deny_list.7.tmp",
       "scheduler/identity/svid.pem.new",
+      "telemetry/streams/projects/p/jobs/j/streams/log/synced.new",
+      "credentials/key_keeper.key.0123456789abcdef",
+      site_ + "outputs/01a2238a-6d8e-4abf-980b-b9b22db5b20e/staging-1/w-0",
   };
   for (const std::string& path : left) Make(path);
   std::vector<std::string> found = Left();

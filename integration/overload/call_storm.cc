@@ -7,6 +7,7 @@
 #include "grpcpp/client_context.h"
 #include "grpcpp/support/slice.h"
 #include "libs/rpc/call.h"
+#include "libs/rpc/peer.h"
 #include "libs/rpc/status_conversion.h"
 #include "libs/status/error.h"
 #include "proto/capstan/scheduler/v1/job_service.pb.h"
@@ -17,12 +18,12 @@ namespace {
 // Longer than any answer should take; a call that is shed ends at once.
 constexpr absl::Duration kPatience = absl::Seconds(30);
 
+}  // namespace
+
 grpc::ByteBuffer BufferOf(const std::string& bytes) {
   const grpc::Slice slice(bytes);
   return grpc::ByteBuffer(&slice, 1);
 }
-
-}  // namespace
 
 std::string JobWithoutRoom() {
   scheduler::v1::CreateJobRequest request;
@@ -61,67 +62,83 @@ std::string StormEnd::Describe() const {
 
 struct CallStorm::OneCall {
   grpc::ClientContext context;
+  grpc::ByteBuffer request;
   grpc::ByteBuffer answer;
   BootTime begun;
 };
 
-CallStorm::CallStorm(std::vector<std::shared_ptr<grpc::Channel>> channels, std::string path,
-                     const std::string& request, int outstanding, const Clock* clock)
-    : path_(std::move(path)),
-      request_(BufferOf(request)),
-      clock_(clock),
-      begun_(clock->Read().boot) {
+CallStorm::CallStorm(std::vector<std::shared_ptr<grpc::Channel>> channels, StormCall call,
+                     int outstanding, const Clock* clock)
+    : call_(std::move(call)), clock_(clock), begun_(clock->Read().boot) {
   for (auto& channel : channels) {
     stubs_.push_back(std::make_unique<grpc::GenericStub>(std::move(channel)));
   }
   for (int i = 0; i < outstanding; ++i) {
-    {
-      absl::MutexLock lock(&mutex_);
-      ++under_way_;
-    }
-    Begin(stubs_[static_cast<size_t>(i) % stubs_.size()].get());
+    Begin(static_cast<size_t>(i) % stubs_.size(), nullptr);
   }
 }
 
-void CallStorm::Begin(grpc::GenericStub* stub) {
-  auto call = std::make_unique<OneCall>();
-  call->begun = clock_->Read().boot;
-  rpc::SetDeadline(call->context, kPatience);
-  OneCall* const raw = call.release();
-  stub->UnaryCall(&raw->context, path_, grpc::StubOptions(), &request_, &raw->answer,
-                  [this, raw, stub](grpc::Status status) {
-                    Ended(std::unique_ptr<OneCall>(raw), stub, status);
-                  });
-}
+CallStorm::CallStorm(std::vector<std::shared_ptr<grpc::Channel>> channels, std::string path,
+                     const std::string& request, int outstanding, const Clock* clock)
+    : CallStorm(std::move(channels),
+                StormCall{.path = std::move(path),
+                          .request = [same = BufferOf(request)](int64_t, size_t) { return same; }},
+                outstanding, clock) {}
 
-void CallStorm::Ended(std::unique_ptr<OneCall> call, grpc::GenericStub* stub,
-                      const grpc::Status& status) {
-  const absl::Duration took = clock_->Read().boot - call->begun;
-  call.reset();
+void CallStorm::Begin(size_t channel, const std::shared_ptr<OneCall>& instead_of) {
+  auto call = std::make_shared<OneCall>();
+  int64_t number = 0;
   {
     absl::MutexLock lock(&mutex_);
-    ++end_.ends[status.error_code()];
-    if (!status.ok()) end_.messages.emplace(status.error_code(), status.error_message());
-    if (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED &&
-        !status::GetRetryDelay(rpc::FromGrpcStatus(status)).has_value()) {
-      ++end_.without_delay;
-    }
-    end_.slowest = std::max(end_.slowest, took);
-    if (stopping_) {
-      --under_way_;
-      return;
+    // Once none is under way the storm may be gone.
+    if (instead_of != nullptr) under_way_.erase(instead_of);
+    if (stopping_) return;
+    number = next_++;
+    under_way_.insert(call);
+  }
+  call->begun = clock_->Read().boot;
+  call->request = call_.request(number, channel);
+  if (!call_.grant.empty()) call->context.AddMetadata(rpc::kPlacementGrant, call_.grant);
+  rpc::SetDeadline(call->context, kPatience);
+  stubs_[channel]->UnaryCall(
+      &call->context, call_.path, grpc::StubOptions(), &call->request, &call->answer,
+      [this, call, channel](const grpc::Status& status) { Ended(call, channel, status); });
+}
+
+void CallStorm::Ended(const std::shared_ptr<OneCall>& call, size_t channel,
+                      const grpc::Status& status) {
+  const absl::Duration took = clock_->Read().boot - call->begun;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!stopping_) {
+      ++end_.ends[status.error_code()];
+      if (!status.ok()) end_.messages.emplace(status.error_code(), status.error_message());
+      if (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED &&
+          !status::GetRetryDelay(rpc::FromGrpcStatus(status)).has_value()) {
+        ++end_.without_delay;
+      }
+      end_.slowest = std::max(end_.slowest, took);
     }
   }
-  Begin(stub);
+  Begin(channel, call);
 }
 
 StormEnd CallStorm::Stop() {
-  absl::MutexLock lock(&mutex_);
-  if (!stopping_) {
-    stopping_ = true;
-    end_.lasted = clock_->Read().boot - begun_;
+  std::vector<std::shared_ptr<OneCall>> under_way;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!stopping_) {
+      stopping_ = true;
+      end_.stopped = clock_->Read().boot;
+      end_.lasted = end_.stopped - begun_;
+    }
+    under_way.assign(under_way_.begin(), under_way_.end());
   }
-  const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return under_way_ == 0; };
+  // Without the mutex, which what a cancellation leads to may want at once.
+  for (const auto& call : under_way) call->context.TryCancel();
+  under_way.clear();
+  const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return under_way_.empty(); };
+  absl::MutexLock lock(&mutex_);
   mutex_.Await(absl::Condition(&over));
   return end_;
 }

@@ -1,13 +1,16 @@
 #ifndef CAPSTAN_INTEGRATION_OVERLOAD_CALL_STORM_H_
 #define CAPSTAN_INTEGRATION_OVERLOAD_CALL_STORM_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "grpcpp/channel.h"
@@ -18,7 +21,7 @@
 
 namespace capstan::integration {
 
-// How calls have ended.
+// How calls have ended, those that were under way when the storm stopped left out.
 struct StormEnd {
   std::map<grpc::StatusCode, int64_t> ends;
   // One message of each code.
@@ -27,6 +30,8 @@ struct StormEnd {
   int64_t without_delay = 0;
   absl::Duration slowest;
   absl::Duration lasted;
+  // When nothing more was sent.
+  BootTime stopped;
 
   int64_t all() const;
   double PerSecond() const;
@@ -34,37 +39,56 @@ struct StormEnd {
   std::string Describe() const;
 };
 
+// What a storm asks.
+struct StormCall {
+  // `/package.Service/Method`: a unary one, or a stream that ends once its client has said one
+  // message and nothing more.
+  std::string path;
+  // The n-th request, from 0, which goes out on that one of the channels. Called on gRPC's threads,
+  // by several at once.
+  std::function<grpc::ByteBuffer(int64_t n, size_t channel)> request;
+  // Serialised PlacementGrant that the caller shows; empty for none.
+  std::string grant{};
+};
+
+// A serialised message as gRPC sends it.
+grpc::ByteBuffer BufferOf(const std::string& bytes);
+
 // The bytes of a CreateJobRequest, in projects/default, for a Job that no Node has room for.
 std::string JobWithoutRoom();
 
-// One request again and again, `outstanding` of them under way at any time: as soon as one has
-// ended the next begins, whatever the answer was. The destructor stops it. Thread-safe.
+// A call again and again, `outstanding` of them under way at any time: as soon as one has ended the
+// next begins, whatever the answer was. The destructor stops it. Thread-safe.
 class CallStorm {
  public:
-  // The clock must outlive the storm. `path`: `/package.Service/Method`, a unary one.
+  // The clock must outlive the storm.
+  CallStorm(std::vector<std::shared_ptr<grpc::Channel>> channels, StormCall call, int outstanding,
+            const Clock* clock);
+  // One request again and again.
   CallStorm(std::vector<std::shared_ptr<grpc::Channel>> channels, std::string path,
             const std::string& request, int outstanding, const Clock* clock);
   ~CallStorm() { Stop(); }
   CallStorm(const CallStorm&) = delete;
   CallStorm& operator=(const CallStorm&) = delete;
 
-  // Waits for the calls that are under way.
+  // Sends nothing more, and cancels the calls that are under way.
   StormEnd Stop();
 
  private:
   struct OneCall;
 
-  void Begin(grpc::GenericStub* stub);
-  void Ended(std::unique_ptr<OneCall> call, grpc::GenericStub* stub, const grpc::Status& status);
+  // `instead_of`: one that has ended; null for none.
+  void Begin(size_t channel, const std::shared_ptr<OneCall>& instead_of);
+  void Ended(const std::shared_ptr<OneCall>& call, size_t channel, const grpc::Status& status);
 
   std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;
-  const std::string path_;
-  const grpc::ByteBuffer request_;
+  const StormCall call_;
   const Clock* const clock_;
   const BootTime begun_;
   absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  int under_way_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t next_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::flat_hash_set<std::shared_ptr<OneCall>> under_way_ ABSL_GUARDED_BY(mutex_);
   StormEnd end_ ABSL_GUARDED_BY(mutex_);
 };
 

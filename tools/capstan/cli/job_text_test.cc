@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "libs/time/proto_time.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
 #include "proto/capstan/scheduler/v1/job_service.pb.h"
 #include "tools/capstan/cli/terminal.h"
@@ -30,12 +31,17 @@ Job Elastic(Job::State state, int placed) {
   return job;
 }
 
-std::string TasksOf(const Job& job) {
-  for (const auto& column : JobColumns(absl::UnixEpoch())) {
-    if (column.header == "TASKS") return column.cell(job).text;
+constexpr absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);
+
+// In `job list`.
+std::string CellOf(const Job& job, const std::string& header) {
+  for (const auto& column : JobColumns(kNow)) {
+    if (column.header == header) return column.cell(job).text;
   }
-  return "";
+  return "no such column";
 }
+
+std::string TasksOf(const Job& job) { return CellOf(job, "TASKS"); }
 
 TEST(JobTextTest, ShowsOfElasticJobsHowManyTasksAreThereAndMayBe) {
   EXPECT_EQ(TasksOf(Elastic(Job::STATE_RUNNING, 6)), "7 of 5..9");
@@ -53,12 +59,7 @@ TEST(JobTextTest, SaysOfOneThatIsHeldWhatEndsIt) {
   job.set_name("projects/p/jobs/train");
   job.set_reason("HELD");
   job.set_hold(true);
-  const auto reason = [&job] {
-    for (const auto& column : JobColumns(absl::UnixEpoch())) {
-      if (column.header == "REASON") return column.cell(job).text;
-    }
-    return std::string();
-  };
+  const auto reason = [&job] { return CellOf(job, "REASON"); };
   EXPECT_EQ(reason(), "HELD");
   EXPECT_TRUE(absl::StrContains(DescribeJob(job, absl::UnixEpoch(), Terminal()),
                                 "Held:         until `capstan job release train`"));
@@ -69,6 +70,21 @@ TEST(JobTextTest, SaysOfOneThatIsHeldWhatEndsIt) {
   job.set_state(Job::STATE_SUCCEEDED);
   job.set_reason("SUCCEEDED");
   EXPECT_EQ(reason(), "SUCCEEDED") << "it is over";
+}
+
+TEST(JobTextTest, SaysWhenOneThatRoomIsKeptForStarts) {
+  Job job = Elastic(Job::STATE_QUEUED, 0);
+  const auto shown = [&job] { return DescribeJob(job, kNow, Terminal()); };
+  EXPECT_EQ(CellOf(job, "STARTS IN"), "") << "nobody keeps room for it";
+  EXPECT_FALSE(absl::StrContains(shown(), "Starts in:")) << shown();
+  *job.mutable_estimated_start_time() = ToProto(kNow + absl::Minutes(14));
+  EXPECT_EQ(CellOf(job, "STARTS IN"), "<14m");
+  EXPECT_TRUE(absl::StrContains(shown(), "Starts in:    <14m\n")) << shown();
+  job.set_estimate_assumed(true);
+  EXPECT_EQ(CellOf(job, "STARTS IN"), "<14m?") << "it is a guess";
+  EXPECT_TRUE(absl::StrContains(shown(), "Starts in:    <14m?\n")) << shown();
+  *job.mutable_estimated_start_time() = ToProto(kNow - absl::Seconds(3));
+  EXPECT_EQ(CellOf(job, "STARTS IN"), "<0s?") << "what runs has overrun";
 }
 
 TEST(JobTextTest, SaysOfOneThatMayGrowWhen) {
@@ -182,6 +198,19 @@ TEST(JobTextTest, SaysWhatWouldLetAJobStart) {
       "CONSTRAINT       NODES  ASKS  FREE  LACKS  WHY\n"
       "queue_limit cpu  -      3     -     -      queue \"a\" may have 2000 of cpu; 1500m of 2 "
       "in use\n");
+}
+
+TEST(JobTextTest, SaysAtWhatTimeAJobStarts) {
+  scheduler::v1::ExplainJobResponse why;
+  why.set_summary("room is kept for it");
+  auto& backfill = *why.add_counterfactuals();
+  backfill.set_kind(scheduler::v1::ExplainJobResponse::Counterfactual::KIND_BACKFILL);
+  backfill.set_message("starts about 2027-01-15T08:14:00Z, when room kept for it is free");
+  EXPECT_EQ(DescribeExplanation(why, Terminal()),
+            "room is kept for it\n"
+            "\n"
+            "it would start if one of these came true:\n"
+            "  it starts about 2027-01-15T08:14:00Z, when room kept for it is free\n");
 }
 
 TEST(JobTextTest, SaysWhoMakesRoomAndWhyEachIsNeeded) {

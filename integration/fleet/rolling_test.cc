@@ -1,5 +1,5 @@
-// Every part of a platform is restarted, one after the other, while people use it and a gang runs:
-// as it is, and from one version to the next and back. The other version's programs are in the
+// Every part of a platform is restarted, one after the other, while a person and many programs use
+// it and a gang runs: as it is, and from one version to the next and back. The other version's programs are in the
 // folder CAPSTAN_OLDER_SERVICES, which `./dev upgrade` builds; without it the same ones stand for
 // them, so that the way is walked in every run of the tests.
 #include <signal.h>
@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "integration/fleet/clients.h"
 #include "integration/fleet/fleet.h"
 #include "integration/fleet/person.h"
 #include "integration/platform/test_platform.h"
@@ -32,7 +33,7 @@ std::string OlderServices() {
 
 class RollingTest : public ::testing::Test {
  protected:
-  // Two of each service that may have two, a gang over two hosts, and a person.
+  // Two of each service that may have two, a gang over two hosts, a person, and programs.
   void Begin(const std::string& services) {
     const auto unable = Fleet::Unable();
     if (unable.has_value()) GTEST_SKIP() << *unable;
@@ -51,6 +52,7 @@ class RollingTest : public ::testing::Test {
                        .slots = 2});
     ASSERT_TRUE(platform().Await([&] { return platform().Witnesses().Count("commit", 1) > 0; }));
     person_ = std::make_unique<Person>(&platform());
+    clients_ = std::make_unique<Clients>(&platform());
   }
 
   TestPlatform& platform() { return fleet_->platform(); }
@@ -60,7 +62,7 @@ class RollingTest : public ::testing::Test {
     const auto endpoints = cli::ReadEndpoints(platform().data_dir());
     ASSERT_TRUE(endpoints.ok());
     for (const auto& [part, entry] : endpoints->parts()) {
-      const int64_t before = person_->Count();
+      const Before before = Now();
       const auto former = platform().Part(part);
       ASSERT_TRUE(former.has_value()) << part;
       fleet_->Use(services, part);
@@ -70,20 +72,21 @@ class RollingTest : public ::testing::Test {
         return now.has_value() && now->pid != former->pid;
       })) << part;
       ASSERT_TRUE(platform().AwaitReady()) << part;
-      AwaitCommands(before);
+      AwaitUse(before);
       ++restarted_;
     }
     for (int host = 0; agents && host < 2; ++host) {
-      const int64_t before = person_->Count();
+      const Before before = Now();
       fleet_->Use(services, "node_agent");
       fleet_->RestartAgent(host);
-      AwaitCommands(before);
+      AwaitUse(before);
       ++restarted_;
     }
   }
 
-  // No command failed, each create took effect once, and the gang did not notice.
+  // No command or call failed, each create took effect once, and the gang did not notice.
   void ExpectNothingLost() {
+    clients_->FinishAndCheck();
     const std::vector<Person::Command> commands = person_->Finish();
     std::set<std::string> kinds;
     double longest = 0;
@@ -112,13 +115,22 @@ class RollingTest : public ::testing::Test {
   }
 
  private:
-  // One of each kind at least has begun and ended since.
-  void AwaitCommands(int64_t before) {
-    ASSERT_TRUE(platform().Await([&] { return person_->Count() >= before + Person::kKinds; }));
+  struct Before {
+    int64_t commands = 0;
+    int64_t rounds = 0;
+  };
+  Before Now() const { return {person_->Count(), clients_->Rounds()}; }
+  // Of each kind of command one at least has begun and ended since, and of each program a round.
+  void AwaitUse(const Before& before) {
+    ASSERT_TRUE(platform().Await([&] {
+      return person_->Count() >= before.commands + Person::kKinds &&
+             clients_->Rounds() >= before.rounds + 2;
+    }));
   }
 
   std::unique_ptr<Fleet> fleet_;
   std::unique_ptr<Person> person_;
+  std::unique_ptr<Clients> clients_;
   int restarted_ = 0;
 };
 

@@ -5,6 +5,7 @@
 // tests.
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -16,22 +17,30 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
 #include "integration/platform/test_platform.h"
+#include "libs/auth/join.h"
+#include "libs/auth/join_token.h"
+#include "libs/time/system_clock.h"
+#include "proto/capstan/scheduler/v1/job.pb.h"
 #include "proto/capstan/scheduler/v1/queue.pb.h"
 #include "proto/capstan/telemetry/v1/subscription.pb.h"
+#include "proto/capstan/type/v1/task.pb.h"
+#include "tools/capstan/cli/platform.h"
 #include "tools/capstan/dev/process.h"
 
 namespace capstan::integration {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr int kRanks = 2;
-constexpr int kSteps = 1200;
+constexpr int kSteps = 1600;
 constexpr char kOwn[] = "tools/capstan/capstan";
 
 std::string OlderProgram() {
@@ -44,7 +53,9 @@ class UpgradeTest : public ::testing::Test {
   void SetUp() override {
     const auto unable = TestPlatform::Unable();
     if (unable.has_value()) GTEST_SKIP() << *unable;
-    platform_ = std::make_unique<TestPlatform>("", OlderProgram());
+    // Ended Jobs are in the archive after some seconds.
+    platform_ = std::make_unique<TestPlatform>("ended_jobs: {in_scheduler: {keep_for: 3s}}\n",
+                                               OlderProgram());
     std::printf("older: %s\n", OlderProgram().c_str());
     platform_->Up();
   }
@@ -62,7 +73,7 @@ class UpgradeTest : public ::testing::Test {
     platform_->MustCapstan({"dataset", "create", by, "--source", Bucket(bucket, by)});
     platform_->MustCapstan({"load", "start", by, "--watch"});
     const CommandResult submitted = platform_->SubmitText(
-        by, absl::StrCat("job_id: ", by, "\nspec:\n  queue: ", by,
+        by, absl::StrCat("job_id: ", by, "\nspec:\n  time_limit: 2h\n  queue: ", by,
                          "\n  task_groups:\n    - name: w\n      replicas: 1\n"
                          "      argv: [/bin/sh, -c, \"cat $CAPSTAN_DATASET_IN/words; echo ",
                          by,
@@ -74,7 +85,114 @@ class UpgradeTest : public ::testing::Test {
     platform_->MustSucceed(by);
     platform_->MustCapstan({"subscription", "create", by, by});
     EXPECT_THAT(platform_->MustCapstan({"subscription", "read", by}), HasSubstr(by));
+    EXPECT_TRUE(platform_->Await([&] { return IsArchived(by); }));
+    MakeWaiting(by);
+    MakeRunning(by);
+    // Far enough off for all that has a time_limit.
+    platform_->MustCapstan({"node", "maintenance", "create", by, "--all-nodes", "--start", "300h",
+                            "--for", "7h", "--reason", "made for a test"});
+    platform_->MustCapstan({"node", "order", "create", by, "--nodes", "3", "--job",
+                            absl::StrCat("large-", by), "--expires-in", "100h", "--reason",
+                            "made for a test"});
+    for (const char* kind : {"maintenance", "order"}) {
+      EXPECT_THAT(platform_->MustCapstan({"node", kind, "list", "-o", "json"}),
+                  HasSubstr("made for a test"));
+    }
+    tokens_[by] =
+        platform_->MustCapstan({"access", "join-token", "/node/local/of-" + by, "--ttl", "1h"});
     made_.push_back(by);
+  }
+
+  // What the version that comes after finds undecided: Jobs that wait for others, one by one and as
+  // an array, with a Bundle that is not on the Node yet, and one that nothing has room for.
+  void MakeWaiting(const std::string& by) {
+    MustSubmit(absl::StrCat("gate-", by), "",
+               {.script = absl::StrCat("until [ -e ", Opened(by), " ]; do sleep 0.1; done")});
+    const std::string bundle = absl::StrCat(platform_->folder(), "/bundle-", by);
+    ASSERT_EQ(mkdir(bundle.c_str(), 0755), 0);
+    std::ofstream(bundle + "/say.sh") << "echo out of the bundle of " << by << "\n";
+    MustSubmit(absl::StrCat("after-", by),
+               absl::StrCat("  bundle: ", bundle, "\n  after:\n    - {job: gate-", by, "}\n"),
+               {.script = ". ./say.sh"});
+    MustSubmit(
+        absl::StrCat("sweep-", by),
+        absl::StrCat("  array: {size: 3, max_parallel: 2}\n  after:\n    - {job: gate-", by, "}\n"),
+        {.script = "echo element $CAPSTAN_ARRAY_INDEX of $CAPSTAN_ARRAY_SIZE"});
+    MustSubmit(absl::StrCat("large-", by), "", {.script = "true", .cpu = "1000"});
+  }
+
+  // What runs through: a Job with less than it may have, and one of two sections.
+  void MakeRunning(const std::string& by) {
+    const std::string elastic = absl::StrCat("elastic-", by);
+    MustSubmit(elastic, "",
+               {.script = "sleep 3600", .replicas = 2, .more = "      min_replicas: 1\n"});
+    const std::string parts = absl::StrCat("parts-", by);
+    std::string text = absl::StrCat(
+        "job_id: ", parts,
+        "\nspec:\n  time_limit: 2h\n  min_sections: 1\n  sections:\n    - {name: first}\n"
+        "    - {name: second}\n  task_groups:\n");
+    for (const char* section : {"first", "second"}) {
+      absl::StrAppend(&text, "    - name: in-", section, "\n      section: ", section,
+                      "\n      replicas: 1\n      argv: [/bin/sleep, \"3600\"]\n"
+                      "      resources: {cpu: 10m, memory: 32Mi}\n");
+    }
+    const CommandResult submitted = platform_->SubmitText(parts, text);
+    ASSERT_EQ(submitted.exit_code, 0) << submitted.out << submitted.err;
+    for (const std::string& job : {elastic, parts}) {
+      EXPECT_TRUE(platform_->AwaitJob(job, "STATE_RUNNING STARTED 1")) << job;
+      EXPECT_TRUE(platform_->Await([&] { return RunningTasks(job) == 2; })) << job;
+    }
+  }
+
+  int RunningTasks(const std::string& job) {
+    const scheduler::v1::Job now = platform_->Get(job);
+    return static_cast<int>(std::count_if(
+        now.tasks().begin(), now.tasks().end(), [](const scheduler::v1::TaskStatus& task) {
+          return task.state() == type::v1::TaskObservation::STATE_RUNNING;
+        }));
+  }
+
+  // By the version that runs now, of what the other one has left: what waited goes on, what ran
+  // does still, and the token lets its Node in, once.
+  void GoOnWith(const std::string& by) {
+    std::ofstream(Opened(by)).close();
+    platform_->MustSucceed(absl::StrCat("after-", by));
+    EXPECT_EQ(platform_->MustCapstan({"job", "logs", absl::StrCat("after-", by)}),
+              absl::StrCat("[0] out of the bundle of ", by, "\n"));
+    for (int i = 0; i < 3; ++i) {
+      const std::string element = absl::StrCat("sweep-", by, "-", i);
+      platform_->MustSucceed(element);
+      EXPECT_EQ(platform_->MustCapstan({"job", "logs", element}),
+                absl::StrCat("[0] element ", i, " of 3\n"));
+    }
+    for (const char* kind : {"elastic-", "parts-"}) {
+      EXPECT_EQ(platform_->Get(kind + by).generation(), 1) << kind;
+      EXPECT_EQ(RunningTasks(kind + by), 2) << kind;
+    }
+    const auto token = auth::ParseJoinToken(tokens_[by]);
+    const auto endpoints = cli::ReadEndpoints(platform_->data_dir());
+    ASSERT_TRUE(token.ok() && endpoints.ok()) << token.status() << endpoints.status();
+    const auto join = [&](const std::string& folder) {
+      return auth::Join(*token, endpoints->join_address(), platform_->folder() + folder, &clock_,
+                        absl::Seconds(20));
+    };
+    const auto joined = join("/joined-" + by);
+    ASSERT_TRUE(joined.ok()) << joined.status();
+    EXPECT_THAT((*joined)->spiffe_id(), EndsWith("/node/local/of-" + by));
+    EXPECT_FALSE(join("/again-" + by).ok()) << "it is used up";
+  }
+
+  // What waits and runs ends by the version that goes on with it.
+  void Cancel(const std::string& by) {
+    for (const char* kind : {"elastic-", "parts-", "large-"}) {
+      platform_->MustCapstan({"job", "cancel", kind + by, "--wait"});
+    }
+    platform_->MustCapstan({"node", "order", "delete", by});
+    platform_->MustCapstan({"node", "maintenance", "delete", by});
+    EXPECT_TRUE(platform_->Await([&] {
+      return IsArchived("gate-" + by) && IsArchived("after-" + by) && IsArchived("sweep-" + by) &&
+             IsArchived("large-" + by) && IsArchived("elastic-" + by) && IsArchived("parts-" + by);
+    })) << platform_->MustCapstan({"job", "list"});
   }
 
   // What people see of what was made, by command.
@@ -88,8 +206,15 @@ class UpgradeTest : public ::testing::Test {
     see({"project", "list", "-o", "json"});
     see({"access", "denials", "-o", "json"});
     see({"dataset", "list", "-o", "json"});
+    see({"node", "maintenance", "list", "-o", "json"});
+    see({"node", "order", "list", "-o", "json"});
     for (const std::string& by : made_) {
+      // From the archive.
       see({"job", "get", by, "-o", "json"});
+      for (const char* kind : {"gate-", "after-", "sweep-", "large-", "elastic-", "parts-"}) {
+        see({"job", "get", kind + by, "-o", "json"});
+      }
+      see({"job", "list", "--array", "sweep-" + by, "-o", "json"});
       see({"job", "logs", by});
       see({"job", "output", by, "-o", "json"});
       see({"role", "list", "--project", by, "-o", "json"});
@@ -152,6 +277,29 @@ class UpgradeTest : public ::testing::Test {
   std::vector<std::string> made_;
 
  private:
+  struct Job {
+    std::string script{};
+    int replicas = 1;
+    std::string cpu = "10m";
+    // Lines of its TaskGroup.
+    std::string more{};
+  };
+  void MustSubmit(const std::string& id, const std::string& spec_lines, const Job& job) {
+    const CommandResult submitted = platform_->SubmitText(
+        id, absl::StrCat("job_id: ", id, "\nspec:\n  time_limit: 2h\n", spec_lines,
+                         "  task_groups:\n    - name: w\n      replicas: ", job.replicas,
+                         "\n      argv: [/bin/sh, -c, '", job.script,
+                         "']\n      resources: {cpu: ", job.cpu, ", memory: 32Mi}\n", job.more));
+    ASSERT_EQ(submitted.exit_code, 0) << submitted.out << submitted.err;
+  }
+  // Where Tasks may look.
+  std::string Opened(const std::string& by) const {
+    return absl::StrCat(platform_->folder(), "/witness/open-", by);
+  }
+  bool IsArchived(const std::string& job) {
+    return !absl::StrContains(platform_->MustCapstan({"job", "list", "-o", "name"}),
+                              absl::StrCat("jobs/", job, "\n"));
+  }
   std::string Bucket(const std::string& folder, const std::string& words) {
     // Where Datasets may lie.
     mkdir((platform_->data_dir() + "/buckets").c_str(), 0755);
@@ -159,6 +307,10 @@ class UpgradeTest : public ::testing::Test {
     std::ofstream(folder + "/words") << words << "\n";
     return folder;
   }
+
+  const SystemClock clock_;
+  // By who made them.
+  std::map<std::string, std::string> tokens_;
 };
 
 TEST_F(UpgradeTest, ToTheNextVersionAndBackUnderARunningGang) {
@@ -173,13 +325,17 @@ TEST_F(UpgradeTest, ToTheNextVersionAndBackUnderARunningGang) {
   EXPECT_EQ(Views(), before);
   EXPECT_THAT(platform_->MustCapstan({"admin", "check"}), HasSubstr("scheduler: sound"));
   ExpectGoesOn(*task);
+  GoOnWith("older");
   Make("newer");
+  Cancel("older");
   const auto later = Views();
 
   ChangeTo(OlderProgram());
   EXPECT_EQ(Views(), later);
   EXPECT_THAT(platform_->MustCapstan({"admin", "check"}), HasSubstr("scheduler: sound"));
   ExpectGoesOn(*task);
+  GoOnWith("newer");
+  Cancel("newer");
 
   // The last step, and its commit, by the version that began it, after the other one had it.
   platform_->MustSucceed("gang");

@@ -31,6 +31,7 @@ using scheduler::v1::Job;
 constexpr char kProgram[] = "integration/crash/capstan_armed";
 // Nothing that goes wrong in a run may hold its Job up for so long.
 constexpr absl::Duration kBound = absl::Seconds(120);
+constexpr absl::Duration kLookEvery = absl::Milliseconds(150);
 constexpr absl::Duration kClearedWithin = absl::Seconds(30);
 // All TTLs of leases that are renewed, and of those that are not (libs/store/etcd_store.cc).
 constexpr absl::Duration kRenewedWithin = absl::Seconds(4);
@@ -86,13 +87,17 @@ void CrashPlatform::Run(const Scenario& scenario) {
     client.Run();
     done = true;
   });
+  // Not left to the client alone: one that reads waits a minute for the platform to be there.
+  absl::Notification over;
+  std::thread bringing_up([&] {
+    while (!over.WaitForNotificationWithTimeout(kLookEvery)) {
+      if (platform_->Part("supervisor").has_value()) continue;
+      platform_->Capstan({"dev", "up", "--detach", "--config", platform_->config_file()});
+    }
+  });
   const bool ended = platform_->Await(
       [&] {
         faults.Drive(client.submitted());
-        // Not left to the client alone: one that reads waits a minute for the platform to be there.
-        if (!done && !platform_->Part("supervisor").has_value()) {
-          platform_->Capstan({"dev", "up", "--detach", "--config", platform_->config_file()});
-        }
         return done.load();
       },
       kBound);
@@ -101,6 +106,8 @@ void CrashPlatform::Run(const Scenario& scenario) {
     client.GiveUp();
   }
   faults.End();
+  over.Notify();
+  bringing_up.join();
   thread.join();
   counts_.drawn += static_cast<int>(scenario.faults.size());
   counts_.made += faults.made();

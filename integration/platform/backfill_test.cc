@@ -19,11 +19,8 @@
 namespace capstan::integration {
 namespace {
 
-using scheduler::v1::Job;
-using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
-using ::testing::MatchesRegex;
 using ::testing::Not;
 
 class BackfillTest : public ::testing::Test {

@@ -38,7 +38,8 @@ const Planted kPlanted[] = {
     {"OutputNotOpenedAtItsGeneration",
      &Mutants::output_not_opened,
      {"begins after step", "committed after generation"}},
-    {"RePlacesBeforeTheFence", &Mutants::replaces_early, {"two live generations"}},
+    // Another Job may be the first that gets what the fenced one still holds.
+    {"RePlacesBeforeTheFence", &Mutants::replaces_early, {"two live generations", "mCPU"}},
     {"RepliesBeforePersist", &Mutants::reply_before_persist, {"is not stored"}},
     {"ExecutorActsFirst",
      &Mutants::executor_acts_first,
@@ -95,7 +96,8 @@ const Planted kPlanted[] = {
      {"where a maintenance window does not let it be", "which stops what is there"}},
     {"LeaderForgetsOrders",
      &Mutants::leader_forgets_orders,
-     {"which is kept for", "which does not wait for them"}},
+     // The last: a Node that no order is known to have bought fulfils none.
+     {"which is kept for", "which does not wait for them", "not settled in time: order"}},
     {"LeaderForgetsRequests", &Mutants::leader_forgets_requests, {"makes two Jobs"}},
     {"LeaderForgetsLimitsOfQueues", &Mutants::leader_forgets_limits, {"and may have"}},
     {"LeaderWaitsForNobody", &Mutants::leader_waits_for_nobody, {"has ended as asked"}},

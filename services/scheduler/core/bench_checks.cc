@@ -19,7 +19,6 @@
 namespace capstan::scheduler {
 namespace {
 
-using capstan::scheduler::v1::Job;
 using capstan::scheduler::v1::JobSpec;
 using capstan::scheduler::v1::Queue;
 using capstan::scheduler::v1::QuotaLimit;

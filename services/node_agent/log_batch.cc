@@ -12,6 +12,7 @@
 #include "libs/status/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "proto/capstan/event/v1/job_event.pb.h"
+#include "services/node_agent/adapters/task_folder.h"
 #include "services/node_agent/log_shipper.h"
 #include "services/node_agent/shim/log_reader.h"
 #include "services/node_agent/shim/shim.h"
@@ -127,6 +128,8 @@ absl::StatusOr<ShipBatch> ReadShipBatch(const ShipLogs& order, const std::string
                                         const capstan::nodeagent::record::v1::Cursor& cursor) {
   ShipBatch batch;
   batch.next = cursor;
+  // Looked at before the log is read: what is there then is all, if none may write.
+  batch.awaits_shim = order.ended && MayShimWrite(order.folder);
   LogCursor from;
   if (cursor.log_next_sequence() > 0) {
     from = LogCursor{cursor.log_segment(), cursor.log_offset(), cursor.log_next_sequence()};
@@ -138,10 +141,10 @@ absl::StatusOr<ShipBatch> ReadShipBatch(const ShipLogs& order, const std::string
     batch.next.set_log_segment(read.next.segment);
     batch.next.set_log_offset(read.next.offset);
     batch.next.set_log_next_sequence(read.next.next_sequence);
-    // The shim has written its last, and all of that was read before.
+    // All was read before; and the end has the sequence that the next line would have.
     const bool whole = read.next.segment == from.segment && read.next.offset == from.offset &&
                        read.next.next_sequence == from.next_sequence;
-    if (order.ended && whole && !cursor.log_closed()) {
+    if (order.ended && !batch.awaits_shim && whole && !cursor.log_closed()) {
       batch.log.push_back(MakeLogEnd(order, producer, read.next.next_sequence));
       batch.next.set_log_closed(true);
     }

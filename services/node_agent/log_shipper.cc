@@ -7,6 +7,7 @@
 #include "libs/crash_point/crash_point.h"
 #include "libs/crash_point/points.h"
 #include "libs/session/lower_side.h"
+#include "services/node_agent/adapters/task_folder.h"
 #include "services/node_agent/core/keys.h"
 #include "services/node_agent/shim/log_reader.h"
 #include "services/node_agent/shim/shim.h"
@@ -108,6 +109,7 @@ void LogShipper::OnBatch(const TaskId& id, uint64_t number, bool final_read,
                      session::SerializeDeterministic(*task->cursor);
   if (batch->log.empty() && batch->metrics.empty() && !moved) {
     task->failures = 0;
+    if (final_read && batch->awaits_shim) return AwaitShim(id, *task);
     if (final_read) {
       Drop(id);
       shipped_(id);
@@ -117,7 +119,18 @@ void LogShipper::OnBatch(const TaskId& id, uint64_t number, bool final_read,
     // The end may have been ordered while the file was read.
     return Later(id, *task, task->order.ended ? absl::ZeroDuration() : options_.poll);
   }
+  task->awaits_shim_since.reset();
   AppendLog(id, number, *std::move(batch));
+}
+
+void LogShipper::AwaitShim(const TaskId& id, Shipment& task) {
+  const BootTime now = strand_->clock().Read().boot;
+  if (!task.awaits_shim_since.has_value()) task.awaits_shim_since = now;
+  if (now - *task.awaits_shim_since >= options_.last_words) {
+    files_->Post([folder = task.order.folder] { KillShim(folder); });
+  }
+  task.busy = false;
+  Later(id, task, options_.poll);
 }
 
 std::string LogShipper::StreamOf(const ShipLogs& order, const char* name) const {

@@ -15,6 +15,7 @@
 #include "libs/session/task_id.h"
 #include "libs/store/store.h"
 #include "libs/strand/strand.h"
+#include "libs/time/clock.h"
 #include "proto/capstan/telemetry/v1/stream.pb.h"
 #include "services/node_agent/core/step.h"
 #include "services/node_agent/cursor.pb.h"
@@ -28,11 +29,14 @@ struct ShipBatch {
   std::vector<capstan::telemetry::v1::Record> metrics;
   // Where to go on once both are acknowledged.
   capstan::nodeagent::record::v1::Cursor next;
+  // The Task has ended, and its shim may not have written its last.
+  bool awaits_shim = false;
 };
 
 // Reads on from `cursor` in the Task's folder, as much as one call to telemetry takes. Blocks.
 // Lines that are no metric are skipped. A jump in the log's sequence becomes a record of kind
-// `gap`; the end of an ended Task's log, once all before it was acknowledged, one of kind `end`.
+// `gap`; the end of an ended Task's log, once all before it was acknowledged and no shim may write
+// more, one of kind `end`.
 absl::StatusOr<ShipBatch> ReadShipBatch(const ShipLogs& order, const std::string& producer,
                                         const capstan::nodeagent::record::v1::Cursor& cursor);
 
@@ -47,6 +51,9 @@ class LogShipper {
     std::string producer;
     absl::Duration poll = absl::Milliseconds(300);
     absl::Duration max_back_off = absl::Seconds(30);
+    // For the shim of an ended Task to write what it has left. One that hangs is killed then; what
+    // it had not read of the Task's lines is lost, as with any shim that dies.
+    absl::Duration last_words = absl::Seconds(10);
   };
 
   // `files` runs what blocks. `shipped` says that an ended Task's log is shipped whole. `registry`
@@ -72,6 +79,8 @@ class LogShipper {
     absl::optional<ShipBatch> unanswered;
     bool busy = false;
     int failures = 0;
+    // Since when nothing but the end of the shim is awaited.
+    absl::optional<BootTime> awaits_shim_since;
     Strand::TimerId timer = 0;
     // Changes when the entry is made anew, so that late answers are known.
     uint64_t number = 0;
@@ -86,6 +95,7 @@ class LogShipper {
   void AppendMetrics(const session::TaskId& id, uint64_t number, ShipBatch batch);
   void Acknowledged(const session::TaskId& id, uint64_t number, ShipBatch batch);
   void Unanswered(const session::TaskId& id, Shipment& task, ShipBatch batch);
+  void AwaitShim(const session::TaskId& id, Shipment& task);
   void Later(const session::TaskId& id, Shipment& task, absl::Duration delay);
   void Failed(const session::TaskId& id, Shipment& task);
   std::string StreamOf(const ShipLogs& order, const char* name) const;

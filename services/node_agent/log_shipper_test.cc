@@ -1,8 +1,12 @@
 #include "services/node_agent/log_shipper.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -13,8 +17,11 @@
 #include "libs/strand/simulated_strand.h"
 #include "libs/time/simulated_clock.h"
 #include "proto/capstan/event/v1/job_event.pb.h"
+#include "proto/capstan/nodeagent/v1/shim.pb.h"
 #include "services/node_agent/ports/fake_ports.h"
 #include "services/node_agent/shim/log_spill.h"
+#include "services/node_agent/shim/process_identity.h"
+#include "services/node_agent/shim/shim.h"
 
 namespace capstan::node_agent {
 namespace {
@@ -49,6 +56,15 @@ class LogShipperTest : public testing::Test {
   void Ship(bool ended) {
     shipper_->Ship(ShipLogs{kA, "projects/p/jobs/j", folder_, 3, ended});
     strand_.RunReady();
+  }
+  // As a shim that lives does.
+  int LockAsShim() {
+    const int lock = open((folder_ + "/" + kLockFile).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    EXPECT_EQ(flock(lock, LOCK_EX | LOCK_NB), 0);
+    return lock;
+  }
+  void WriteStatus(const capstan::nodeagent::v1::ShimStatus& status) {
+    std::ofstream(folder_ + "/" + kStatusFile, std::ios::binary) << status.SerializeAsString();
   }
   void Metric(const std::string& line) {
     std::ofstream(folder_ + "/metrics/metrics.jsonl", std::ios::app) << line;
@@ -110,6 +126,66 @@ TEST_F(LogShipperTest, ATaskThatWroteNothingHasAnEndToo) {
   EXPECT_EQ(sink_.streams[kLog][0].kind(), "end");
   EXPECT_GE(sink_.streams[kLog][0].producer_sequence(), 1);
   EXPECT_EQ(shipped_, 1);
+}
+
+// The Task was killed beside a shim that was stopped, and what it had said is still in its pipe.
+TEST_F(LogShipperTest, TheLogIsNotClosedBeforeTheShimHasWrittenItsLast) {
+  const int lock = LockAsShim();
+  Ship(true);
+  strand_.Advance(absl::Seconds(5));
+  const auto& log = sink_.streams[kLog];
+  EXPECT_TRUE(log.empty());
+  spill_->Write(1, "one\n");
+  strand_.Advance(absl::Seconds(8));
+  spill_->Write(1, "two\n");
+  // It tells the end before it has read all.
+  capstan::nodeagent::v1::ShimStatus status;
+  status.mutable_end()->set_cause(capstan::type::v1::TaskEnd::CAUSE_FENCED);
+  WriteStatus(status);
+  strand_.Advance(absl::Seconds(1));
+  spill_->Write(1, "three\n");
+  strand_.Advance(absl::Seconds(1));
+  EXPECT_EQ(shipped_, 0);
+  ASSERT_EQ(log.size(), 3u);
+  status.set_end_boottime_ns(1);
+  WriteStatus(status);
+  strand_.Advance(absl::Seconds(1));
+  ASSERT_EQ(log.size(), 4u);
+  EXPECT_EQ(log[2].payload(), "three");
+  EXPECT_EQ(log[3].kind(), "end");
+  EXPECT_EQ(log[3].producer_sequence(), 4);
+  EXPECT_EQ(shipped_, 1);
+  close(lock);
+}
+
+TEST_F(LogShipperTest, AShimThatHangsIsKilledAndTheLogClosed) {
+  const int lock = LockAsShim();
+  const pid_t shim = fork();
+  if (shim == 0) {
+    pause();
+    _exit(0);
+  }
+  // The child alone holds it now.
+  close(lock);
+  capstan::nodeagent::v1::ShimStatus status;
+  status.set_shim_pid(shim);
+  status.set_shim_start_ticks(ProcessStartTicks(shim));
+  WriteStatus(status);
+  spill_->Write(1, "one\n");
+  kill(shim, SIGSTOP);
+  Ship(true);
+  strand_.Advance(absl::Seconds(9));
+  EXPECT_EQ(waitpid(shim, nullptr, WNOHANG), 0);
+  EXPECT_EQ(shipped_, 0);
+  strand_.Advance(absl::Seconds(2));
+  int how = 0;
+  EXPECT_EQ(waitpid(shim, &how, 0), shim);
+  EXPECT_TRUE(WIFSIGNALED(how));
+  strand_.Advance(absl::Seconds(1));
+  EXPECT_EQ(shipped_, 1);
+  const auto& log = sink_.streams[kLog];
+  ASSERT_EQ(log.size(), 2u);
+  EXPECT_EQ(log[1].kind(), "end");
 }
 
 TEST_F(LogShipperTest, OutageLosesNothingAndARestartRepeatsUnderTheSameSequences) {

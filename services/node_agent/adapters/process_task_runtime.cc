@@ -189,7 +189,7 @@ class ProcessTaskRuntime::Worker {
     }
     if (shim_alive) {
       // Its Task is no more; all it could still do is write into the folder.
-      KillShim(folder, status);
+      EndShim(folder);
       removals_.push_back(PendingKill{key, *leaf, std::move(done)});
       return Tick();
     }
@@ -314,11 +314,9 @@ class ProcessTaskRuntime::Worker {
     return OpenProcess(static_cast<pid_t>(status->task_pid()), status->task_start_ticks());
   }
 
-  void KillShim(const std::string& folder, const absl::optional<ShimStatus>& status) {
-    if (status.has_value()) {
-      SignalProcess(OpenProcess(static_cast<pid_t>(status->shim_pid()), status->shim_start_ticks()),
-                    SIGKILL);
-    }
+  // Also one that has not written a status yet.
+  void EndShim(const std::string& folder) {
+    KillShim(folder);
     for (const auto& [leaf, task] : watched_) {
       if (task.folder == folder) SignalProcess(task.shim, SIGKILL);
     }
@@ -335,7 +333,7 @@ class ProcessTaskRuntime::Worker {
       // A shim that has not come to forking its Task would fork it into the group later.
       const bool unstarted =
           (!status.has_value() || status->task_pid() == 0) && IsShimLocked(folder);
-      if (unstarted) KillShim(folder, status);
+      if (unstarted) EndShim(folder);
       if (ended.ok() && (unstarted || !IsDead(kill.key, kill.leaf))) {
         left.push_back(std::move(kill));
       } else {

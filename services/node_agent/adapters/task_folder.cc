@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -19,6 +20,7 @@
 #include "libs/safe_path/safe_path.h"
 #include "libs/status/error.h"
 #include "libs/status/status_macros.h"
+#include "services/node_agent/shim/process_identity.h"
 #include "services/node_agent/shim/shim.h"
 
 namespace capstan::node_agent {
@@ -197,6 +199,21 @@ bool IsShimLocked(const std::string& folder) {
   UniqueFd fd(open(absl::StrCat(folder, "/", kLockFile).c_str(), O_RDWR | O_CLOEXEC));
   if (!fd.valid() || flock(fd.get(), LOCK_SH | LOCK_NB) == 0) return false;
   return errno == EWOULDBLOCK;
+}
+
+bool MayShimWrite(const std::string& folder) {
+  // Locked first: one that records its end in between is not taken for one that never did.
+  if (!IsShimLocked(folder)) return false;
+  const absl::optional<ShimStatus> status = ReadShimStatus(folder);
+  // An end without its time may be told before the last lines are written.
+  return !status.has_value() || !status->has_end() || status->end_boottime_ns() == 0;
+}
+
+void KillShim(const std::string& folder) {
+  const absl::optional<ShimStatus> status = ReadShimStatus(folder);
+  if (!status.has_value()) return;
+  SignalProcess(OpenProcess(static_cast<pid_t>(status->shim_pid()), status->shim_start_ticks()),
+                SIGKILL);
 }
 
 }  // namespace capstan::node_agent

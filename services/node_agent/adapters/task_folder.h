@@ -48,6 +48,13 @@ absl::optional<capstan::nodeagent::v1::ShimStatus> ReadShimStatus(const std::str
 // True while a shim holds the folder's lock.
 bool IsShimLocked(const std::string& folder);
 
+// True while a shim lives that has not recorded its end, so that lines may still come from it:
+// of a Task that was killed too, whose last words it may not have read yet.
+bool MayShimWrite(const std::string& folder);
+
+// SIGKILL to the process that the shim's status names, if it still is that one.
+void KillShim(const std::string& folder);
+
 }  // namespace capstan::node_agent
 
 #endif  // CAPSTAN_SERVICES_NODE_AGENT_ADAPTERS_TASK_FOLDER_H_

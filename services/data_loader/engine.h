@@ -97,7 +97,8 @@ class Engine {
   // is stored.
   void CheckCommit(const capstan::dataloader::v1::CommitOutputRequest& request,
                    Answer<absl::optional<capstan::dataloader::v1::CommitOutputResponse>> answer);
-  // Commits content that has come; removes it if it is too late.
+  // Commits content that has come, whose writer lives until this returns; removes it if it is too
+  // late.
   void OutputReceived(const StagedOutput& staged,
                       Answer<capstan::dataloader::v1::CommitOutputResponse> answer);
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "libs/content/content_writer.h"
 #include "libs/content/manifest.h"
 #include "libs/content/publish.h"
@@ -97,35 +98,41 @@ class BundleReceiver final : public BundleWriter {
 class OutputReceiver final : public OutputWriter {
  public:
   OutputReceiver(const SafeRoot* site, const std::string& id, std::string folder,
-                 pb::CommitOutputRequest request, Manifest manifest)
+                 std::shared_ptr<const char> claim, pb::CommitOutputRequest request,
+                 Manifest manifest)
       : site_(site),
         folder_(std::move(folder)),
+        claim_(std::move(claim)),
         request_(std::move(request)),
-        staged_(site, absl::StrCat("staging/outputs/", id), std::move(manifest),
+        staged_(absl::in_place, site, absl::StrCat("staging/outputs/", id), std::move(manifest),
                 "OUTPUT_MISMATCH") {}
 
-  absl::Status Prepare() { return staged_.Prepare(); }
-  absl::Status Write(absl::string_view bytes) override { return staged_.Write(bytes); }
+  absl::Status Prepare() { return staged_->Prepare(); }
+  absl::Status Write(absl::string_view bytes) override { return staged_->Write(bytes); }
   absl::StatusOr<StagedOutput> Finish() override {
-    CAPSTAN_RETURN_IF_ERROR(staged_.CheckComplete());
+    CAPSTAN_RETURN_IF_ERROR(staged_->CheckComplete());
     const size_t slash = folder_.rfind('/');
     CAPSTAN_RETURN_IF_ERROR(site_->MakeDirectories(folder_.substr(0, slash), 0755));
     CAPSTAN_RETURN_IF_ERROR(
-        content::PublishAs(*site_, staged_.folder(), folder_, staged_.manifest()));
+        content::PublishAs(*site_, staged_->folder(), folder_, staged_->manifest()));
     StagedOutput staged;
     staged.request = request_;
-    staged.manifest_digest = content::ManifestDigest(staged_.manifest());
-    staged.total_bytes = content::TotalBytes(staged_.manifest());
+    staged.manifest_digest = content::ManifestDigest(staged_->manifest());
+    staged.total_bytes = content::TotalBytes(staged_->manifest());
     staged.folder = folder_;
     staged.directory = absl::StrCat(site_->path(), "/", folder_);
+    // So that the destructor has nothing left to do.
+    staged_.reset();
     return staged;
   }
 
  private:
   const SafeRoot* const site_;
   const std::string folder_;
+  const std::shared_ptr<const char> claim_;
   const pb::CommitOutputRequest request_;
-  StagedContent staged_;
+  // Until it is finished.
+  absl::optional<StagedContent> staged_;
 };
 
 }  // namespace
@@ -141,9 +148,11 @@ absl::StatusOr<std::unique_ptr<BundleWriter>> ReceiveBundle(const SafeRoot* site
 absl::StatusOr<std::unique_ptr<OutputWriter>> ReceiveOutput(const SafeRoot* site,
                                                             const std::string& id,
                                                             const std::string& folder,
+                                                            std::shared_ptr<const char> claim,
                                                             const pb::CommitOutputRequest& request,
                                                             const Manifest& manifest) {
-  auto receiver = std::make_unique<OutputReceiver>(site, id, folder, request, manifest);
+  auto receiver =
+      std::make_unique<OutputReceiver>(site, id, folder, std::move(claim), request, manifest);
   CAPSTAN_RETURN_IF_ERROR(receiver->Prepare());
   return std::unique_ptr<OutputWriter>(std::move(receiver));
 }

@@ -19,10 +19,10 @@ absl::StatusOr<std::unique_ptr<BundleWriter>> ReceiveBundle(
 
 // Receives what a Task has written into `staging/outputs/<id>`, in the same way, and makes of it
 // `folder` of the Site, read-only, with its manifest beside it. What no one commits is for the
-// caller to remove.
+// caller to remove. The writer holds `claim`.
 absl::StatusOr<std::unique_ptr<OutputWriter>> ReceiveOutput(
     const SafeRoot* site, const std::string& id, const std::string& folder,
-    const capstan::dataloader::v1::CommitOutputRequest& request,
+    std::shared_ptr<const char> claim, const capstan::dataloader::v1::CommitOutputRequest& request,
     const capstan::dataloader::v1::Manifest& manifest);
 
 }  // namespace capstan::data_loader

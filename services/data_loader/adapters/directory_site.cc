@@ -316,26 +316,36 @@ absl::StatusOr<std::string> DirectorySite::OpenStaging(const std::string& job_ui
 void DirectorySite::CopyOutput(const pb::CommitOutputRequest& request,
                                absl::AnyInvocable<void(absl::StatusOr<StagedOutput>)> done) {
   Enqueue([this, request, done = std::move(done)]() mutable {
-    absl::StatusOr<StagedOutput> staged = CopyOne(request);
-    strand_->Post([done = std::move(done), staged = std::move(staged)]() mutable {
-      std::move(done)(std::move(staged));
-    });
+    Copy copy = NewCopy(request);
+    absl::StatusOr<StagedOutput> staged = CopyOne(request, copy.folder);
+    strand_->Post(
+        [done = std::move(done), staged = std::move(staged),
+         claim = std::move(copy.claim)]() mutable { std::move(done)(std::move(staged)); });
   });
 }
 
-std::string DirectorySite::NewCopy(const pb::CommitOutputRequest& request) {
-  return absl::StrCat(
-      "outputs/", request.job_uid(), "/g", request.generation(), "-r", request.rank(),
-      request.final() ? "-final-" : absl::StrCat("-s", request.checkpoint_step(), "-"),
-      NewId().substr(0, 8));
+DirectorySite::Copy DirectorySite::NewCopy(const pb::CommitOutputRequest& request) {
+  Copy copy;
+  copy.folder =
+      absl::StrCat("outputs/", request.job_uid(), "/g", request.generation(), "-r", request.rank(),
+                   request.final() ? "-final-" : absl::StrCat("-s", request.checkpoint_step(), "-"),
+                   NewId().substr(0, 8));
+  copy.claim = std::make_shared<const char>();
+  absl::MutexLock lock(&mutex_);
+  std::erase_if(claims_, [](const auto& claim) { return claim.second.expired(); });
+  claims_[copy.folder] = copy.claim;
+  return copy;
 }
 
 absl::StatusOr<std::unique_ptr<OutputWriter>> DirectorySite::ReceiveOutput(
     const pb::CommitOutputRequest& request, const pb::Manifest& manifest) {
-  return data_loader::ReceiveOutput(&root_, NewId(), NewCopy(request), request, manifest);
+  Copy copy = NewCopy(request);
+  return data_loader::ReceiveOutput(&root_, NewId(), copy.folder, std::move(copy.claim), request,
+                                    manifest);
 }
 
-absl::StatusOr<StagedOutput> DirectorySite::CopyOne(const pb::CommitOutputRequest& request) {
+absl::StatusOr<StagedOutput> DirectorySite::CopyOne(const pb::CommitOutputRequest& request,
+                                                    const std::string& folder) {
   const std::string staging = StagingFolder(request.job_uid(), request.generation());
   absl::string_view below = request.staging_directory();
   if (!absl::ConsumePrefix(&below, absl::StrCat(root_.path(), "/", staging, "/"))) {
@@ -344,7 +354,6 @@ absl::StatusOr<StagedOutput> DirectorySite::CopyOne(const pb::CommitOutputReques
                                       "' does not lie below the staging folder of generation ",
                                       request.generation()));
   }
-  const std::string folder = NewCopy(request);
   CAPSTAN_ASSIGN_OR_RETURN(
       const pb::Manifest manifest,
       content::CopyAndHash(root_, absl::StrCat(staging, "/", below), folder, stop_));
@@ -360,6 +369,14 @@ absl::StatusOr<StagedOutput> DirectorySite::CopyOne(const pb::CommitOutputReques
 }
 
 void DirectorySite::CollectOutputs(std::set<std::string> kept) {
+  {
+    // The strand, which this runs on, lets go of a claim once it has decided on the copy: what is
+    // not claimed is in `kept`, or will never be committed.
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [folder, claim] : claims_) {
+      if (!claim.expired()) kept.insert(folder);
+    }
+  }
   for (const std::string& job : Folders(root_, "outputs")) {
     for (const std::string& name : Folders(root_, absl::StrCat("outputs/", job))) {
       const std::string folder = absl::StrCat("outputs/", job, "/", name);

@@ -73,6 +73,13 @@ class DirectorySite final : public Site {
     absl::optional<absl::Status> admitted;
   };
 
+  // A copy of what a Task has written, from before there is anything of it.
+  struct Copy {
+    std::string folder;
+    // Held until the strand has heard of it.
+    std::shared_ptr<const char> claim;
+  };
+
   DirectorySite(SafeRoot root, LoadOptions options, int threads, Random random, Strand* strand);
 
   void Enqueue(Work work);
@@ -82,10 +89,10 @@ class DirectorySite final : public Site {
   void TellPlan(const std::string& load, int64_t total_bytes);
   // Waits for AdmitLoad.
   absl::Status AwaitAdmission(const std::string& load, int64_t total_bytes);
-  absl::StatusOr<StagedOutput> CopyOne(const capstan::dataloader::v1::CommitOutputRequest& request);
+  absl::StatusOr<StagedOutput> CopyOne(const capstan::dataloader::v1::CommitOutputRequest& request,
+                                       const std::string& folder);
   std::string NewId();
-  // Folder of a new copy of what a Task has written.
-  std::string NewCopy(const capstan::dataloader::v1::CommitOutputRequest& request);
+  Copy NewCopy(const capstan::dataloader::v1::CommitOutputRequest& request);
 
   const SafeRoot root_;
   const LoadOptions options_;
@@ -97,6 +104,8 @@ class DirectorySite final : public Site {
   Random random_ ABSL_GUARDED_BY(mutex_);
   std::deque<Work> queue_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, RunningLoad> running_ ABSL_GUARDED_BY(mutex_);
+  // Claims of copies, by folder; those that have expired count no more.
+  std::map<std::string, std::weak_ptr<const char>> claims_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 };
 

@@ -227,7 +227,13 @@ TEST_F(DirectorySiteTest, OpeningAGenerationRemovesOlderStagingAndUnnamedCopies)
   const StagedOutput kept = *Copy(old + "/0", 1);
   const StagedOutput lost = *Copy(old + "/0", 2);
   site_->OpenStaging(kUid, 2).status().IgnoreError();
-  site_->CollectOutputs({kept.folder});
+  // On the strand, which has heard of both copies then.
+  absl::Notification collected;
+  strand_.Post([&] {
+    site_->CollectOutputs({kept.folder});
+    collected.Notify();
+  });
+  collected.WaitForNotification();
   // One thread takes the work in order: when this copy is answered, the removals are done.
   ASSERT_FALSE(Copy(old + "/none", 3).ok());
   EXPECT_NE(::access(old.c_str(), F_OK), 0);

@@ -88,10 +88,10 @@ class Receiver final : public OutputReceiver {
     if (!opened.ok()) return answer(opened);
     absl::StatusOr<StagedOutput> staged = writer_->Finish();
     if (!staged.ok()) return answer(staged.status());
-    deps_.strand->Post(
-        [engine = deps_.engine, staged = *std::move(staged), answer = std::move(answer)]() mutable {
-          engine->OutputReceived(staged, std::move(answer));
-        });
+    deps_.strand->Post([engine = deps_.engine, writer = std::move(writer_),
+                        staged = *std::move(staged), answer = std::move(answer)]() mutable {
+      engine->OutputReceived(staged, std::move(answer));
+    });
   }
 
  private:

@@ -264,7 +264,16 @@ const pb::DataLoad& LoaderCore::NewLoad(DatasetRecord& dataset, const std::strin
 
 Step LoaderCore::LoadPlanned(const std::string& load, int64_t total_bytes) {
   Step step;
-  if (running_.count(load) == 0) return step;
+  if (running_.count(load) == 0) {
+    const auto found = loads_.find(load);
+    // One that waits for room is told when it is started again; nobody would ever tell this one.
+    if (found == loads_.end() || IsFinal(found->second.load())) {
+      step.after.push_back(
+          AnswerPlan{load, status::Error(absl::StatusCode::kAborted, "LOAD_ENDED",
+                                         absl::StrCat("'", load, "' has ended before"))});
+    }
+    return step;
+  }
   LoadRecord& record = loads_.at(load);
   reserved_.erase(load);
   content::SiteSpace space{config_.site_limit_bytes, 0};

@@ -126,9 +126,10 @@ class LoaderCore {
       Now now);
 
   // What the filler of the Site reports. Reports about a load that is already final are ignored.
-  // A plan is answered by AnswerPlan: with SITE_FULL or CONTENT_TOO_LARGE if there is no room. A
-  // load that failed with SITE_FULL and is to bring back what somebody has pinned is not final: it
-  // waits until something may have left, and is started again.
+  // A plan is answered by AnswerPlan: with SITE_FULL or CONTENT_TOO_LARGE if there is no room, with
+  // LOAD_ENDED if the load is final and was begun once more before its end was heard of. A load that
+  // failed with SITE_FULL and is to bring back what somebody has pinned is not final: it waits until
+  // something may have left, and is started again.
   Step LoadPlanned(const std::string& load, int64_t total_bytes);
   Step LoadProgressed(const std::string& load, int64_t loaded_bytes, int64_t source_bytes_read,
                       double bytes_per_second, absl::optional<absl::Duration> eta);

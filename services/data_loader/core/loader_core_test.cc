@@ -144,6 +144,17 @@ class LoaderCoreTest : public ::testing::Test {
   int64_t limit_ = 0;
 };
 
+TEST_F(LoaderCoreTest, APlanOfALoadThatHasEndedIsRefused) {
+  LoadVersion("d", 'a', 10);
+  const std::string load = "projects/p/dataLoads/load-d";
+  EXPECT_TRUE(admitted_.at(load).ok());
+  // Its last attempt was begun before anybody heard of the end of the one before.
+  Keep(core_->LoadPlanned(load, 10));
+  EXPECT_EQ(status::Reason(admitted_.at(load)), "LOAD_ENDED");
+  Keep(core_->LoadFailed(load, admitted_.at(load), clock_.Read()));
+  EXPECT_EQ(Ensure("load-again").state(), pb::DataLoad::STATE_SUCCEEDED);
+}
+
 TEST_F(LoaderCoreTest, OneLoadServesAllWhoAsk) {
   Keep(core_->CreateDataset(DatasetRequest(), "u", clock_.Read()));
   const pb::DataLoad first = Ensure("load-1");

@@ -37,7 +37,9 @@ class BundleWriter {
   virtual absl::StatusOr<Published> Finish() = 0;
 };
 
-// Takes what one Task has written. For one caller at a time; its calls block for the disk.
+// Takes what one Task has written. For one caller at a time; its calls block for the disk, but for
+// the destructor once all is finished. CollectOutputs leaves alone the copy of a writer that lives:
+// whoever brings the copy to the core brings the writer along.
 class OutputWriter {
  public:
   virtual ~OutputWriter() = default;
@@ -114,7 +116,8 @@ class Site {
   virtual absl::StatusOr<std::string> OpenStaging(const std::string& job_uid,
                                                   int64_t generation) = 0;
   // Copies the staged files to a folder of their own, hashing what is copied, so that nothing that
-  // still holds a staged file open can change what was committed.
+  // still holds a staged file open can change what was committed. CollectOutputs leaves the copy
+  // alone until `done` has returned.
   virtual void CopyOutput(const capstan::dataloader::v1::CommitOutputRequest& request,
                           absl::AnyInvocable<void(absl::StatusOr<StagedOutput>)> done) = 0;
   // Takes the same from a Node that does not share the Site's file system. `manifest` has been
@@ -122,7 +125,8 @@ class Site {
   virtual absl::StatusOr<std::unique_ptr<OutputWriter>> ReceiveOutput(
       const capstan::dataloader::v1::CommitOutputRequest& request,
       const capstan::dataloader::v1::Manifest& manifest) = 0;
-  // Removes folders below `outputs/` that are neither staging nor in `kept`.
+  // Removes folders below `outputs/` that are neither staging, nor in `kept`, nor copies of which
+  // the strand has yet to hear: no record can name those. On the strand only.
   virtual void CollectOutputs(std::set<std::string> kept) = 0;
   // A committed copy with its manifest.
   virtual void RemoveFolder(const std::string& folder) = 0;

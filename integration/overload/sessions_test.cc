@@ -65,9 +65,10 @@ TEST_F(OverloadTest, SessionsOfWhoMayHaveNone) {
   const StormCall call{.path = kConnect, .request = request};
   ExpectEnds(Storm("sessions of a person", "executor", DialAll("executor"), call),
              {StatusCode::PERMISSION_DENIED});
+  // How many streams a Node may have is known before whose session it is.
   ExpectEnds(Storm("sessions of another Cluster's Node", "executor",
                    DialAll("executor", IdentityOf("/node/elsewhere/n1")), call),
-             {StatusCode::PERMISSION_DENIED});
+             {StatusCode::PERMISSION_DENIED}, {StatusCode::RESOURCE_EXHAUSTED});
 }
 
 // A session on which nobody says anything.

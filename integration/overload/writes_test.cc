@@ -26,9 +26,6 @@ using grpc::StatusCode;
 // A Dataset is kept for good, and nothing bounds how many there are: those beyond are told that they
 // are there already.
 constexpr int64_t kMaxDatasets = 20'000;
-// A Node is one of the platform's own parts, which get every place that there is
-// (libs/rpc/admission.h): half of them.
-constexpr int kOfANode = 2000;
 
 TEST_F(OverloadTest, RenewalsWithoutPause) {
   credentials::v1::RenewSvidRequest request;
@@ -55,7 +52,8 @@ TEST_F(OverloadTest, DatasetsWithoutPause) {
   ExpectEnds(end, {StatusCode::OK, StatusCode::RESOURCE_EXHAUSTED}, {StatusCode::ALREADY_EXISTS});
 }
 
-// As a Node sends what its Tasks write, with the scheduler's grant for one.
+// As a Node sends what its Tasks write, with the scheduler's grant for one. It is one of the
+// platform's own parts, and leaves places for others all the same.
 TEST_F(OverloadTest, RecordsWithoutPause) {
   type::v1::Placement placed;
   placed.set_trust_domain(authority_->trust_domain());
@@ -80,16 +78,15 @@ TEST_F(OverloadTest, RecordsWithoutPause) {
                             request.set_stream("projects/default/jobs/storm/streams/log");
                             telemetry::v1::Record& record = *request.add_records();
                             // Records of one key that overtake each other would be dropped.
-                            record.set_key(absl::StrCat("w/", n % kOfANode));
+                            record.set_key(absl::StrCat("w/", n % kOutstanding));
                             record.set_producer("storm");
                             record.set_producer_sequence(n + 1);
                             record.set_kind("log");
                             record.set_payload(std::string(100, 'x'));
                             return BufferOf(request.SerializeAsString());
                           },
-                      .grant = auth::TestGrant(scheduler, placed)},
-            kStorm, kOfANode);
-  ExpectEnds(end, {StatusCode::OK}, {StatusCode::RESOURCE_EXHAUSTED});
+                      .grant = auth::TestGrant(scheduler, placed)});
+  ExpectEnds(end, {StatusCode::OK, StatusCode::RESOURCE_EXHAUSTED});
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "libs/rpc/admission.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "libs/status/error.h"
 
@@ -27,7 +28,7 @@ OfProcess& ThisProcess() {
 }  // namespace
 
 void Admission::Ticket::Leave() {
-  if (admission_ != nullptr) admission_->Leave(kind_, principal_);
+  if (admission_ != nullptr) admission_->Leave(*this);
   admission_ = nullptr;
 }
 
@@ -46,15 +47,21 @@ Admission::Admission(const Options& options, metrics::Registry* registry)
 absl::StatusOr<Admission::Ticket> Admission::Enter(const auth::Caller& caller, Kind kind) {
   Ticket ticket;
   ticket.kind_ = kind;
-  if (!IsOwnPart(caller)) ticket.principal_ = caller.Name();
+  ticket.of_part_ = IsOwnPart(caller);
+  ticket.principal_ = caller.Name();
   absl::MutexLock lock(&mutex_);
   Pool& pool = PoolOf(kind);
-  bool admitted = pool.under_way < pool.bound.all;
-  if (admitted && !ticket.principal_.empty()) {
-    const auto held = pool.of_principal.find(ticket.principal_);
-    const int own = held == pool.of_principal.end() ? 0 : held->second;
-    admitted = own < std::min(pool.bound.each, pool.bound.shared - pool.shared);
+  const Bound& bound = pool.bound;
+  const auto held = pool.of_principal.find(ticket.principal_);
+  const int own = held == pool.of_principal.end() ? 0 : held->second;
+  int most = 0;
+  if (ticket.of_part_) {
+    most = std::min(bound.of_part, bound.all - pool.of_parts - pool.shared);
+  } else {
+    const int64_t for_others = int64_t{bound.all - pool.of_parts} * bound.shared / bound.all;
+    most = std::min(bound.each, static_cast<int>(for_others) - pool.shared);
   }
+  const bool admitted = own < most;
   if (!admitted) {
     if (!closed_) (kind == Kind::kCall ? refused_calls_ : refused_streams_).Increment();
     return status::WithRetryDelay(
@@ -62,22 +69,17 @@ absl::StatusOr<Admission::Ticket> Admission::Enter(const auth::Caller& caller, K
                       "more calls are under way than the service takes; come again later"),
         retry_delay_);
   }
-  ++pool.under_way;
-  if (!ticket.principal_.empty()) {
-    ++pool.shared;
-    ++pool.of_principal[ticket.principal_];
-  }
+  ++(ticket.of_part_ ? pool.of_parts : pool.shared);
+  ++pool.of_principal[ticket.principal_];
   ticket.admission_ = shared_from_this();
   return ticket;
 }
 
-void Admission::Leave(Kind kind, const std::string& principal) {
+void Admission::Leave(const Ticket& ticket) {
   absl::MutexLock lock(&mutex_);
-  Pool& pool = PoolOf(kind);
-  --pool.under_way;
-  if (principal.empty()) return;
-  --pool.shared;
-  const auto held = pool.of_principal.find(principal);
+  Pool& pool = PoolOf(ticket.kind_);
+  --(ticket.of_part_ ? pool.of_parts : pool.shared);
+  const auto held = pool.of_principal.find(ticket.principal_);
   if (--held->second == 0) pool.of_principal.erase(held);
 }
 

@@ -16,14 +16,24 @@
 namespace capstan::rpc {
 
 // Bounds how many calls are under way in a process, so that memory stays bounded and nobody who
-// asks for too much is in the way of others. Thread-safe.
+// asks for too much is in the way of others. Thread-safe. Health is not asked for a place: gRPC's
+// own service and the metrics port tell it.
 //
-// The platform's own parts (services, executors, Nodes) are bounded only by `all`, of which
-// everyone else gets `shared`: leases and orders go on whatever people do. Of `shared` each caller
-// gets at most `each`, and no more than is free: with n callers who ask without end, each gets an
-// (n+1)th and one such share stays free for those who ask for little. The rule is that of dynamic
-// thresholds for shared buffers (A. K. Choudhury, E. L. Hahne, IEEE/ACM Transactions on Networking
-// 6(2), 1998), with a factor of 1.
+// Whoever it is, a caller gets no more places than are free: with n callers who ask without end,
+// each gets an (n+1)th and one such share stays free for those who ask for little. The rule is that
+// of dynamic thresholds for shared buffers (A. K. Choudhury, E. L. Hahne, IEEE/ACM Transactions on
+// Networking 6(2), 1998), with a factor of 1.
+//
+// One of the platform's own parts (a service, an executor, a Node), by its identity, gets no more
+// than are free in all, so half of them at most, and at most `of_part`. That is more than one does
+// who is well. An executor has one session for all of its Nodes, and events go by one call at a
+// time. What has much under way has one connection for it, which carries 1,000
+// (ServerConfig::max_concurrent_streams): the scheduler at the data_loader, with a stream for each
+// load that a Job waits for and a call for each Job that has ended; a Node with a call for each of
+// its Tasks. Twice that is for the connection before it, which may not be over.
+//
+// Everyone else together gets what the parts have not, but `all - shared` in `all` of it: leases and
+// orders go on whatever people do. Of that each gets at most `each`, and no more than is free of it.
 class Admission : public std::enable_shared_from_this<Admission> {
  public:
   enum class Kind {
@@ -36,10 +46,11 @@ class Admission : public std::enable_shared_from_this<Admission> {
     int all = 0;
     int shared = 0;
     int each = 0;
+    int of_part = 0;
   };
   struct Options {
-    Bound calls = {.all = 4096, .shared = 3072, .each = 256};
-    Bound streams = {.all = 16384, .shared = 8192, .each = 2048};
+    Bound calls = {.all = 4096, .shared = 3072, .each = 256, .of_part = 2048};
+    Bound streams = {.all = 16384, .shared = 8192, .each = 2048, .of_part = 2048};
     // When who was refused is to come again.
     absl::Duration retry_delay = absl::Seconds(1);
   };
@@ -53,6 +64,7 @@ class Admission : public std::enable_shared_from_this<Admission> {
       Leave();
       admission_ = std::move(other.admission_);
       kind_ = other.kind_;
+      of_part_ = other.of_part_;
       principal_ = std::move(other.principal_);
       return *this;
     }
@@ -64,7 +76,7 @@ class Admission : public std::enable_shared_from_this<Admission> {
 
     std::shared_ptr<Admission> admission_;
     Kind kind_ = Kind::kCall;
-    // Empty for the platform's own parts.
+    bool of_part_ = false;
     std::string principal_;
   };
 
@@ -79,14 +91,14 @@ class Admission : public std::enable_shared_from_this<Admission> {
  private:
   struct Pool {
     Bound bound;
-    int under_way = 0;
-    // Of those who share.
+    // Of the platform's own parts, and of everyone else.
+    int of_parts = 0;
     int shared = 0;
     absl::flat_hash_map<std::string, int> of_principal;
   };
 
   Admission(const Options& options, metrics::Registry* registry);
-  void Leave(Kind kind, const std::string& principal);
+  void Leave(const Ticket& ticket);
   Pool& PoolOf(Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return kind == Kind::kCall ? calls_ : streams_;
   }

@@ -78,6 +78,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
   rpc_config.address = config.address;
   rpc_config.credentials = deps.credentials;
   rpc_config.max_connection_age = config.max_connection_age;
+  // A Node has one session, and another while it comes back; the rest is for health. Each that is
+  // opened costs memory until it is over, also one that is refused.
+  rpc_config.max_concurrent_streams = 64;
   rpc_config.services = {rpc::Registered<capstan::executor::v1::AgentSession>(parts.service.get())};
   CAPSTAN_ASSIGN_OR_RETURN(parts.server, rpc::Server::Start(rpc_config));
   return server;

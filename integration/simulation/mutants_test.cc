@@ -39,7 +39,7 @@ const Planted kPlanted[] = {
      &Mutants::output_not_opened,
      {"begins after step", "committed after generation"}},
     // Another Job may be the first that gets what the fenced one still holds.
-    {"RePlacesBeforeTheFence", &Mutants::replaces_early, {"two live generations", "mCPU"}},
+    {"RePlacesBeforeTheFence", &Mutants::replaces_early, {"two live generations", " holds "}},
     {"RepliesBeforePersist", &Mutants::reply_before_persist, {"is not stored"}},
     {"ExecutorActsFirst",
      &Mutants::executor_acts_first,
@@ -96,7 +96,7 @@ const Planted kPlanted[] = {
      {"where a maintenance window does not let it be", "which stops what is there"}},
     {"LeaderForgetsOrders",
      &Mutants::leader_forgets_orders,
-     // The last: a Node that no order is known to have bought fulfils none.
+     // The last: an order that the leader has forgotten is never closed.
      {"which is kept for", "which does not wait for them", "not settled in time: order"}},
     {"LeaderForgetsRequests", &Mutants::leader_forgets_requests, {"makes two Jobs"}},
     {"LeaderForgetsLimitsOfQueues", &Mutants::leader_forgets_limits, {"and may have"}},

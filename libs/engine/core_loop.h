@@ -2,12 +2,15 @@
 #ifndef CAPSTAN_LIBS_ENGINE_CORE_LOOP_H_
 #define CAPSTAN_LIBS_ENGINE_CORE_LOOP_H_
 
+#include <cstddef>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -74,6 +77,16 @@ class CoreLoop {
   // True when new work from outside should be refused for a while.
   bool congested() const { return queue_ == nullptr || queue_->congested(); }
 
+  // Runs it once no more than 1,024 steps wait to be stored: at once, or, in the order of asking, as
+  // they are. Drops it with the core, or if there is none. For sources of events that can wait,
+  // which leaves room for those that cannot: all effects wait for what was persisted before them,
+  // those that renew a lease too.
+  void WhenRelieved(absl::AnyInvocable<void()> go_on) {
+    if (queue_ == nullptr) return;
+    if (relieved() && waiting_.empty()) return go_on();
+    waiting_.push_back(std::move(go_on));
+  }
+
   // Steps the core; without a core, nothing.
   void Apply(const Event& event) {
     if (!core_.has_value()) return;
@@ -81,18 +94,31 @@ class CoreLoop {
     SubmitInPieces(*queue_, std::move(step.puts), std::move(step.deletes),
                    [this, after = std::move(step.after)](absl::StatusOr<int64_t> revision) mutable {
                      if (!revision.ok()) return Reload(revision.status());
-                     CarryOut(std::move(after));
+                     if (CarryOut(std::move(after))) Relieve();
                    });
     ArmTimer();
     if (hooks_.stepped) hooks_.stepped(*core_);
   }
 
  private:
-  void CarryOut(std::vector<Effect> after) {
+  bool relieved() const { return queue_ != nullptr && queue_->waiting() <= kRelievedAt; }
+
+  // False if the core went with it.
+  bool CarryOut(std::vector<Effect> after) {
     const std::weak_ptr<char> life = life_;
     for (Effect& effect : after) {
       hooks_.carry_out(std::move(effect));
-      if (life.expired()) return;
+      if (life.expired()) return false;
+    }
+    return true;
+  }
+
+  void Relieve() {
+    const std::weak_ptr<char> life = life_;
+    while (!life.expired() && !waiting_.empty() && relieved()) {
+      absl::AnyInvocable<void()> go_on = std::move(waiting_.front());
+      waiting_.pop_front();
+      go_on();
     }
   }
 
@@ -114,6 +140,7 @@ class CoreLoop {
     if (timer_ != 0) strand_->Cancel(timer_);
     timer_ = 0;
     life_ = std::make_shared<char>();
+    waiting_.clear();
     queue_.reset();
     core_.reset();
   }
@@ -128,12 +155,15 @@ class CoreLoop {
     });
   }
 
+  static constexpr size_t kRelievedAt = 1024;
+
   Strand* const strand_;
   store::Store* const store_;
   const std::string prefix_;
   const Hooks hooks_;
   absl::optional<Core> core_;
   std::unique_ptr<store::CommitQueue> queue_;
+  std::deque<absl::AnyInvocable<void()>> waiting_;  // WhenRelieved
   Strand::TimerId timer_ = 0;
   absl::optional<BootTime> armed_for_;
   // Expire with the object, and with the loaded core.

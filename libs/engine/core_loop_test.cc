@@ -81,6 +81,47 @@ TEST_F(CoreLoopTest, EffectsFollowTheCommitInOrder) {
   EXPECT_EQ(seen_, (std::vector<std::string>{"loaded", "added 2", "added 2"}));
 }
 
+TEST_F(CoreLoopTest, WhoeverWaitsGoesOnInOrderAsSoonAsLittleIsToBeStored) {
+  std::vector<int> went_on;
+  const auto wait = [&](int who) { loop_->WhenRelieved([&, who] { went_on.push_back(who); }); };
+  wait(1);
+  EXPECT_EQ(went_on, (std::vector<int>{1})) << "there is no reason to wait";
+  store_.SetCommitDelay(absl::Seconds(1));
+  for (int i = 0; i < 5000; ++i) loop_->Apply(Add{2});
+  wait(2);
+  wait(3);
+  strand_.RunReady();
+  EXPECT_EQ(went_on, (std::vector<int>{1}));
+  while (loop_->congested()) {
+    ASSERT_EQ(went_on.size(), 1u) << "there is room for others first";
+    strand_.Advance(absl::Seconds(1));
+  }
+  while (went_on.size() < 2) strand_.Advance(absl::Seconds(1));
+  EXPECT_EQ(went_on, (std::vector<int>{1, 2, 3}));
+  // What is let go on may be at once what others wait for again.
+  for (int i = 0; i < 5000; ++i) loop_->Apply(Add{2});
+  loop_->WhenRelieved([&] {
+    went_on.push_back(4);
+    for (int i = 0; i < 5000; ++i) loop_->Apply(Add{2});
+  });
+  wait(5);
+  while (went_on.size() < 4) strand_.Advance(absl::Seconds(1));
+  EXPECT_EQ(went_on.back(), 4);
+  while (went_on.size() < 5) strand_.Advance(absl::Seconds(1));
+}
+
+TEST_F(CoreLoopTest, WhoeverWaitsIsLetGoOfWithTheCore) {
+  for (int i = 0; i < 5000; ++i) loop_->Apply(Add{2});
+  auto held = std::make_shared<char>();
+  const std::weak_ptr<char> waits = held;
+  loop_->WhenRelieved([held = std::move(held)] { FAIL() << "the core is gone"; });
+  EXPECT_FALSE(waits.expired());
+  store_.FailNextTxn(absl::UnavailableError("disk"));
+  strand_.RunReady();
+  EXPECT_EQ(seen_.back(), "dropped");
+  EXPECT_TRUE(waits.expired());
+}
+
 TEST_F(CoreLoopTest, LargeStepsAreCutAndReadBackInPages) {
   loop_->Apply(Add{2500});
   strand_.RunReady();

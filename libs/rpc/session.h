@@ -23,6 +23,10 @@ struct SessionCallbacks {
   // One message at a time: the next is read from the network only after this returned, so a slow
   // strand slows the sender down.
   absl::AnyInvocable<void(In)> on_message;
+  // If set, called after each message with what has the next one read, to be called once on the
+  // strand: for who has more to do with a message than on_message does. Until then a server is told
+  // of a client that went away, but not of one that closed its side, and a client of no end.
+  absl::AnyInvocable<void(absl::AnyInvocable<void()> read_on)> pace = nullptr;
   // Once. On a client: the server's status, OK included. On a server: the status it finished with,
   // or CANCELLED if the client went away, or OK if the client closed its side.
   absl::AnyInvocable<void(const absl::Status&)> on_closed;
@@ -88,6 +92,7 @@ class Session : public std::enable_shared_from_this<Session<In, Out>> {
 
  private:
   void Deliver();
+  void ReadOn();
   // All but the message being sent.
   void TrimQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     while (queue_.size() > (sending_ ? 1 : 0)) {
@@ -183,6 +188,12 @@ void Session<In, Out>::Deliver() {
   In message = std::move(incoming_);
   incoming_.Clear();
   if (callbacks_.on_message) callbacks_.on_message(std::move(message));
+  if (!callbacks_.pace) return ReadOn();
+  callbacks_.pace([self = this->shared_from_this()] { self->ReadOn(); });
+}
+
+template <typename In, typename Out>
+void Session<In, Out>::ReadOn() {
   absl::MutexLock lock(&mutex_);
   if (CanReadLocked()) StartReadLocked(&incoming_);
 }

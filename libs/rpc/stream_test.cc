@@ -253,6 +253,27 @@ TEST_F(StreamTest, ASlowPeerBoundsASession) {
   log.WaitClosed().IgnoreError();
 }
 
+TEST_F(StreamTest, APacedSessionReadsOneMessageAtATime) {
+  echo_.set_paced();
+  Log log;
+  const auto session = Chat(&log);
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(session->Send(Message("x", i)), absl::OkStatus());
+  for (size_t n = 1; n <= 3; ++n) {
+    log.WaitMessages(n);
+    Eventually([&] { return echo_.held() == 1; });
+    {
+      absl::MutexLock lock(&log.mutex);
+      EXPECT_EQ(log.messages.size(), n);
+    }
+    if (n < 3) echo_.ReadOn();
+  }
+  // It ends although nobody lets it read on.
+  session->Finish(absl::CancelledError("enough"));
+  EXPECT_EQ(log.WaitClosed().code(), absl::StatusCode::kCancelled);
+  Eventually([&] { return echo_.closed() == 1; });
+  echo_.ReadOn();
+}
+
 TEST_F(StreamTest, ALostRightEndsAnOpenSession) {
   Log log;
   const auto session = Chat(&log);

@@ -6,7 +6,9 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "libs/engine/core_loop.h"
 #include "libs/log/log.h"
@@ -51,6 +53,9 @@ class Engine {
                              std::shared_ptr<session::DownChannel> channel);
   void OnAgentMessage(SessionId session, capstan::type::v1::SessionUp message);
   void OnAgentClosed(SessionId session);
+  // After a message: has the next one read, which is at once unless much waits to be stored. What
+  // goes to agents waits for all that was to be stored before, and with it what renews their leases.
+  void PaceAgent(absl::AnyInvocable<void()> read_on) { loop_.WhenRelieved(std::move(read_on)); }
 
   const ExecutorCore* core() const { return loop_.core(); }
 

@@ -73,6 +73,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerConfig& confi
               [engine](uint64_t session, capstan::type::v1::SessionUp message) {
                 engine->OnAgentMessage(session, std::move(message));
               },
+          .pace =
+              [engine](absl::AnyInvocable<void()> read_on) {
+                engine->PaceAgent(std::move(read_on));
+              },
           .closed = [engine](uint64_t session) { engine->OnAgentClosed(session); }});
   rpc::ServerConfig rpc_config;
   rpc_config.address = config.address;

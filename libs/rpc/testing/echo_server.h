@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
 #include "libs/auth/access.h"
 #include "libs/rpc/server_stream.h"
@@ -36,6 +37,16 @@ class EchoServer final : public EchoService::CallbackService {
   int closed() const { return closed_; }
   // Uploads that were received to their end.
   int ended() const { return ended_; }
+  // Before any chat: each reads its next message only once ReadOn says so.
+  void set_paced() { paced_ = true; }
+  // Chats that wait for that.
+  int held() const { return held_; }
+  void ReadOn() {
+    strand_->Post([this] {
+      held_ = 0;
+      for (auto& read_on : std::exchange(read_on_, {})) read_on();
+    });
+  }
   // Before any upload.
   void set_upload_limits(UploadLimits limits) { upload_limits_ = limits; }
 
@@ -126,6 +137,11 @@ class EchoServer final : public EchoService::CallbackService {
             }
           };
           callbacks.on_closed = [this](const absl::Status&) { ++closed_; };
+          if (!paced_) return callbacks;
+          callbacks.pace = [this](absl::AnyInvocable<void()> read_on) {
+            read_on_.push_back(std::move(read_on));
+            ++held_;
+          };
           return callbacks;
         });
   }
@@ -143,6 +159,9 @@ class EchoServer final : public EchoService::CallbackService {
   std::atomic<int> full_ = 0;
   std::atomic<int> closed_ = 0;
   std::atomic<int> ended_ = 0;
+  bool paced_ = false;
+  std::atomic<int> held_ = 0;
+  std::vector<absl::AnyInvocable<void()>> read_on_;  // on the strand
   UploadLimits upload_limits_;
   absl::Mutex mutex_;
   std::vector<std::shared_ptr<ServerStreamWriter<EchoMessage>>> open_ ABSL_GUARDED_BY(mutex_);

@@ -28,6 +28,9 @@ grpc::ServerBidiReactor<SessionUp, SessionDown>* AgentSessionService::Connect(
         callbacks.on_message = [this, number](SessionUp message) {
           sink_.message(number, std::move(message));
         };
+        callbacks.pace = [this](absl::AnyInvocable<void()> read_on) {
+          sink_.pace(std::move(read_on));
+        };
         callbacks.on_closed = [this, number](const absl::Status&) { sink_.closed(number); };
         return callbacks;
       });

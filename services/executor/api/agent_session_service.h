@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/any_invocable.h"
 #include "libs/auth/access.h"
 #include "libs/session/channel.h"
 #include "libs/strand/strand.h"
@@ -17,6 +18,8 @@ namespace capstan::executor {
 struct AgentSessionSink {
   std::function<uint64_t(const std::string& node, std::shared_ptr<session::DownChannel>)> connected;
   std::function<void(uint64_t session, capstan::type::v1::SessionUp)> message;
+  // After each message: has the next one of the session read, when there is room for it.
+  std::function<void(absl::AnyInvocable<void()> read_on)> pace;
   std::function<void(uint64_t session)> closed;
 };
 

@@ -144,13 +144,14 @@ class Bench {
     Apply(answer);
   }
 
-  void Acknowledge(SessionId session, int64_t sequence, const std::vector<std::string>& returned) {
+  std::vector<Effect> Acknowledge(SessionId session, int64_t sequence,
+                                  const std::vector<std::string>& returned) {
     UpMessage ack{session, {}};
     ack.message.mutable_observations_ack()->set_journal_sequence(sequence);
     for (const auto& node : returned) {
       ack.message.mutable_observations_ack()->add_returned_nodes(node);
     }
-    Apply(ack);
+    return Apply(ack);
   }
 
   void Advance(absl::Duration d) {

@@ -2,6 +2,7 @@
 #define CAPSTAN_SERVICES_EXECUTOR_CORE_EXECUTOR_CORE_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <set>
@@ -82,6 +83,8 @@ class ExecutorCore {
     BootTime next_renewal;
     // Observations up to this sequence have been sent.
     int64_t sent_sequence = 0;
+    // The last sequence of each report since the first that is not acknowledged yet.
+    std::deque<int64_t> under_way;
     // True while the chunks of a snapshot come in, and the Tasks they name.
     bool collecting = false;
     std::set<session::TaskId> named;
@@ -122,7 +125,8 @@ class ExecutorCore {
   // False, and the session is dropped, if the token is lower than one seen before.
   bool AcceptToken(const capstan::type::v1::FencingToken& token);
   void Renew(Now now);
-  // Sends what the journal holds beyond what was sent.
+  // Sends what the journal holds beyond what was sent, unless much is under way: what changes again
+  // until that is acknowledged is sent once.
   void FlushJournal();
 
   // executor_core_agents.cc

@@ -282,5 +282,34 @@ TEST(ExecutorCoreTest, JournalHoldsOneEntryATaskAndIsEmptiedByAcknowledgement) {
   EXPECT_EQ(bench.core_->unacknowledged(), 0u);
 }
 
+TEST(ExecutorCoreTest, OnlySoManyReportsAreUnderWayAndWhatChangesMeanwhileIsSentOnce) {
+  Bench bench;
+  bench.Apply(UpConnected{1});
+  bench.ConnectAgent(10, "n1");
+  bench.Desire(1, 5, {Want(kA, "n1", DesiredTask::PHASE_PREPARE)}, true);
+  bench.Acknowledge(1, bench.core_->nodes().at("n1").record.sequence(), {"n1"});
+  const auto report = [&bench](int number) {
+    TaskObservation task = Saw(kA, TaskObservation::STATE_PREPARING);
+    task.set_progress(absl::StrCat(number));
+    return Of<SendUp>(bench.Report(10, {task}));
+  };
+  int64_t first = 0;
+  for (int i = 1; i <= 64; ++i) {
+    const std::vector<SendUp> sent = report(i);
+    ASSERT_EQ(sent.size(), 1u) << i;
+    if (i == 1) first = sent[0].message.observations().journal_sequence();
+  }
+  for (int i = 65; i <= 200; ++i) EXPECT_TRUE(report(i).empty()) << i;
+  const auto sent = Of<SendUp>(bench.Acknowledge(1, first, {}));
+  ASSERT_EQ(sent.size(), 1u);
+  ASSERT_EQ(sent[0].message.observations().tasks_size(), 1);
+  EXPECT_EQ(sent[0].message.observations().tasks(0).progress(), "200");
+  EXPECT_TRUE(report(201).empty());
+  // Another session begins with what is known now, and with nothing under way.
+  bench.Apply(UpDisconnected{1});
+  bench.Apply(UpConnected{2});
+  EXPECT_EQ(report(202).size(), 1u);
+}
+
 }  // namespace
 }  // namespace capstan::executor

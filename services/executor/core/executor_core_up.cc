@@ -20,6 +20,13 @@ using capstan::type::v1::SessionUp;
 using capstan::type::v1::TaskEnd;
 using session::TaskId;
 
+namespace {
+
+// What renews leases goes the same way, behind them and their acknowledgements.
+constexpr size_t kMaxReportsUnderWay = 64;
+
+}  // namespace
+
 void ExecutorCore::OnUpConnected(SessionId session, Now now) {
   up_.emplace();
   up_->session = session;
@@ -110,6 +117,8 @@ void ExecutorCore::OnRenewalAnswer(const capstan::type::v1::RenewalAnswer& answe
 
 void ExecutorCore::OnObservationsAck(const capstan::type::v1::ObservationsAck& ack) {
   journal_.erase(journal_.begin(), journal_.upper_bound(ack.journal_sequence()));
+  std::deque<int64_t>& under_way = up_->under_way;
+  while (!under_way.empty() && under_way.front() <= ack.journal_sequence()) under_way.pop_front();
   for (const std::string& name : ack.returned_nodes()) {
     const auto node = nodes_.find(name);
     if (node == nodes_.end() || !node->second.record.withheld() || node->second.silent() ||
@@ -125,6 +134,7 @@ void ExecutorCore::OnObservationsAck(const capstan::type::v1::ObservationsAck& a
 
 void ExecutorCore::FlushJournal() {
   if (!up_.has_value() || up_->sent_sequence == self_.journal_sequence()) return;
+  if (up_->under_way.size() >= kMaxReportsUnderWay) return;
   session::ReportBuilder report;
   for (auto it = journal_.upper_bound(up_->sent_sequence); it != journal_.end(); ++it) {
     if (it->second.task.has_value()) {
@@ -133,10 +143,13 @@ void ExecutorCore::FlushJournal() {
       report.Add(nodes_.at(it->second.node).record.observation(), it->first);
     }
   }
-  for (SessionUp& message : report.Build(false, 0)) {
+  up_->sent_sequence = self_.journal_sequence();
+  std::vector<SessionUp> messages = report.Build(false, 0);
+  if (messages.empty()) return;
+  up_->under_way.push_back(messages.back().observations().journal_sequence());
+  for (SessionUp& message : messages) {
     after_.push_back(SendUp{up_->session, std::move(message)});
   }
-  up_->sent_sequence = self_.journal_sequence();
 }
 
 void ExecutorCore::OnDesired(const capstan::type::v1::DesiredTasks& desired, Now now) {

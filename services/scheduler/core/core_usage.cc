@@ -63,7 +63,8 @@ void SchedulerCore::WriteUsage() {
   std::vector<Write> writes;
   for (auto id = usage_unwritten_.begin(); id != usage_unwritten_.end();) {
     const auto written = usage_written_at_.find(*id);
-    if (written != usage_written_at_.end() && now_.boot < written->second + kUsageWritePeriod) {
+    if (written != usage_written_at_.end() && now_.boot < written->second + kUsageWritePeriod &&
+        queue_book_.KeepsUsage(*id)) {
       usage_due_ = std::min(usage_due_, written->second + kUsageWritePeriod);
       ++id;
       continue;

@@ -84,6 +84,8 @@ class QueueBook {
   // happens now has. Returns the ids of the Queues of which UsageOf is more than what time made of
   // it since they were returned before.
   std::set<std::string> SettleUsage();
+  // Whether what the Queue used counts at all.
+  bool KeepsUsage(const std::string& queue) const { return histories_.Keeps(tree_, queue); }
   // What the Queue used in the past and uses, as of now; absl::nullopt if nothing is to be kept.
   absl::optional<rec::QueueUsageRecord> UsageOf(const std::string& queue);
 

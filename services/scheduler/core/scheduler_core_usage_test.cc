@@ -171,6 +171,22 @@ TEST_F(SchedulerCoreUsageTest, AHalfLifeCanBeSetChangedAndTakenAway) {
   EXPECT_EQ(Stored("team"), "");
 }
 
+TEST_F(SchedulerCoreUsageTest, OneTakenAwayIsForgottenAtOnce) {
+  CreateQueues(kHalfLife);
+  Use("a", kHalfLife);
+  AdvanceHeard(absl::Minutes(2));
+  // Written in the same moment.
+  RunJob("steady", In("a", 4));
+  ASSERT_NE(Stored("a"), "");
+  SetHalfLife(absl::ZeroDuration());
+  EXPECT_EQ(Stored("a"), "");
+  EXPECT_EQ(Stored("team"), "");
+  EXPECT_EQ(Average("a"), 0);
+  SetHalfLife(kHalfLife);
+  AdvanceHeard(absl::Minutes(1));
+  EXPECT_LT(Average("a"), 0.1) << "the past begins anew";
+}
+
 TEST_F(SchedulerCoreUsageTest, NothingIsWrittenWhileNoUseChanges) {
   CreateQueues(kHalfLife);
   RunJob("steady", In("a", 4));

@@ -1,5 +1,7 @@
 // Who is tried in a round, in what order, and for whom others end.
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -52,8 +54,9 @@ constexpr char kReserved[] =
     "one starts it could run";
 
 // What the queues' rules know of who asks for room.
-std::tuple<int, uint32_t, int32_t> AskerOf(const QueueOrder& order) {
-  return {order.next_leaf(), order.next_gang().kind.request, order.next_gang().kind.priority};
+using Asker = std::tuple<int, uint32_t, int32_t>;
+Asker AskerOf(const QueueOrder& order, int32_t standing) {
+  return {order.next_leaf(), order.next_gang().kind.request, standing};
 }
 
 }  // namespace
@@ -216,17 +219,31 @@ bool SchedulerCore::MayRevise(const JobEntry& job, RoundWork* work) const {
 bool SchedulerCore::MayAskForVictims(const QueueOrder& order, const RoundWork& work) const {
   // Whoever doubts what it sees ends nothing.
   return !leases_.frozen() && work.victim_searches < kMaxVictimSearches &&
-         work.victim_questions < kMaxVictimQuestions && work.unhelped.count(AskerOf(order)) == 0;
+         work.victim_questions < kMaxVictimQuestions &&
+         work.unhelped.count(AskerOf(order, order.next_gang().kind.priority)) == 0;
+}
+
+bool SchedulerCore::StaysBehindReserved(const JobEntry& job, const GangRequest& request,
+                                        const RoundWork& work) const {
+  if (reserved_.empty() || reserved_ == job.uid() || !work.placing->IsBound(request)) return false;
+  const JobEntry* reserved = model_.FindJob(reserved_);
+  return reserved != nullptr && reserved->spec.spec().queue() == job.spec.spec().queue();
 }
 
 bool SchedulerCore::TryMakeRoom(const QueueOrder& order, JobEntry* job, const GangRequest& request,
                                 RoundWork* work) {
+  // Above nobody of its Queue.
+  const int32_t standing = StaysBehindReserved(*job, request, *work)
+                               ? std::numeric_limits<int32_t>::min()
+                               : job->spec.spec().priority();
   const auto kind = std::make_tuple(absl::StrCat(request.Shape(), work->placing->Openings(request)),
-                                    job->spec.spec().queue(), job->spec.spec().priority());
+                                    job->spec.spec().queue(), standing);
   if (work->vain.count(kind) > 0) return false;
   ++work->victim_questions;
-  QueueVictims rules =
-      queue_book_.VictimsFor(order, work->capacity, work->free, work->victims, work->ended);
+  const Asker asker = AskerOf(order, standing);
+  if (work->unhelped.count(asker) > 0) return false;
+  QueueVictims rules = queue_book_.VictimsFor(order, standing, work->capacity, work->free,
+                                              work->victims, work->ended);
   bool any = false;
   for (size_t i = 0; i < work->held.size(); ++i) {
     const HeldGang& gang = work->held[i];
@@ -243,7 +260,7 @@ bool SchedulerCore::TryMakeRoom(const QueueOrder& order, JobEntry* job, const Ga
     }
   }
   if (!any) {
-    work->unhelped.insert(AskerOf(order));
+    work->unhelped.insert(asker);
     return false;
   }
   // What others leave anyway may be enough.

@@ -478,14 +478,13 @@ std::vector<QueueVictims::Gang> QueueBook::GangsOf(const std::vector<HeldGang>& 
   return gangs;
 }
 
-QueueVictims QueueBook::VictimsFor(const QueueOrder& order, const Resources& capacity,
-                                   const Resources& free,
+QueueVictims QueueBook::VictimsFor(const QueueOrder& order, int32_t standing,
+                                   const Resources& capacity, const Resources& free,
                                    const std::vector<QueueVictims::Gang>& held,
                                    const std::vector<QueueVictims::Gang>& ended) const {
   TreeUsage usage = order.usage();
   for (const QueueVictims::Gang& gang : ended) usage.Remove(gang.leaf, gang.amounts);
-  const QueueVictims::Gang claimant = {order.next_leaf(), order.next_gang().kind.priority,
-                                       order.next_request()};
+  const QueueVictims::Gang claimant = {order.next_leaf(), standing, order.next_request()};
   return QueueVictims(usage, capacity, free, claimant, held);
 }
 

@@ -166,11 +166,12 @@ class QueueBook {
   // Gangs that hold a place, as the rules of the queues see them; of one in two parts
   // (HeldGang::is_spare) each with what is its own. Made once for all decisions of a round.
   std::vector<QueueVictims::Gang> GangsOf(const std::vector<HeldGang>& held) const;
-  // Who of `held` may end for the order's next gang; it must outlive the answer. Those in `ended`
+  // Who of `held` may end for the order's next gang, of its own Queue those of less priority than
+  // `standing`; it must outlive the answer. Those in `ended`
   // were chosen for others in this round: what they use counts no more. They are no part of `held`,
   // or in no queue there.
-  QueueVictims VictimsFor(const QueueOrder& order, const Resources& capacity, const Resources& free,
-                          const std::vector<QueueVictims::Gang>& held,
+  QueueVictims VictimsFor(const QueueOrder& order, int32_t standing, const Resources& capacity,
+                          const Resources& free, const std::vector<QueueVictims::Gang>& held,
                           const std::vector<QueueVictims::Gang>& ended) const;
   // A Job that waits, as it asks for its least; absent if its Queue is not there.
   absl::optional<QueueVictims::Gang> ClaimantOf(const JobEntry& job) const;

@@ -390,6 +390,10 @@ class SchedulerCore {
   bool MayRevise(const JobEntry& job, RoundWork* work) const;
   // Whether it is worth looking for somebody to end for the order's next gang.
   bool MayAskForVictims(const QueueOrder& order, const RoundWork& work) const;
+  // Whether it might delay the Job of its Queue that room is kept for, which comes before it: then
+  // nobody of that Queue ends for it, as it would not start in what is free either.
+  bool StaysBehindReserved(const JobEntry& job, const GangRequest& request,
+                           const RoundWork& work) const;
   bool TryMakeRoom(const QueueOrder& order, JobEntry* job, const GangRequest& request,
                    RoundWork* work);
   // Stops them for the Job, which is to say so.

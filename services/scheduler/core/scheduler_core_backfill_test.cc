@@ -107,6 +107,28 @@ TEST_F(BackfillTest, TheLimitIsEachGenerationsOwn) {
   EXPECT_EQ(StateOf("short"), Job::STATE_FAILED);
 }
 
+TEST_F(BackfillTest, NobodyEndsForAJobThatMightDelayTheOneThatRoomIsKeptFor) {
+  const auto spec = [](int replicas, int priority,
+                       absl::Duration time_limit = absl::InfiniteDuration()) {
+    JobSpec made = Spec(replicas, time_limit);
+    made.set_priority(priority);
+    return made;
+  };
+  executor_.Connect();
+  RunJob("high", spec(4, 2));
+  Submit("kept", spec(8, 1));
+  ASSERT_TRUE(harness_.job("kept").state.has_estimated_start_time());
+  RunJob("low", spec(2, -1, absl::Minutes(20)));
+  // Nothing protects it any more.
+  AdvanceHeard(absl::Minutes(6));
+  Submit("endless", spec(4, 0));
+  EXPECT_EQ(StateOf("endless"), Job::STATE_QUEUED);
+  EXPECT_EQ(StateOf("low"), Job::STATE_RUNNING) << "it would not start in free room either";
+  Submit("over-in-time", spec(4, 0, absl::Minutes(20)));
+  EXPECT_EQ(ReasonOf("low"), "PREEMPTED");
+  EXPECT_EQ(StateOf("over-in-time"), Job::STATE_PREPARING);
+}
+
 TEST_F(BackfillTest, ALargeGangStartsUnderAStreamOfSmallJobs) {
   executor_.Connect();
   std::vector<std::string> running;

@@ -209,6 +209,8 @@ TEST(SchedulerCoreKindsTest, AskingOncePerKindDecidesAsAskingEveryone) {
       by_kind.Step(step);
       by_job.Step(step);
       ASSERT_EQ(by_kind.Decisions(), by_job.Decisions()) << "after step " << i;
+      // Of whom room is kept for few are left at an end.
+      reasons["RESERVED"] += by_kind.Count("RESERVED");
     }
     // What a record says of why it waits may follow in the next round.
     by_kind.Settle();
@@ -217,14 +219,14 @@ TEST(SchedulerCoreKindsTest, AskingOncePerKindDecidesAsAskingEveryone) {
     ASSERT_EQ(by_kind.Reasons(), by_job.Reasons());
     generations += by_kind.generations();
     preemptions += by_kind.preemptions();
-    for (const char* reason : {"QUEUE_LIMIT", "RESERVED", "INSUFFICIENT_RESOURCES"}) {
+    for (const char* reason : {"QUEUE_LIMIT", "INSUFFICIENT_RESOURCES"}) {
       reasons[reason] += by_kind.Count(reason);
     }
   }
   EXPECT_GT(generations, 200);
   EXPECT_GT(preemptions, 8);
   EXPECT_GT(reasons["QUEUE_LIMIT"], 40);
-  EXPECT_GT(reasons["RESERVED"], 3);
+  EXPECT_GT(reasons["RESERVED"], 500);
   EXPECT_GT(reasons["INSUFFICIENT_RESOURCES"], 40);
 }
 

@@ -308,7 +308,8 @@ TEST_F(SchedulerCoreRegressionsTest, Kai2075WhatCanNeverStartDoesNotKeepRoomFrom
 // at depth 536 half of all waited for more than an hour. Here none but the last can, all of them
 // for another reason; and no time passes until it does.
 TEST_F(SchedulerCoreRegressionsTest, Kueue14477TheDepthOfAQueueIsNobodysWait) {
-  constexpr int kDepth = 120;
+  constexpr int kDepth = 536;
+  harness_.set_compare_every(100);
   FakeExecutor executor("local", 2, 4000, &harness_);
   executor.Connect();
   CreateQueue("deep", /*hold=*/true);
@@ -333,7 +334,8 @@ TEST_F(SchedulerCoreRegressionsTest, Kueue14477TheDepthOfAQueueIsNobodysWait) {
 
 // The same with Jobs that all fit, one behind the other.
 TEST_F(SchedulerCoreRegressionsTest, Kueue14477AllThatFitsStartsAtOnce) {
-  constexpr int kDepth = 120;
+  constexpr int kDepth = 536;
+  harness_.set_compare_every(100);
   FakeExecutor executor("local", 1, 1000 * kDepth, &harness_);
   executor.Connect();
   CreateQueue("deep", /*hold=*/true);

@@ -32,7 +32,8 @@ namespace capstan::simulation {
 //     was placed on any of its Nodes;
 //  6. no gang is placed without anything that it needs, nor with a part of a section that it may be
 //     without;
-//  7. what QueueWitness says.
+//  7. each Task of a gang is placed on a Node whose labels are as its Job and its TaskGroup require;
+//  8. what QueueWitness says.
 class PlacementWitness {
  public:
   PlacementWitness(World* world, const SharedStore* store)
@@ -55,6 +56,8 @@ class PlacementWitness {
   int64_t orders_used() const { return static_cast<int64_t>(used_.size()); }
   // Gangs that were placed on a Node of which a window began later.
   int64_t placed_before() const { return placed_before_; }
+  // Gangs that were placed and require something of labels.
+  int64_t placed_by_labels() const { return placed_by_labels_; }
   // Sections that a gang may be without, which one that was placed had, or had not.
   int64_t sections_there() const { return sections_there_; }
   int64_t sections_left_out() const { return sections_left_out_; }
@@ -86,6 +89,7 @@ class PlacementWitness {
                      Now now, const Term& term);
   void JudgePlacement(const scheduler::JobEntry& job, Now now, const Kept& before,
                       const Term& term);
+  void JudgeRequirements(const scheduler::JobEntry& job, const Term& term);
   void JudgeStop(const scheduler::JobEntry& job, Now now, const Term& term);
   void JudgeWindowsThatLast(Now now, const Term& term);
   void JudgeNominees(const Term& term);
@@ -106,6 +110,7 @@ class PlacementWitness {
   std::set<std::pair<std::string, int64_t>> evicted_;
   std::set<std::string> used_;
   int64_t placed_before_ = 0;
+  int64_t placed_by_labels_ = 0;
   int64_t sections_there_ = 0;
   int64_t sections_left_out_ = 0;
 };

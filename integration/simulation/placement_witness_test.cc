@@ -25,6 +25,7 @@ namespace capstan::simulation {
 namespace {
 
 using capstan::scheduler::v1::Job;
+using capstan::scheduler::v1::NodeRequirement;
 using capstan::type::v1::Stop;
 using scheduler::JobEntry;
 using scheduler::PutCapacityOrder;
@@ -131,6 +132,33 @@ class PlacementWitnessTest : public ::testing::Test {
   PlacementWitness witness_;
   JobEntry waits_;
 };
+
+TEST_F(PlacementWitnessTest, SeesATaskWhereLabelsAreNotAsRequired) {
+  const auto requires_label = [](NodeRequirement::Operator op, const std::string& value) {
+    JobEntry job = Make(absl::StrCat("labels", static_cast<int>(op), value));
+    auto& requirement = *job.spec.mutable_spec()->mutable_task_groups(0)->add_node_requirements();
+    requirement.set_key(scheduler::kOrderLabel);
+    requirement.set_operator_(op);
+    if (!value.empty()) requirement.add_values(value);
+    return job;
+  };
+  Lead();
+  Place(requires_label(NodeRequirement::OPERATOR_IN, "more"), "n1");
+  Place(requires_label(NodeRequirement::OPERATOR_NOT_IN, "less"), "n1");
+  Place(requires_label(NodeRequirement::OPERATOR_EXISTS, ""), "n1");
+  Place(requires_label(NodeRequirement::OPERATOR_NOT_IN, "more"), "n0");
+  Place(requires_label(NodeRequirement::OPERATOR_DOES_NOT_EXIST, ""), "n0");
+  EXPECT_EQ(Seen(), "");
+  EXPECT_EQ(witness_.placed_by_labels(), 5);
+  JobEntry job = Make("wrong");
+  *job.spec.mutable_spec()->add_node_requirements() =
+      requires_label(NodeRequirement::OPERATOR_IN, "less")
+          .spec.spec()
+          .task_groups(0)
+          .node_requirements(0);
+  Place(job, "n1");
+  EXPECT_THAT(Seen(), HasSubstr("rank 0 of job wrong is placed on clusters/c/nodes/n1"));
+}
 
 TEST_F(PlacementWitnessTest, LetsBeWhoIsOverBeforeAWindowOrBesideIt) {
   Store(Window(absl::Minutes(10), absl::Minutes(20)));

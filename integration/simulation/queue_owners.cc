@@ -51,13 +51,13 @@ QueueOwners::QueueOwners(Network* network, const MachineClock* clock,
 
 const std::vector<std::string>& QueueOwners::Leaves() {
   static const auto* leaves = new std::vector<std::string>(
-      {"queues/default", "queues/research-a", "queues/research-b", "queues/service"});
+      {"queues/default", "queues/research-a", "queues/research-b", kService});
   return *leaves;
 }
 
 const std::string& QueueOwners::AnyQueue() { return made_[world().random().Below(made_.size())]; }
 
-void QueueOwners::Act(absl::Duration end) {
+void QueueOwners::Act(absl::Duration end, bool keeps_to_itself) {
   // A fleet of two Clusters of three Nodes has 24 CPUs. The largest Job fits each limit.
   Queue research = MakeQueue("", 200, 12000, 4000);
   *research.mutable_usage_half_life() = ToProto(absl::Minutes(2));
@@ -65,7 +65,13 @@ void QueueOwners::Act(absl::Duration end) {
   *one.mutable_submit_rate() = Rate(4, absl::Minutes(1), 2);
   Queue other = MakeQueue("queues/research", 50, 4000, absl::nullopt);
   *other.mutable_start_rate() = Rate(6, absl::Minutes(1), 2);
-  const Queue service = MakeQueue("", 100, 4000, 2000);
+  Queue service = MakeQueue("", 100, 4000, 2000);
+  if (keeps_to_itself) {
+    service.mutable_quotas(0)->mutable_lending_limit()->set_amount(1000);
+    service.set_allow_non_preemptible(true);
+    *service.mutable_min_runtime() = ToProto(absl::Seconds(20));
+    *research.mutable_min_runtime() = ToProto(absl::Seconds(30));
+  }
   for (const auto& [id, queue] : std::vector<std::pair<std::string, Queue>>{{"research", research},
                                                                             {"research-a", one},
                                                                             {"research-b", other},

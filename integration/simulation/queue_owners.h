@@ -24,11 +24,16 @@ class QueueOwners final : public SchedulerCaller {
   QueueOwners(Network* network, const MachineClock* clock, std::vector<SchedulerActor*> schedulers,
               QueueWitness* witness);
 
+  // A Queue that keeps something of its guarantee to itself, takes Jobs that are not ended for
+  // others, and lets the others be ended soon.
+  static constexpr char kService[] = "queues/service";
+
   // Those that take Jobs, `queues/{queue}`; the first is there without anybody's making it.
   static const std::vector<std::string>& Leaves();
 
-  // Makes the Queues; changes them until `end`, in true time; then all are open.
-  void Act(absl::Duration end);
+  // Makes the Queues, with what kService says or without; changes them until `end`, in true time;
+  // then all are open.
+  void Act(absl::Duration end, bool keeps_to_itself);
 
  private:
   void Plan(absl::Duration end);

@@ -1,7 +1,10 @@
 #include "integration/simulation/queue_witness.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "libs/time/proto_time.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
 #include "proto/capstan/type/v1/task.pb.h"
 
@@ -9,6 +12,7 @@ namespace capstan::simulation {
 
 using capstan::scheduler::v1::Job;
 using capstan::scheduler::v1::JobDependency;
+using capstan::scheduler::v1::JobSpec;
 using capstan::scheduler::v1::Queue;
 using capstan::type::v1::Stop;
 using scheduler::JobEntry;
@@ -16,6 +20,30 @@ using scheduler::Model;
 using scheduler::rec::GangHeadRecord;
 
 namespace {
+
+// Where no Queue says anything: as SchedulerActor has it.
+constexpr absl::Duration kMinRuntime = absl::Seconds(30);
+// Of a true duration, what the slowest clock shows.
+constexpr double kSlowestClock = 0.999;
+
+bool IsForAnother(const GangHeadRecord& head) {
+  return head.phase() == GangHeadRecord::PHASE_STOPPING &&
+         (head.stop_reason() == Stop::REASON_PREEMPTED ||
+          head.stop_reason() == Stop::REASON_SHRUNK);
+}
+
+const Queue* FindQueue(const Model& model, const std::string& name) {
+  const auto queue = model.queues.find(std::string(absl::StripPrefix(name, "queues/")));
+  return queue == model.queues.end() ? nullptr : &queue->second.queue();
+}
+
+absl::Duration MinRuntimeOf(const Model& model, const JobEntry& job) {
+  const Queue* queue = FindQueue(model, job.spec.spec().queue());
+  for (; queue != nullptr; queue = FindQueue(model, queue->parent())) {
+    if (queue->has_min_runtime()) return ToDuration(queue->min_runtime());
+  }
+  return kMinRuntime;
+}
 
 bool EndedAsAsked(JobDependency::Condition condition, Job::State state) {
   switch (condition) {
@@ -34,7 +62,12 @@ bool EndedAsAsked(JobDependency::Condition condition, Job::State state) {
 void QueueWitness::Begin(const std::string& who, const Model& model) {
   Term& term = terms_[who];
   term = Term();
-  for (const auto& [uid, job] : model.jobs) Note(model, uid, &term);
+  for (const auto& [uid, job] : model.jobs) {
+    Note(model, uid, &term);
+    const bool has_begun =
+        job.gang.has_value() && job.gang->head.phase() == GangHeadRecord::PHASE_STARTED;
+    if (has_begun) term.found.insert({uid, job.gang->head.generation()});
+  }
   JudgeLimits(term);
 }
 
@@ -43,7 +76,11 @@ void QueueWitness::SawStep(const std::string& who, const Model& model,
   const auto term = terms_.find(who);
   if (term == terms_.end() || touched.empty()) return;
   bool any = false;
-  for (const std::string& uid : touched) any = Note(model, uid, &term->second) || any;
+  for (const std::string& uid : touched) {
+    any = Note(model, uid, &term->second) || any;
+    const JobEntry* job = model.FindJob(uid);
+    if (job != nullptr && job->gang.has_value()) JudgeEndForAnother(model, *job, &term->second);
+  }
   if (any) JudgeLimits(term->second);
 }
 
@@ -51,11 +88,7 @@ QueueWitness::Use QueueWitness::UseOf(const JobEntry& job) {
   Use use;
   use.queue = job.spec.spec().queue();
   if (!job.live()) return use;
-  const GangHeadRecord& head = job.gang->head;
-  const bool is_ended_for_another =
-      head.phase() == GangHeadRecord::PHASE_STOPPING &&
-      (head.stop_reason() == Stop::REASON_PREEMPTED || head.stop_reason() == Stop::REASON_SHRUNK);
-  if (is_ended_for_another) return use;
+  if (IsForAnother(job.gang->head)) return use;
   for (int rank = 0; rank < static_cast<int>(job.gang->nodes.size()); ++rank) {
     if (job.gang->ended(rank)) continue;
     const int group = scheduler::GroupOf(job, rank).first;
@@ -104,18 +137,80 @@ void QueueWitness::JudgeLimits(const Term& term) {
   }
 }
 
-void QueueWitness::Placed(const Model& model, const JobEntry& job) {
+void QueueWitness::JudgeEndForAnother(const Model& model, const JobEntry& job, Term* term) {
+  const GangHeadRecord& head = job.gang->head;
+  const Life life = {job.uid(), head.generation()};
+  if (head.phase() == GangHeadRecord::PHASE_STARTED && !term->found.contains(life)) {
+    term->started.try_emplace(life, world_->now());
+  }
+  // Who is moved goes on elsewhere.
+  if (!IsForAnother(head) || head.has_move() || !ended_.insert(life).second) return;
+  if (job.spec.spec().preemption() == JobSpec::PREEMPTION_NEVER) {
+    world_->Violate(absl::StrCat("job ", job.uid(), " may not be ended for another, and is"));
+  }
+  const auto started = term->started.find(life);
+  if (started == term->started.end()) return;
+  ++ended_for_others_;
+  const absl::Duration ran = world_->now() - started->second;
+  const absl::Duration least = MinRuntimeOf(model, job);
+  if (ran < least * kSlowestClock) {
+    world_->Violate(absl::StrCat("job ", job.uid(), " is ended for another after ",
+                                 absl::FormatDuration(ran), ", and may run for ",
+                                 absl::FormatDuration(least)));
+  }
+}
+
+bool QueueWitness::IsOf(const std::string& queue, std::string job_queue) const {
+  while (job_queue != queue) {
+    const auto at = limits_.find(job_queue);
+    if (at == limits_.end()) return false;
+    job_queue = at->second.parent;
+  }
+  return true;
+}
+
+void QueueWitness::JudgeLending(const Model& model, const JobEntry& job, const Term& term) {
+  for (const auto& [name, limits] : limits_) {
+    if (limits.kept_cpu == 0 || IsOf(name, job.spec.spec().queue())) continue;
+    // What it keeps is not kept while it is drained.
+    bool is_drained = false;
+    const Queue* queue = FindQueue(model, name);
+    for (; queue != nullptr; queue = FindQueue(model, queue->parent())) {
+      is_drained = is_drained || queue->drain();
+    }
+    if (is_drained) continue;
+    ++placed_beside_lenders_;
+    int64_t outside = 0;
+    for (const auto& [uid, use] : term.uses) {
+      if (!IsOf(name, use.queue)) outside += use.cpu_millis;
+    }
+    int64_t all = 0;
+    for (const auto& [id, node] : model.nodes) {
+      all += node.observation().allocatable().cpu_millis();
+    }
+    if (outside + limits.kept_cpu > all) {
+      world_->Violate(absl::StrCat("job ", job.uid(), " is placed, and the Queues beside ", name,
+                                   " have ", outside, " mCPU of ", all, ", of which it keeps ",
+                                   limits.kept_cpu));
+    }
+  }
+}
+
+void QueueWitness::Placed(const std::string& who, const Model& model, const JobEntry& job) {
+  placed_for_good_ += job.spec.spec().preemption() == JobSpec::PREEMPTION_NEVER ? 1 : 0;
+  // What comes back may have more than it could begin with.
+  if (job.gang->head.generation() == 1) JudgeLending(model, job, terms_[who]);
   bool has_limit = false;
   for (std::string name = job.spec.spec().queue(); !name.empty();) {
     const auto limit = limits_.find(name);
     has_limit = has_limit || (limit != limits_.end() && limit->second.cpu_millis.has_value());
-    const auto queue = model.queues.find(std::string(absl::StripPrefix(name, "queues/")));
-    if (queue == model.queues.end()) break;
-    if (queue->second.queue().hold() || queue->second.queue().drain()) {
+    const Queue* queue = FindQueue(model, name);
+    if (queue == nullptr) break;
+    if (queue->hold() || queue->drain()) {
       world_->Violate(
           absl::StrCat("job ", job.uid(), " is placed, and ", name, " is held or drained"));
     }
-    name = queue->second.queue().parent();
+    name = queue->parent();
   }
   if (job.state.hold()) {
     world_->Violate(absl::StrCat("job ", job.uid(), " is placed, and is held"));
@@ -135,8 +230,13 @@ void QueueWitness::QueueAcknowledged(const Queue& queue) {
   Limits& limits = limits_[queue.name()];
   limits.parent = queue.parent();
   for (const auto& quota : queue.quotas()) {
-    if (quota.resource() != "cpu" || !quota.borrowing_limit().has_amount()) continue;
-    limits.cpu_millis = quota.guarantee() + quota.borrowing_limit().amount();
+    if (quota.resource() != "cpu") continue;
+    if (quota.borrowing_limit().has_amount()) {
+      limits.cpu_millis = quota.guarantee() + quota.borrowing_limit().amount();
+    }
+    if (quota.lending_limit().has_amount()) {
+      limits.kept_cpu = std::max<int64_t>(quota.guarantee() - quota.lending_limit().amount(), 0);
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "integration/simulation/world.h"
@@ -24,6 +25,7 @@ namespace {
 
 using capstan::scheduler::v1::Job;
 using capstan::scheduler::v1::JobDependency;
+using capstan::scheduler::v1::JobSpec;
 using capstan::scheduler::v1::Queue;
 using capstan::type::v1::Stop;
 using scheduler::JobEntry;
@@ -99,7 +101,25 @@ class QueueWitnessTest : public ::testing::Test {
   void SeePlaced(JobEntry job) {
     Place(&job);
     See(job);
-    witness_.Placed(builder_.model(), *builder_.model().FindJob(job.uid()));
+    witness_.Placed("s", builder_.model(), *builder_.model().FindJob(job.uid()));
+  }
+
+  // Sees it begun, then so much later ended for another one.
+  void SeeEndedAfter(absl::Duration ran, JobEntry job) {
+    Place(&job);
+    job.gang->head.set_phase(GangHeadRecord::PHASE_STARTED);
+    See(job);
+    world_.After(ran, [] {});
+    world_.Step();
+    job.gang->head.set_phase(GangHeadRecord::PHASE_STOPPING);
+    job.gang->head.set_stop_reason(Stop::REASON_PREEMPTED);
+    See(job);
+  }
+  // Of so many CPUs, in all.
+  void MakeNodes(int cpus) {
+    scheduler::rec::NodeRecord node;
+    node.mutable_observation()->mutable_allocatable()->set_cpu_millis(cpus * 1000);
+    Apply({scheduler::PutNode({"c", "n"}, node)});
   }
 
   World world_;
@@ -179,6 +199,57 @@ TEST_F(QueueWitnessTest, SeesAJobThatDoesNotWait) {
   SeePlaced(second);
   EXPECT_THAT(world_.violation(),
               HasSubstr("second is placed before projects/p/jobs/first has ended as asked"));
+}
+
+TEST_F(QueueWitnessTest, SeesAJobThatIsEndedForAnotherTooSoon) {
+  SeeEndedAfter(absl::Seconds(29.98), Make("long", "b", 1));
+  EXPECT_EQ(world_.violation(), "");
+  EXPECT_EQ(witness_.ended_for_others(), 1);
+  scheduler::rec::QueueRecord both = builder_.model().queues.at("both");
+  both.mutable_queue()->mutable_min_runtime()->set_seconds(20);
+  Apply({scheduler::PutQueue("both", both)});
+  SeeEndedAfter(absl::Seconds(20), Make("longer", "b", 1));
+  EXPECT_EQ(world_.violation(), "");
+  SeeEndedAfter(absl::Seconds(19), Make("short", "b", 1));
+  EXPECT_THAT(world_.violation(),
+              HasSubstr("job short is ended for another after 19s, and may run for 20s"));
+}
+
+TEST_F(QueueWitnessTest, SeesAJobEndedForAnotherThatMayNotBe) {
+  JobEntry job = Make("x", "b", 1);
+  job.spec.mutable_spec()->set_preemption(JobSpec::PREEMPTION_NEVER);
+  SeePlaced(job);
+  EXPECT_EQ(witness_.placed_for_good(), 1);
+  SeeEndedAfter(absl::Minutes(10), job);
+  EXPECT_THAT(world_.violation(), HasSubstr("job x may not be ended for another, and is"));
+}
+
+TEST_F(QueueWitnessTest, SeesWhatAQueueKeepsTakenByAnother) {
+  MakeNodes(4);
+  Queue queue;
+  queue.set_name("queues/keeps");
+  auto& quota = *queue.add_quotas();
+  quota.set_resource("cpu");
+  quota.set_guarantee(3000);
+  quota.mutable_lending_limit()->set_amount(2000);
+  scheduler::rec::QueueRecord record;
+  *record.mutable_queue() = queue;
+  Apply({scheduler::PutQueue("keeps", record)});
+  witness_.QueueAcknowledged(queue);
+  SeePlaced(Make("own", "keeps", 1));
+  SeePlaced(Make("x", "b", 2));
+  SeePlaced(Make("y", "b", 1));
+  EXPECT_EQ(world_.violation(), "");
+  EXPECT_EQ(witness_.placed_beside_lenders(), 2);
+  // What is drained keeps nothing.
+  record.mutable_queue()->set_drain(true);
+  Apply({scheduler::PutQueue("keeps", record)});
+  SeePlaced(Make("z", "default", 1));
+  EXPECT_EQ(world_.violation(), "");
+  record.mutable_queue()->set_drain(false);
+  Apply({scheduler::PutQueue("keeps", record)});
+  SeePlaced(Make("w", "default", 1));
+  EXPECT_THAT(world_.violation(), HasSubstr("the Queues beside queues/keeps have 5000 mCPU"));
 }
 
 TEST_F(QueueWitnessTest, SeesTwoJobsOfOneRequest) {

@@ -40,11 +40,17 @@ namespace {
 
 using capstan::scheduler::v1::Job;
 using capstan::scheduler::v1::JobDependency;
+using capstan::scheduler::v1::JobSpec;
+using capstan::scheduler::v1::NodeRequirement;
 using capstan::scheduler::v1::RetryRule;
+using capstan::scheduler::v1::TaskGroup;
 
 // Owners of Jobs act in one seed of so many, and not in the first. All draw on the same random
 // numbers, and what is planted (mutants_test) has to be seen soon: most histories go on without them.
 constexpr uint64_t kSeedsOfJobOwners = 3;
+// In one seed of so many Jobs have terms that others have not: labels of Nodes, elements that wait
+// for elements, a Queue that keeps something to itself and Jobs that are not ended for others.
+constexpr uint64_t kSeedsOfTerms = 4;
 
 FleetConfig FleetOf(const ScenarioConfig& config) {
   FleetConfig fleet;
@@ -73,7 +79,10 @@ class Scenario {
     std::shared_ptr<const PlannedJob> next;
   };
 
+  bool HasTerms() const { return config_.faults && config_.seed % kSeedsOfTerms == 3; }
   void PlanJobs();
+  // Of the Job of that number; draws no random numbers.
+  static void AddTerms(int number, capstan::scheduler::v1::JobSpec* spec);
   void SubmitLater(const PlannedJob& planned, absl::Duration delay);
   void AddRetryRules(capstan::scheduler::v1::JobSpec* spec);
   void AskForDatasets(capstan::scheduler::v1::JobSpec* spec);
@@ -179,12 +188,18 @@ void Scenario::PlanJobs() {
     const std::vector<std::string>& queues = QueueOwners::Leaves();
     if (config_.faults) job->spec.set_queue(queues[world_.random().Below(queues.size())]);
     if (world_.random().OneIn(2)) AddRetryRules(&job->spec);
+    if (HasTerms()) AddTerms(i, &job->spec);
     const bool is_cancelled = world_.random().OneIn(8);
     if (i % 6 == 4) {
       const JobDependency::Condition conditions[] = {JobDependency::CONDITION_SUCCEEDED,
                                                      JobDependency::CONDITION_ENDED,
                                                      JobDependency::CONDITION_NOT_SUCCEEDED};
       job->spec.add_after()->set_condition(conditions[world_.random().Below(3)]);
+      const JobSpec& before = planned.back().job->spec;
+      if (HasTerms() && before.has_array()) {
+        job->spec.mutable_array()->set_size(before.array().size());
+        job->spec.mutable_after(0)->set_condition(JobDependency::CONDITION_CORRESPONDING);
+      }
       planned.back().next = std::make_shared<PlannedJob>(PlannedJob{job, is_cancelled, nullptr});
     } else {
       planned.push_back({job, is_cancelled, nullptr});
@@ -192,6 +207,27 @@ void Scenario::PlanJobs() {
   }
   for (const PlannedJob& job : planned) {
     SubmitLater(job, world_.random().Between(absl::Seconds(1), config_.trouble * 3 / 4));
+  }
+}
+
+void Scenario::AddTerms(int number, JobSpec* spec) {
+  if (spec->queue() == QueueOwners::kService && number % 2 == 0) {
+    spec->set_preemption(JobSpec::PREEMPTION_NEVER);
+  }
+  // Of a Cluster's three Nodes two are in row a, and not all GPUs are to be had in each row.
+  const TaskGroup& first = spec->task_groups(0);
+  if (first.resources().has_mig() || !spec->sections().empty()) return;
+  if (number % 5 == 2) {
+    NodeRequirement& row = *spec->add_node_requirements();
+    row.set_key(Maintainers::kRowLabel);
+    row.set_operator_(NodeRequirement::OPERATOR_IN);
+    row.add_values("a");
+  }
+  if (number % 5 == 3 && first.replicas() <= 4) {
+    NodeRequirement& row = *spec->mutable_task_groups(0)->add_node_requirements();
+    row.set_key(Maintainers::kRowLabel);
+    row.set_operator_(NodeRequirement::OPERATOR_NOT_IN);
+    row.add_values("a");
   }
 }
 
@@ -564,7 +600,7 @@ Outcome Scenario::Run() {
     fleet_.operators().Act(config_.trouble);
     fleet_.maintainers().Act(config_.trouble);
     fleet_.buyers().Act(config_.trouble);
-    fleet_.queue_owners().Act(config_.trouble);
+    fleet_.queue_owners().Act(config_.trouble, HasTerms());
     if (config_.seed % kSeedsOfJobOwners == 2) fleet_.job_owners().Act(config_.trouble);
     for (const auto& subscriber : fleet_.subscribers()) subscriber->GoBackUntil(config_.trouble);
   }
@@ -605,6 +641,10 @@ Outcome Scenario::Run() {
   const QueueWitness& queues = fleet_.placement_witness().queues();
   outcome.placed_below_limits = queues.placed_below_limits();
   outcome.placed_after_others = queues.placed_after_others();
+  outcome.ended_for_others = queues.ended_for_others();
+  outcome.placed_for_good = queues.placed_for_good();
+  outcome.placed_beside_lenders = queues.placed_beside_lenders();
+  outcome.placed_by_labels = fleet_.placement_witness().placed_by_labels();
   outcome.instances = fleet_.witness().mig().starts();
   const DatasetWitness& datasets = fleet_.witness().datasets();
   outcome.tasks_with_datasets = datasets.starts();

@@ -50,6 +50,13 @@ struct Outcome {
   // Gangs that were placed in a Queue with a limit, and those of Jobs that come after others.
   int64_t placed_below_limits = 0;
   int64_t placed_after_others = 0;
+  // Generations that had begun and were ended for another Job, those placed of Jobs that may not be
+  // so, first ones outside of a Queue that keeps something to itself, and those that require
+  // something of the labels of Nodes.
+  int64_t ended_for_others = 0;
+  int64_t placed_for_good = 0;
+  int64_t placed_beside_lenders = 0;
+  int64_t placed_by_labels = 0;
   // Tasks that began with a MIG instance.
   int64_t instances = 0;
   // Tasks that began with a Dataset, versions that had to leave the Site, and loads that went on

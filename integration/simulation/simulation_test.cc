@@ -53,9 +53,12 @@ std::string Describe(const Outcome& outcome) {
       " placed before a window, ", outcome.orders_used, " orders used, ", outcome.sections_there,
       " optional sections, ", outcome.sections_left_out, " left out, ", outcome.placed_below_limits,
       " placed in Queues with limits, ", outcome.placed_after_others, " placed after other Jobs, ",
-      outcome.instances, " Tasks with MIG instances, ", outcome.tasks_with_datasets,
-      " Tasks with Datasets, ", outcome.versions_left, " versions left, ", outcome.loads_taken_up,
-      " loads taken up, ", absl::FormatDuration(outcome.time), ";");
+      outcome.ended_for_others, " ended for others, ", outcome.placed_for_good,
+      " placed for good, ", outcome.placed_beside_lenders, " placed beside lenders, ",
+      outcome.placed_by_labels, " placed by labels, ", outcome.instances,
+      " Tasks with MIG instances, ", outcome.tasks_with_datasets, " Tasks with Datasets, ",
+      outcome.versions_left, " versions left, ", outcome.loads_taken_up, " loads taken up, ",
+      absl::FormatDuration(outcome.time), ";");
   for (const auto& [kind, count] : outcome.faults) absl::StrAppend(&text, " ", kind, " ", count);
   return text;
 }
@@ -87,6 +90,10 @@ TEST(SimulationTest, InvariantsHoldInEverySeed) {
   int64_t loads_taken_up = 0;
   int64_t placed_below_limits = 0;
   int64_t placed_after_others = 0;
+  int64_t ended_for_others = 0;
+  int64_t placed_for_good = 0;
+  int64_t placed_beside_lenders = 0;
+  int64_t placed_by_labels = 0;
   std::map<std::string, int64_t> rare;
   int64_t run = 0;
   const int64_t wanted = absl::GetFlag(FLAGS_seeds);
@@ -111,6 +118,10 @@ TEST(SimulationTest, InvariantsHoldInEverySeed) {
     loads_taken_up += outcome.loads_taken_up;
     placed_below_limits += outcome.placed_below_limits;
     placed_after_others += outcome.placed_after_others;
+    ended_for_others += outcome.ended_for_others;
+    placed_for_good += outcome.placed_for_good;
+    placed_beside_lenders += outcome.placed_beside_lenders;
+    placed_by_labels += outcome.placed_by_labels;
     for (const char* kind : kRareFaults) rare[kind] += Fired(outcome, kind);
     counted += counts ? 1 : 0;
     std::cout << "seed " << config.seed << (counts ? ": " : " (does not count): ")
@@ -133,6 +144,10 @@ TEST(SimulationTest, InvariantsHoldInEverySeed) {
   EXPECT_GT(loads_taken_up, wanted / 4);
   EXPECT_GT(placed_below_limits, wanted * 10);
   EXPECT_GT(placed_after_others, wanted);
+  EXPECT_GT(ended_for_others, wanted / 4);
+  EXPECT_GT(placed_for_good, wanted / 4);
+  EXPECT_GT(placed_beside_lenders, wanted);
+  EXPECT_GT(placed_by_labels, wanted);
   for (const auto& [kind, fired] : rare) EXPECT_GT(fired, wanted / 2) << kind;
 }
 

@@ -227,7 +227,8 @@ bool SchedulerCore::StaysBehindReserved(const JobEntry& job, const GangRequest& 
                                         const RoundWork& work) const {
   if (reserved_.empty() || reserved_ == job.uid() || !work.placing->IsBound(request)) return false;
   const JobEntry* reserved = model_.FindJob(reserved_);
-  return reserved != nullptr && reserved->spec.spec().queue() == job.spec.spec().queue();
+  return reserved != nullptr && reserved->spec.spec().queue() == job.spec.spec().queue() &&
+         OrderOf(*reserved) < OrderOf(job);
 }
 
 bool SchedulerCore::TryMakeRoom(const QueueOrder& order, JobEntry* job, const GangRequest& request,
@@ -238,10 +239,9 @@ bool SchedulerCore::TryMakeRoom(const QueueOrder& order, JobEntry* job, const Ga
                                : job->spec.spec().priority();
   const auto kind = std::make_tuple(absl::StrCat(request.Shape(), work->placing->Openings(request)),
                                     job->spec.spec().queue(), standing);
-  if (work->vain.count(kind) > 0) return false;
-  ++work->victim_questions;
   const Asker asker = AskerOf(order, standing);
-  if (work->unhelped.count(asker) > 0) return false;
+  if (work->vain.count(kind) > 0 || work->unhelped.count(asker) > 0) return false;
+  ++work->victim_questions;
   QueueVictims rules = queue_book_.VictimsFor(order, standing, work->capacity, work->free,
                                               work->victims, work->ended);
   bool any = false;

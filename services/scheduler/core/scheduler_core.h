@@ -390,7 +390,7 @@ class SchedulerCore {
   bool MayRevise(const JobEntry& job, RoundWork* work) const;
   // Whether it is worth looking for somebody to end for the order's next gang.
   bool MayAskForVictims(const QueueOrder& order, const RoundWork& work) const;
-  // Whether it might delay the Job of its Queue that room is kept for, which comes before it: then
+  // Whether it might delay a Job of its Queue that comes before it, and that room is kept for: then
   // nobody of that Queue ends for it, as it would not start in what is free either.
   bool StaysBehindReserved(const JobEntry& job, const GangRequest& request,
                            const RoundWork& work) const;

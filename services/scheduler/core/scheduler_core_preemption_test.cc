@@ -290,6 +290,29 @@ TEST_F(PreemptionTest, ItIsSaidOfEachVictimWhyItIsNeeded) {
             "otherwise its Queues would not let it start");
 }
 
+// One that its Queue's limit keeps back does not let go of room that is kept for others of it.
+TEST_F(PreemptionTest, RoomThatIsKeptForALesserJobKeepsNobodyFromEndingOthers) {
+  executor_.Connect();
+  CreateQueue create;
+  create.call = harness_.next_call();
+  create.queue_id = create.uid = "narrow";
+  auto& quota = *create.queue.add_quotas();
+  quota.set_resource("cpu");
+  quota.set_guarantee(0);
+  quota.mutable_borrowing_limit()->set_amount(6000);
+  executor_.Take(harness_.Apply(create));
+  RunJob("low", Spec(4, 0, "narrow"));
+  RunJob("beside", Spec(4, 0));
+  // What runs is protected yet.
+  Submit("high", Spec(3, 5, "narrow"));
+  EXPECT_EQ(ReasonOf("high"), "QUEUE_LIMIT");
+  Submit("kept", Spec(2, 0, "narrow"));
+  ASSERT_TRUE(harness_.job("kept").state.has_estimated_start_time());
+  AdvanceHeard(absl::Minutes(6));
+  EXPECT_EQ(ReasonOf("low"), "PREEMPTED");
+  EXPECT_EQ(StateOf("high"), Job::STATE_PREPARING);
+}
+
 TEST_F(PreemptionTest, AQueueGetsItsGuaranteeBackAndNoMore) {
   FillWithLow(8);
   CreateGuaranteed("own", 4000, false);

@@ -3,13 +3,19 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
+#include "absl/functional/any_invocable.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
 #include "libs/auth/testing/fake_access.h"
 #include "libs/log/testing_sink.h"
@@ -173,6 +179,43 @@ TEST_F(ServerTest, OrdersGoDownReportsGoUpAndConfirmationsAreHandedOn) {
   EXPECT_TRUE(server_->Ready().ok());
   stream->WritesDone();
   stream->Finish();
+}
+
+TEST_F(ServerTest, ANodeIsNotReadWhileMuchWaitsToBeStored) {
+  grpc::ClientContext context;
+  rpc::SetDeadline(context, absl::Seconds(30));
+  auto stream = stub_->Connect(&context);
+  SessionUp hello;
+  hello.mutable_hello()->set_cluster("c1");
+  hello.mutable_hello()->set_node("n1");
+  stream->Write(hello);
+  EXPECT_TRUE(ReadUntil(stream.get(), [](const SessionDown& down) { return down.has_desired(); }));
+  const auto on_strand = [this](absl::AnyInvocable<void()> work) {
+    absl::Notification done;
+    strand_.Post([&] {
+      work();
+      done.Notify();
+    });
+    done.WaitForNotification();
+  };
+  // Nothing is stored from now on.
+  on_strand([this] { store_.SetCommitDelay(absl::Hours(1)); });
+  std::atomic<int> written = 0;
+  std::thread writer([&] {
+    SessionUp report;
+    auto& node = *report.mutable_observations()->add_nodes();
+    node.set_node("n1");
+    do {
+      node.set_boot_id(absl::StrCat(written.load()));
+      report.mutable_observations()->set_journal_sequence(++written);
+    } while (stream->Write(report));
+  });
+  while (written < 1000) std::this_thread::yield();
+  // Were it read on, it would be as often as the strand has time for.
+  for (int i = 0; i < 5000; ++i) on_strand([] {});
+  EXPECT_LT(written, 1200);
+  context.TryCancel();
+  writer.join();
 }
 
 TEST_F(ServerTest, NodeOfAnotherClusterIsRefused) {

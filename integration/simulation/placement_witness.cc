@@ -7,12 +7,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "google/protobuf/map.h"
 #include "integration/simulation/section_check.h"
 #include "libs/time/proto_time.h"
 #include "services/scheduler/core/capacity_orders.h"
 #include "services/scheduler/core/closure_check.h"
 #include "services/scheduler/core/keys.h"
+#include "services/scheduler/core/label_check.h"
 
 namespace capstan::simulation {
 
@@ -29,26 +29,6 @@ namespace {
 
 bool Lasts(const capstan::scheduler::v1::MaintenanceWindow& window, absl::Time now) {
   return ToTime(window.start_time()) <= now && now < ToTime(window.end_time());
-}
-
-bool Meets(const google::protobuf::Map<std::string, std::string>& labels,
-           const NodeRequirement& requirement) {
-  const auto label = labels.find(requirement.key());
-  const bool is_there = label != labels.end();
-  const bool is_one = is_there && std::count(requirement.values().begin(),
-                                             requirement.values().end(), label->second) > 0;
-  switch (requirement.operator_()) {
-    case NodeRequirement::OPERATOR_IN:
-      return is_one;
-    case NodeRequirement::OPERATOR_NOT_IN:
-      return !is_one;
-    case NodeRequirement::OPERATOR_EXISTS:
-      return is_there;
-    case NodeRequirement::OPERATOR_DOES_NOT_EXIST:
-      return !is_there;
-    default:
-      return false;
-  }
 }
 
 // The order that the Node says it is of, if there is one, for its Cluster; else nobody.
@@ -178,7 +158,7 @@ void PlacementWitness::JudgePlacement(const JobEntry& job, Now now, const Kept& 
   }
   sections_there_ += sections.there;
   sections_left_out_ += sections.left_out;
-  JudgeRequirements(job, term);
+  JudgeLabels(job, term);
   const absl::Duration stay = scheduler::LongestStay(job.spec.spec());
   bool is_before = false;
   std::set<std::string> on_orders;
@@ -218,22 +198,17 @@ void PlacementWitness::JudgePlacement(const JobEntry& job, Now now, const Kept& 
   }
 }
 
-void PlacementWitness::JudgeRequirements(const JobEntry& job, const Term& term) {
+void PlacementWitness::JudgeLabels(const JobEntry& job, const Term& term) {
   bool has_any = false;
   for (int rank = 0; rank < static_cast<int>(job.gang->nodes.size()); ++rank) {
     const NodeId id = job.gang->node(rank);
-    const auto& labels = term.model().nodes.at(id).observation().labels();
-    const auto& spec = job.spec.spec();
-    const int group = scheduler::GroupOf(job, rank).first;
-    for (const auto* requirements :
-         {&spec.node_requirements(), &spec.task_groups(group).node_requirements()}) {
-      for (const NodeRequirement& requirement : *requirements) {
-        has_any = true;
-        if (Meets(labels, requirement)) continue;
-        Violate(absl::StrCat("rank ", rank, " of job ", job.uid(), " is placed on ", id.Name(),
-                             ", whose label ", requirement.key(), " is not as required"));
-      }
-    }
+    const std::vector<NodeRequirement> requirements = scheduler::RequirementsOf(job, rank);
+    has_any = has_any || !requirements.empty();
+    const absl::Status good =
+        scheduler::CheckLabels(requirements, term.model().nodes.at(id).observation());
+    if (good.ok()) continue;
+    Violate(absl::StrCat("rank ", rank, " of job ", job.uid(), " is placed on ", id.Name(), ": ",
+                         good.message()));
   }
   placed_by_labels_ += has_any ? 1 : 0;
 }

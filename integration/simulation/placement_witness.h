@@ -37,7 +37,7 @@ namespace capstan::simulation {
 class PlacementWitness {
  public:
   PlacementWitness(World* world, const SharedStore* store)
-      : world_(world), store_(store), queues_(world) {}
+      : world_(world), store_(store), queues_(world, SchedulerActor::kMinRuntime) {}
 
   // Just before anything of the step is stored or carried out.
   void SawStep(const SchedulerActor& who, const scheduler::Event& event, Now now,
@@ -89,7 +89,7 @@ class PlacementWitness {
                      Now now, const Term& term);
   void JudgePlacement(const scheduler::JobEntry& job, Now now, const Kept& before,
                       const Term& term);
-  void JudgeRequirements(const scheduler::JobEntry& job, const Term& term);
+  void JudgeLabels(const scheduler::JobEntry& job, const Term& term);
   void JudgeStop(const scheduler::JobEntry& job, Now now, const Term& term);
   void JudgeWindowsThatLast(Now now, const Term& term);
   void JudgeNominees(const Term& term);

@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "libs/time/proto_time.h"
 #include "proto/capstan/scheduler/v1/job.pb.h"
 #include "proto/capstan/type/v1/task.pb.h"
+#include "services/scheduler/core/disruptions.h"
 
 namespace capstan::simulation {
 
@@ -21,8 +21,6 @@ using scheduler::rec::GangHeadRecord;
 
 namespace {
 
-// Where no Queue says anything: as SchedulerActor has it.
-constexpr absl::Duration kMinRuntime = absl::Seconds(30);
 // Of a true duration, what the slowest clock shows.
 constexpr double kSlowestClock = 0.999;
 
@@ -35,14 +33,6 @@ bool IsForAnother(const GangHeadRecord& head) {
 const Queue* FindQueue(const Model& model, const std::string& name) {
   const auto queue = model.queues.find(std::string(absl::StripPrefix(name, "queues/")));
   return queue == model.queues.end() ? nullptr : &queue->second.queue();
-}
-
-absl::Duration MinRuntimeOf(const Model& model, const JobEntry& job) {
-  const Queue* queue = FindQueue(model, job.spec.spec().queue());
-  for (; queue != nullptr; queue = FindQueue(model, queue->parent())) {
-    if (queue->has_min_runtime()) return ToDuration(queue->min_runtime());
-  }
-  return kMinRuntime;
 }
 
 bool EndedAsAsked(JobDependency::Condition condition, Job::State state) {
@@ -152,7 +142,7 @@ void QueueWitness::JudgeEndForAnother(const Model& model, const JobEntry& job, T
   if (started == term->started.end()) return;
   ++ended_for_others_;
   const absl::Duration ran = world_->now() - started->second;
-  const absl::Duration least = MinRuntimeOf(model, job);
+  const absl::Duration least = scheduler::MinRuntimeOf(model, job, min_runtime_);
   if (ran < least * kSlowestClock) {
     world_->Violate(absl::StrCat("job ", job.uid(), " is ended for another after ",
                                  absl::FormatDuration(ran), ", and may run for ",

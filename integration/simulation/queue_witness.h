@@ -34,7 +34,9 @@ class QueueWitness {
   // Label of a Job: the request that made it.
   static constexpr char kRequestLabel[] = "simulated/request";
 
-  explicit QueueWitness(World* world) : world_(world) {}
+  // `min_runtime` is what schedulers go by where no Queue says anything.
+  QueueWitness(World* world, absl::Duration min_runtime)
+      : world_(world), min_runtime_(min_runtime) {}
 
   // The replica begins to lead with these Jobs.
   void Begin(const std::string& who, const scheduler::Model& model);
@@ -91,6 +93,7 @@ class QueueWitness {
   bool IsOf(const std::string& queue, std::string job_queue) const;
 
   World* const world_;
+  const absl::Duration min_runtime_;
   std::map<std::string, Term> terms_;     // by replica
   std::map<std::string, Limits> limits_;  // by name of the Queue
   std::set<Life> ended_;                  // for another Job

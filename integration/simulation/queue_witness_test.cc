@@ -35,7 +35,7 @@ using ::testing::HasSubstr;
 // Queues a (up to 2 CPUs) and b (no limit) below `both` (up to 3 CPUs).
 class QueueWitnessTest : public ::testing::Test {
  protected:
-  QueueWitnessTest() : world_(1), witness_(&world_) {
+  QueueWitnessTest() : world_(1), witness_(&world_, absl::Seconds(30)) {
     MakeQueue("both", "", 1000, 2000);
     MakeQueue("a", "queues/both", 2000, 0);
     MakeQueue("b", "queues/both", 0, -1);

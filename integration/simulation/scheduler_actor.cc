@@ -78,7 +78,7 @@ SchedulerActor::SchedulerActor(Network* network, const MachineClock* clock, std:
       telemetry_(telemetry),
       mutants_(mutants) {
   // So that there is somebody to end for a Job of higher priority within a scenario.
-  config_.min_runtime = absl::Seconds(30);
+  config_.min_runtime = kMinRuntime;
   if (mutants->replaces_early) config_.replace_margin = -absl::Seconds(30);
 }
 

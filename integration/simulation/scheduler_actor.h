@@ -51,6 +51,9 @@ struct SharedStore {
 // A scheduler replica: leads or waits to. The real core; leadership as libs/store has it.
 class SchedulerActor final : public Process {
  public:
+  // For how long each Job runs before it is ended for another one, where no Queue says anything.
+  static constexpr absl::Duration kMinRuntime = absl::Seconds(30);
+
   SchedulerActor(Network* network, const MachineClock* clock, std::string name, SharedStore* store,
                  LoaderActor* loader, TelemetryActor* telemetry, const Mutants* mutants);
 

@@ -15,6 +15,7 @@
 #include "services/scheduler/core/closure_check.h"
 #include "services/scheduler/core/dependencies.h"
 #include "services/scheduler/core/disruptions.h"
+#include "services/scheduler/core/label_check.h"
 #include "services/scheduler/core/optional_parts.h"
 #include "services/scheduler/core/placement.h"
 #include "services/scheduler/core/placer.h"
@@ -334,28 +335,12 @@ void CoreHarness::CheckDisruptions(const JobEntry& job) {
 
 // By the words of the messages alone.
 void CoreHarness::CheckAdmission(const JobEntry& job) const {
-  using capstan::scheduler::v1::NodeRequirement;
   const JobSpec& spec = job.spec.spec();
-  for (size_t rank = 0; rank < job.gang->nodes.size(); ++rank) {
-    const NodeId id = job.gang->node(static_cast<int>(rank));
+  for (int rank = 0; rank < static_cast<int>(job.gang->nodes.size()); ++rank) {
+    const NodeId id = job.gang->node(rank);
     const NodeObservation& node = core_->model().nodes.at(id).observation();
-    std::vector<NodeRequirement> asked(spec.node_requirements().begin(),
-                                       spec.node_requirements().end());
-    const auto& group = spec.task_groups(GroupOf(job, static_cast<int>(rank)).first);
-    asked.insert(asked.end(), group.node_requirements().begin(), group.node_requirements().end());
-    for (const NodeRequirement& one : asked) {
-      const auto label = node.labels().find(one.key());
-      const bool is_there = label != node.labels().end();
-      const bool is_named =
-          is_there && std::count(one.values().begin(), one.values().end(), label->second) > 0;
-      const std::map<NodeRequirement::Operator, bool> met = {
-          {NodeRequirement::OPERATOR_IN, is_named},
-          {NodeRequirement::OPERATOR_NOT_IN, !is_named},
-          {NodeRequirement::OPERATOR_EXISTS, is_there},
-          {NodeRequirement::OPERATOR_DOES_NOT_EXIST, !is_there}};
-      ASSERT_TRUE(met.at(one.operator_()))
-          << job.uid() << " is placed on " << id.Name() << ": " << one.ShortDebugString();
-    }
+    const absl::Status labels = CheckLabels(RequirementsOf(job, rank), node);
+    ASSERT_TRUE(labels.ok()) << job.uid() << " is placed on " << id.Name() << ": " << labels;
     for (const auto& taint : node.taints()) {
       int tolerated = 0;
       for (const auto& toleration : spec.tolerations()) {

@@ -86,15 +86,16 @@ std::vector<UsageHistory> QueueHistories::At(absl::Time now) const {
   return histories;
 }
 
-bool QueueHistories::Keeps(const QueueTree& tree, const std::string& id) const {
+absl::optional<int> QueueHistories::Find(const QueueTree& tree, const std::string& id) const {
   const absl::optional<int> node = tree.Find(id);
-  return node.has_value() && nodes_[*node].half_life > absl::ZeroDuration();
+  return node.has_value() && nodes_[*node].half_life > absl::ZeroDuration() ? node : absl::nullopt;
 }
 
 absl::optional<NamedHistory> QueueHistories::Renew(const QueueTree& tree, const std::string& id,
                                                    absl::Time now) {
-  if (!Keeps(tree, id)) return absl::nullopt;
-  Kept& kept = nodes_[*tree.Find(id)];
+  const absl::optional<int> node = Find(tree, id);
+  if (!node.has_value()) return absl::nullopt;
+  Kept& kept = nodes_[*node];
   Advance(kept.history, kept.used, kept.half_life, now);
   NamedHistory named = NamedOf(tree, kept);
   if (named.amounts.empty()) return absl::nullopt;

@@ -63,7 +63,9 @@ class QueueHistories {
   // By node, at `now`: what QueueOrder takes. Empty if no queue has a half-life.
   std::vector<UsageHistory> At(absl::Time now) const;
   // Whether the queue is there and has a half-life.
-  bool Keeps(const QueueTree& tree, const std::string& id) const;
+  bool Keeps(const QueueTree& tree, const std::string& id) const {
+    return Find(tree, id).has_value();
+  }
   // The queue's history as of `now`, which is what is kept from then on; absl::nullopt if it has no
   // half-life, or nothing is or was ever in use.
   absl::optional<NamedHistory> Renew(const QueueTree& tree, const std::string& id, absl::Time now);
@@ -80,6 +82,8 @@ class QueueHistories {
     Resources used;
   };
 
+  // If it has a half-life.
+  absl::optional<int> Find(const QueueTree& tree, const std::string& id) const;
   void SettleNode(const TreeUsage& usage, int node, absl::Time now);
   NamedHistory NamedOf(const QueueTree& tree, const Kept& kept) const;
 
